@@ -1,0 +1,72 @@
+# Every way to work with this repository; `make` alone lists them.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+LOCK    = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+          --no-header --no-emit-index-url --no-emit-find-links
+
+# Stamps make a second run instant and a changed requirement file count.
+VENV_MADE := $(VENV)/.made
+INSTALLED := $(VENV)/.installed
+DEV_READY := $(VENV)/.dev
+FAST_READY := $(VENV)/.fast
+
+.DEFAULT_GOAL := help
+.PHONY: help install fast demo test test-slow lint format bench lock clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED)  ## Make .venv and install numalign into it
+
+fast: $(FAST_READY)  ## Add the compiled kernels (numba)
+
+demo: install  ## Show what numalign does, on this machine, in a few seconds
+	@$(BIN)/numalign demo
+
+test: lint  ## Run the linters, then all tests that are not slow
+	$(BIN)/python -m pytest -n auto
+
+test-slow: $(DEV_READY)  ## Run the long campaigns only
+	$(BIN)/python -m pytest -n auto -m slow
+
+lint: $(DEV_READY)  ## Check style, format, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV_READY)  ## Repair style and format in place
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: install  ## Measure against peers and limits: BENCH=name FORMAT=table|json
+	@$(BIN)/python -m benchmarks $(if $(BENCH),--name $(BENCH)) $(if $(FORMAT),--format $(FORMAT))
+
+lock:  ## Pin the newest requirements again (needs uv)
+	cd requirements && for name in build runtime fast dev; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+
+clean:  ## Remove .venv and everything generated
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV_MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "numalign needs Python 3.11 or newer; $(PYTHON) is not. Name another: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(INSTALLED): requirements/build.txt requirements/runtime.txt pyproject.toml $(VENV_MADE)
+	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_READY): requirements/dev.txt $(INSTALLED)
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(FAST_READY): requirements/fast.txt $(INSTALLED)
+	$(PIP) install --require-hashes -r requirements/fast.txt
+	@touch $@

@@ -1,0 +1,78 @@
+"""Promises about the repository as a whole: it names no machine, its requirements are pinned, its modules introduce
+themselves."""
+
+import ast
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REQUIREMENTS = sorted(ROOT.glob("requirements/*.txt"))
+MODULES = sorted(ROOT.glob("src/numalign/**/*.py"))
+
+GENERATED = {".git", ".venv", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__", "dist"}
+GENERATED |= {".import_linter_cache"}
+MACHINE_PATH = re.compile(rb"(?<![\w.~-])/(?:work|root)\b|(?<![\w.~-])/(?:home|Users)/\w|\.\./shared")
+REGISTRY = re.compile(rb"pypi\.org|pythonhosted\.org|proxy\.golang\.org|sum\.golang\.org|registry\.npmjs\.org")
+
+PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[\w.]+)(?: ; [^\\]+?)?(?: --hash=sha256:[0-9a-f]{64})+")
+
+
+def sources() -> Iterator[Path]:
+    for folder, below, names in os.walk(ROOT):
+        below[:] = [name for name in below if name not in GENERATED]
+        yield from (Path(folder, name) for name in names)
+
+
+def entries(requirements: Path) -> list[str]:
+    """One string per requirement: comments dropped, continued lines joined."""
+    lines = [line for line in requirements.read_text().splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\s*\\\n\s*", " ", "\n".join(lines))
+    return joined.splitlines()
+
+
+def pins(requirements: Path) -> set[tuple[str, ...]]:
+    return {match.group("name", "version") for match in map(PIN.fullmatch, entries(requirements)) if match}
+
+
+@pytest.mark.parametrize("named", [MACHINE_PATH, REGISTRY], ids=["machine path", "registry"])
+def test_no_file_names_a_machine_path_or_a_registry(named: re.Pattern[bytes]) -> None:
+    found = {str(path.relative_to(ROOT)): match[0] for path in sources() if (match := named.search(path.read_bytes()))}
+    assert found == {}
+
+
+# The slash arrives late, so that this file keeps the promise too.
+@pytest.mark.parametrize("text", ["cd {}root", "'{}home/me/x'", "in ..{}shared"])
+def test_machine_paths_are_recognised(text: str) -> None:
+    assert MACHINE_PATH.search(text.format("/").encode())
+
+
+@pytest.mark.parametrize("requirements", REQUIREMENTS, ids=lambda path: path.name)
+def test_every_requirement_is_pinned_with_hashes(requirements: Path) -> None:
+    assert entries(requirements)
+    assert [entry for entry in entries(requirements) if not PIN.fullmatch(entry)] == []
+
+
+@pytest.mark.parametrize("requirements", REQUIREMENTS, ids=lambda path: path.name)
+def test_requirement_files_name_no_host(requirements: Path) -> None:
+    assert re.findall(r"://|--(?:extra-)?index-url|--find-links|--trusted-host", requirements.read_text()) == []
+
+
+def test_development_runs_on_the_versions_that_are_shipped() -> None:
+    shipped = pins(ROOT / "requirements/runtime.txt") | pins(ROOT / "requirements/build.txt")
+    assert shipped <= pins(ROOT / "requirements/dev.txt")
+
+
+def test_every_declared_dependency_is_pinned() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.split("[<>=]", dependency)[0] for dependency in declared}
+    assert names <= {name for name, _ in pins(ROOT / "requirements/runtime.txt")}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def test_every_module_introduces_itself(module: Path) -> None:
+    assert ast.get_docstring(ast.parse(module.read_text()))
