@@ -1,0 +1,236 @@
+"""The distributing picker: `distribute-cpus-across-numa` spreads a container evenly over as few zones as possible.
+
+It tries combinations of zones, scores how evenly free CPUs would be left over all zones, and hands out the remainder
+over the best subset (kubelet spec 5.7). Two properties of the original are part of its answers and kept: combinations
+live in growable arrays that later combinations overwrite, and on some inputs the original never returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import comb, floor, inf, sqrt
+
+from msgspec import Struct
+
+from numalign.kubelet.cpu import packed
+from numalign.kubelet.cpu.topology import CPUTopology
+from numalign.kubelet.refusals import Refusal, Undecided
+
+BUDGET = 50_000
+"""Combinations and subsets examined before the answer is given up: at 8 zones there are at most 6,561."""
+
+HANGS = "the kubelet never returns: the remainder cannot be handed out in whole cores and it tries for ever"
+
+
+class Distributing(Struct, frozen=True):
+    """`group`: CPUs handed out at a time, a whole core with full-pcpus-only. `capped`: shares shrink to what each
+    zone has, as since 1.37."""
+
+    group: int
+    by_socket: bool
+    capped: bool
+    picking: packed.Picking
+
+
+def take(topology: CPUTopology, free: int, need: int, how: Distributing) -> int:
+    """Take `need` of the free CPUs evenly from as few zones as possible, else packed."""
+    if need % how.group:
+        return packed.take(topology, free, need, how.picking)
+    if need < 1:
+        return 0
+    if need > free.bit_count():
+        raise packed.not_enough(need, free)
+    zones = packed.Pick(topology, free, need).zones()
+    available = {zone: (topology.zones[zone] & free).bit_count() for zone in zones}
+    search = Search(topology, available, need, how)
+    for count in search.counts():
+        found = search.best(count)
+        if found is not None:
+            return _hand_out(topology, free, need, how, found)
+    return packed.take(topology, free, need, how.picking)
+
+
+class Found(Struct, frozen=True):
+    """Zones to take equal shares from, and those that the remainder is handed out over."""
+
+    zones: Sequence[int]
+    remainder: Sequence[int]
+
+
+class Slice:
+    """A growable array: several slices may share one store, and appending to a shorter one overwrites a longer one."""
+
+    __slots__ = ("length", "store")
+
+    def __init__(self, store: list[int], length: int) -> None:
+        self.store = store
+        self.length = length
+
+    def appended(self, value: int) -> Slice:
+        if self.length < len(self.store):
+            self.store[self.length] = value
+            return Slice(self.store, self.length + 1)
+        room = max(1, 2 * self.length) - self.length
+        return Slice([*self.store[: self.length], value, *[0] * (room - 1)], self.length + 1)
+
+    def values(self) -> list[int]:
+        return self.store[: self.length]
+
+
+def combinations(values: Sequence[int], size: int, visit: Callable[[Slice], bool]) -> None:
+    """Visit combinations in lexicographic order until a visit returns False."""
+
+    def extend(size: int, start: int, prefix: Slice) -> bool:
+        if size == 0:
+            return visit(prefix)
+        return all(extend(size - 1, i + 1, prefix.appended(values[i])) for i in range(start, len(values) - size + 1))
+
+    if size > 0:
+        extend(size, 0, Slice([], 0))
+
+
+class Search:
+    """The search for the most even combination of a given number of zones."""
+
+    def __init__(self, topology: CPUTopology, available: Mapping[int, int], need: int, how: Distributing) -> None:
+        self.topology = topology
+        self.available = available
+        self.need = need
+        self.how = how
+        self.steps = 0
+
+    def counts(self) -> range:
+        group = self.how.group
+        groups = -(-self.topology.cpus.bit_count() // group)
+        per_zone = -(-groups // len(self.topology.zones))
+        needed = -(-self.need // group)
+        return range(-(-needed // per_zone), min(needed, len(self.available)) + 1)
+
+    def best(self, count: int) -> Found | None:
+        self.score, self.in_one_socket = inf, False
+        self.combination: Slice | None = None
+        self.remainder: Slice | None = None
+        combinations(list(self.available), count, self._consider)
+        if self.combination is None:
+            return None
+        return Found(self.combination.values(), self.remainder.values() if self.remainder else ())
+
+    def _consider(self, combination: Slice) -> bool:
+        by_socket = self.how.by_socket
+        if self.score == 0 and (not by_socket or self.in_one_socket):
+            return False
+        self._spend()
+        zones = combination.values()
+        share = self._share(zones)
+        if share is None:
+            return True
+        score, remainder = self._scored(zones, share)
+        one_socket = by_socket and self._in_one_socket(zones)
+        better = one_socket if by_socket and one_socket != self.in_one_socket else score < self.score
+        if better:
+            self.score, self.remainder, self.combination, self.in_one_socket = score, remainder, combination, one_socket
+        return True
+
+    def _share(self, zones: Sequence[int]) -> int | None:
+        """CPUs that each zone gives, or None where the combination cannot hold the request."""
+        group, available = self.how.group, self.available
+        if sum(available[zone] for zone in zones) < self.need:
+            return None
+        if sum(available[zone] // group for zone in zones) * group < self.need:
+            return None
+        share = self.need // len(zones) // group * group
+        if self.how.by_socket:
+            share = min(share, *(available[zone] // group * group for zone in zones))
+        return None if any(available[zone] < share for zone in zones) else share
+
+    def _scored(self, zones: Sequence[int], share: int) -> tuple[float, Slice | None]:
+        after = dict(self.available)
+        for zone in zones:
+            after[zone] -= share
+        remainder = self.need - share * len(zones)
+        if remainder == 0:
+            return _deviation(list(after.values())), None
+        with_room = [zone for zone in zones if after[zone] >= self.how.group]
+        best: tuple[float, Slice | None] = (inf, None)
+
+        def consider(subset: Slice) -> bool:
+            nonlocal best
+            self._spend()
+            chosen = subset.values()
+            if sum(after[zone] for zone in chosen) >= remainder:
+                score = _deviation(list(self._handed_out(after, chosen, remainder).values()))
+                if score < best[0]:
+                    best = score, subset
+            return True
+
+        for size in range(len(with_room), 0, -1):
+            combinations(with_room, size, consider)
+        return best
+
+    def _handed_out(self, after: Mapping[int, int], zones: Sequence[int], remainder: int) -> dict[int, int]:
+        left, group = dict(after), self.how.group
+        while remainder > 0:
+            before = remainder
+            for zone in zones:
+                if remainder == 0:
+                    break
+                if left[zone] >= group:
+                    left[zone] -= group
+                    remainder -= group
+            if remainder == before:
+                raise Undecided(HANGS)
+        return left
+
+    def _in_one_socket(self, zones: Sequence[int]) -> bool:
+        return len({socket for zone in zones for socket in self.topology.sockets_in_zone[zone]}) <= 1
+
+    def _spend(self) -> None:
+        self.steps += 1
+        if self.steps > BUDGET:
+            zones = len(self.available)
+            estimate = sum(comb(zones, count) << count for count in self.counts())
+            raise Undecided("the kubelet would try every combination of zones and every share of the remainder", estimate)
+
+
+def _hand_out(topology: CPUTopology, free: int, need: int, how: Distributing, found: Found) -> int:
+    pick = packed.Pick(topology, free, need)
+    share = need // len(found.zones) // how.group * how.group
+    if how.capped:
+        room = ((topology.zones[zone] & free).bit_count() // how.group * how.group for zone in found.zones)
+        share = min(share, *room)
+
+    def take_from(zone: int, count: int) -> None:
+        try:
+            pick.take(packed.take(topology, topology.zones[zone] & pick.free, count, how.picking))
+        except Refusal:
+            pass  # the kubelet goes on with nothing from this zone and finds out when it adds up
+
+    for zone in found.zones:
+        take_from(zone, share)
+    remainder = need - share * len(found.zones)
+    while remainder > 0:
+        before = remainder
+        for zone in found.remainder:
+            if remainder == 0:
+                break
+            if (topology.zones[zone] & pick.free).bit_count() >= how.group:
+                take_from(zone, how.group)
+                remainder -= how.group
+        if remainder == before:
+            raise Undecided(HANGS)
+    if pick.need > 0:
+        raise Refusal(f"accounting error, not enough CPUs allocated, remaining: {pick.need}")
+    if pick.need < 0:
+        raise Refusal(f"accounting error, too many CPUs allocated, remaining: {pick.need}")
+    return pick.taken
+
+
+def _deviation(values: Sequence[int]) -> float:
+    """Standard deviation in the kubelet's roundings: mean and result to three decimals, halves away from zero."""
+    mean = _rounded(sum(map(float, values)) / len(values))
+    return _rounded(sqrt(sum((value - mean) * (value - mean) for value in values) / len(values)))
+
+
+def _rounded(value: float) -> float:
+    scaled = value * 1000
+    whole = floor(scaled)
+    return (whole + (scaled - whole >= 0.5)) / 1000

@@ -1,0 +1,253 @@
+"""The static CPU policy: who gets CPUs of their own, which, and what hints the topology manager hears about it.
+
+`admission` calls hints, then allocate, with the affinity that the merge settled on. Nothing is rolled back: an
+allocation that fails half-way leaves what it had taken in the state it returns (kubelet spec 5 and 10.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from msgspec import Struct, structs
+
+from numalign.kubelet.cpu import distributed, packed
+from numalign.kubelet.cpu.options import CPUOptions
+from numalign.kubelet.cpu.state import CPUState, Reuse
+from numalign.kubelet.cpu.topology import CPUTopology
+from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
+from numalign.kubelet.hints import HintList, Room, SocketAlignment, Supply
+from numalign.kubelet.mask import Mask
+from numalign.kubelet.merge import HintMap
+from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, SMT_ALIGNMENT, Refusal
+from numalign.kubelet.versions import Behaviour
+
+CPU = "cpu"
+UNSATISFIED: HintMap = {CPU: HintList()}
+
+
+class StaticCPUs(Struct, frozen=True, dict=True):
+    """The policy of one kubelet process: its machine, options and reserved CPUs. State is passed in and out."""
+
+    topology: CPUTopology
+    options: CPUOptions
+    reserved: int
+    behaviour: Behaviour
+
+    @cached_property
+    def reserved_cores(self) -> int:
+        """Reserved CPUs with their core siblings, which full-pcpus-only cannot hand out either."""
+        return self.topology.whole_cores(self.reserved)
+
+    @property
+    def allocatable(self) -> int:
+        return self.topology.cpus & ~self.reserved
+
+    @cached_property
+    def managed(self) -> int:
+        """The CPUs that shared set and assignments add up to."""
+        return self.allocatable if self.options.strict_reservation else self.topology.cpus
+
+    def initial(self) -> CPUState:
+        return CPUState(default=self.managed)
+
+    def available(self, state: CPUState) -> int:
+        return state.default & ~self.reserved
+
+    # Hints
+
+    def container_hints(self, state: CPUState, pod: PodDemand, container: ContainerDemand) -> HintMap | None:
+        if container.cpus == 0:
+            return None
+        assigned = state.assigned(pod.uid, container.name)
+        if assigned is None:
+            return self._hints(self.available(state), state.reusable(pod.uid), container.cpus)
+        if assigned.bit_count() != container.cpus:
+            return UNSATISFIED
+        return self._hints(assigned, 0, container.cpus)
+
+    def pod_hints(self, state: CPUState, pod: PodDemand) -> HintMap | None:
+        if pod.cpus == 0:
+            return None
+        if pod.budget is not None and empty_shared_pool(pod) is not None:
+            return UNSATISFIED
+        held = 0
+        for container in pod.containers:
+            assigned = state.assigned(pod.uid, container.name)
+            if assigned is not None:
+                if assigned.bit_count() != container.cpus:
+                    return UNSATISFIED
+                held |= assigned
+        if held.bit_count() == pod.cpus:
+            return self._hints(held, 0, pod.cpus)
+        return self._hints(self.available(state), state.reusable(pod.uid) | held, pod.cpus)
+
+    def _hints(self, available: int, reusable: int, need: int) -> HintMap:
+        topology = self.topology
+        room = Room(
+            zones=self._zone_ids,
+            supplies=(Supply(need, self._sizes, topology.by_zone(available), held=reusable.bit_count()),),
+            must_include=sum(1 << zone for zone, cpus in topology.zones.items() if cpus & reusable),
+            alignment=self._alignment,
+        )
+        return {CPU: room.hints()}
+
+    @cached_property
+    def _zone_ids(self) -> tuple[int, ...]:
+        return tuple(sorted(self.topology.zones))
+
+    @cached_property
+    def _sizes(self) -> Mapping[Mask, int]:
+        return self.topology.by_zone(self.topology.cpus)
+
+    @cached_property
+    def _alignment(self) -> SocketAlignment | None:
+        zones, sockets = self.topology.zones, self.topology.sockets
+        if not self.options.align_by_socket or len(zones) < len(sockets):
+            return None
+        spans = {zone: sum(1 << socket for socket in self.topology.sockets_in_zone[zone]) for zone in zones}
+        return SocketAlignment(sockets=spans, zones_per_socket=len(zones) // len(sockets))
+
+    # Allocation
+
+    def allocate(
+        self, state: CPUState, pod: PodDemand, container: ContainerDemand, affinity: Mask | None
+    ) -> tuple[CPUState, Refusal | None]:
+        if container.cpus == 0:
+            return state, None
+        try:
+            return self._allocated(state, pod, container, affinity), None
+        except Refusal as refusal:
+            return state, refusal
+
+    def _allocated(
+        self, state: CPUState, pod: PodDemand, container: ContainerDemand, affinity: Mask | None
+    ) -> CPUState:
+        assigned = state.assigned(pod.uid, container.name)
+        if assigned is None or not self.behaviour.assigned_cpus_skip_smt_check:
+            self._require_whole_cores(state, container.cpus)
+        if assigned is None:
+            assigned = self._take_aligned(state, container.cpus, affinity, state.reusable(pod.uid))
+            state = structs.replace(state, default=state.default & ~assigned)
+            state = state.with_assignments(pod.uid, {container.name: assigned})
+        left = state.reusable(pod.uid)
+        left = left | assigned if container.role is Role.INIT else left & ~assigned
+        return structs.replace(state, reuse=Reuse(pod.uid, left))
+
+    def allocate_pod(
+        self, state: CPUState, pod: PodDemand, affinity: Mask | None
+    ) -> tuple[CPUState, Refusal | None]:
+        """Serve a pod with pod-level resources as one allocation, then divide it among its containers."""
+        if pod.cpus == 0:
+            return state, None
+        try:
+            emptied = empty_shared_pool(pod)
+            if emptied is not None:
+                raise Refusal(emptied, EMPTY_POD_SHARED_POOL)
+            self._require_whole_cores(state, pod.cpus)
+            bubble = self._take_aligned(state, pod.cpus, affinity, 0)
+            # Recorded before it is divided: if dividing fails, these CPUs are lost to everybody (kubelet spec 10.5).
+            state = structs.replace(state, default=state.default & ~bubble, pods={**state.pods, pod.uid: bubble})
+            return state.with_assignments(pod.uid, self._divided(bubble, pod)), None
+        except Refusal as refusal:
+            return state, refusal
+
+    def _divided(self, bubble: int, pod: PodDemand) -> dict[str, int]:
+        exclusive: dict[str, int] = {}
+        kept = 0
+        for container in pod.containers:
+            free = bubble & ~kept
+            if container.cpus:
+                exclusive[container.name] = taken = self.take(free, container.cpus)
+                kept |= taken if container.role is not Role.INIT else 0
+            elif container.role is Role.INIT:
+                exclusive[container.name] = free
+        shared = bubble & ~kept
+        return {container.name: exclusive.get(container.name, shared) for container in pod.containers}
+
+    def _require_whole_cores(self, state: CPUState, need: int) -> None:
+        if not self.options.full_pcpus_only:
+            return
+        threads = self.topology.cpus_per_core
+        if need % threads:
+            raise Refusal(
+                f"SMT Alignment Error: requested {need} cpus not multiple cpus per core = {threads}", SMT_ALIGNMENT
+            )
+        physical = (state.default & ~self.reserved_cores).bit_count()
+        if need > physical:
+            raise Refusal(
+                "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = "
+                f"{physical}, requested CPUs = {need}, CPUs per core = {threads}",
+                SMT_ALIGNMENT,
+            )
+
+    def _take_aligned(self, state: CPUState, need: int, affinity: Mask | None, reusable: int) -> int:
+        candidates = self.available(state) | reusable
+        aligned = 0
+        if affinity is not None:
+            by_socket = self.options.align_by_socket
+            area = self.topology.of_sockets_touching(affinity) if by_socket else self.topology.of_zones(affinity)
+            inside = candidates & area
+            aligned = self.take(inside, min(need, inside.bit_count()))
+        return aligned | self.take(candidates & ~aligned, need - aligned.bit_count())
+
+    def take(self, free: int, need: int) -> int:
+        """Pick CPUs by the configured options, wherever they are."""
+        if self._distributing is not None:
+            return distributed.take(self.topology, free, need, self._distributing)
+        picking = packed.Picking(spread=self.options.across_cores, align_uncore=self.options.align_uncore)
+        return packed.take(self.topology, free, need, picking)
+
+    @cached_property
+    def _distributing(self) -> distributed.Distributing | None:
+        if not self.options.across_numa:
+            return None
+        return distributed.Distributing(
+            group=self.topology.cpus_per_core if self.options.full_pcpus_only else 1,
+            by_socket=self.options.align_by_socket and self.behaviour.distribution_knows_sockets,
+            capped=self.behaviour.distribution_knows_sockets,
+            picking=packed.Picking(spread=self.options.across_cores),
+        )
+
+    # Release and collection
+
+    def remove(self, state: CPUState, uid: str, container: str) -> CPUState:
+        released = state.assigned(uid, container)
+        if released is None:
+            return state
+        state = state.without_container(uid, container)
+        remaining = state.assignments.get(uid, {})
+        if uid in state.pods:
+            # A pod served as a whole gives everything back with its last container.
+            if remaining:
+                return state
+            pods = {other: cpus for other, cpus in state.pods.items() if other != uid}
+            return structs.replace(state, default=state.default | state.pods[uid], pods=pods)
+        for cpus in remaining.values():
+            released &= ~cpus
+        return structs.replace(state, default=state.default | released)
+
+    def collect(self, state: CPUState, active: Mapping[str, Iterable[str]]) -> CPUState:
+        """Drop what belongs to no container of an active pod; `active` is pod uid to container names."""
+        for uid, held in state.assignments.items():
+            for name in held:
+                if name not in active.get(uid, ()):
+                    state = self.remove(state, uid, name)
+        return state
+
+
+def empty_shared_pool(pod: PodDemand) -> str | None:
+    """Why containers without CPUs of their own would find the pod's budget used up (kubelet spec 10.3)."""
+    exclusive, sharing = 0, False
+    for container in pod.containers:
+        if container.role is Role.INIT:
+            if container.cpus == 0 and exclusive >= pod.cpus:
+                return "pod rejected, pod has shared init containers but no cpus available for them"
+            continue
+        exclusive += container.cpus
+        sharing = sharing or container.cpus == 0
+    if sharing and exclusive >= pod.cpus:
+        return (
+            "pod rejected, sum of exclusive container cpu requests equals pod budget, "
+            "leaving no cpus for shared containers"
+        )
+    return None

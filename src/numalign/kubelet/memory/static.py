@@ -1,0 +1,262 @@
+"""The static memory policy: which zones a container's memory and hugepages are pinned to.
+
+Hints say where the request fits by the zones' tables and groups. Allocation starts from the affinity that the merge
+settled on, widens it where too little is free, and refuses what would break a group (kubelet spec 6.3 to 6.6). A
+request that fits nowhere yields no hint at all, so the merge ignores it and allocation refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from msgspec import Struct, structs
+
+from numalign.api import resourcenames
+from numalign.kubelet import hints as topologyhints
+from numalign.kubelet import mask as masks
+from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
+from numalign.kubelet.hints import Groups, Hint, HintList, Room, Supply, UnlistedHints
+from numalign.kubelet.mask import Mask
+from numalign.kubelet.memory import podlevel
+from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Table, ZoneMemory, charge, release
+from numalign.kubelet.merge import HintMap
+from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, Refusal, Undecided
+from numalign.kubelet.versions import Behaviour
+
+Request = Mapping[str, int]
+"""Bytes by memory type."""
+
+
+class StaticMemory(Struct, frozen=True, dict=True):
+    """The policy of one kubelet process: what each zone can ever give. State is passed in and out."""
+
+    allocatable: Mapping[int, Mapping[str, int]]
+    """Zone id to bytes by memory type."""
+    behaviour: Behaviour
+
+    def initial(self) -> MemoryState:
+        return MemoryState(zones={zone: empty(zone, amounts) for zone, amounts in self.allocatable.items()})
+
+    # Hints
+
+    def container_hints(self, state: MemoryState, pod: PodDemand, container: ContainerDemand) -> HintMap | None:
+        if not container.memory:
+            return None
+        held = state.held(pod.uid, container.name)
+        if held is not None:
+            return regenerated(held, container.memory)
+        return self._hints(state, pod, container.memory)
+
+    def pod_hints(self, state: MemoryState, pod: PodDemand) -> HintMap | None:
+        request = pod.memory
+        if not request:
+            return None
+        if pod.budget is not None and podlevel.empty_shared_pool(pod, request) is not None:
+            return dict.fromkeys(request, HintList())
+        for container in pod.containers:
+            held = state.held(pod.uid, container.name)
+            if held is not None:
+                return regenerated(held, request)
+        return self._hints(state, pod, request)
+
+    def _hints(self, state: MemoryState, pod: PodDemand, request: Request) -> HintMap:
+        """The same list for every type, or nothing at all where no mask has room."""
+        hints = self._suiting(state, pod, request)
+        return {} if _is_empty(hints) else dict.fromkeys(request, hints)
+
+    def _suiting(self, state: MemoryState, pod: PodDemand, request: Request) -> HintList | UnlistedHints:
+        self._require_known_types(request)
+        reuse = state.reuse.amounts if state.reuse.uid == pod.uid else {}
+        supplies = tuple(
+            Supply(
+                need=need,
+                size=self._sizes[kind],
+                free={1 << zone: memory.tables[kind].free for zone, memory in state.zones.items()},
+                reusable={mask: amount for (mask, held), amount in reuse.items() if held == kind},
+            )
+            for kind, need in request.items()
+        )
+        return Room(tuple(sorted(self.allocatable)), supplies, groups=_groups(state)).hints()
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, Mapping[Mask, int]]:
+        kinds = {kind for amounts in self.allocatable.values() for kind in amounts}
+        return {
+            kind: {1 << zone: amounts[kind] for zone, amounts in self.allocatable.items() if kind in amounts}
+            for kind in kinds
+        }
+
+    def _require_known_types(self, request: Request) -> None:
+        for kind in request:
+            if any(kind not in amounts for amounts in self.allocatable.values()):
+                raise Undecided(f"the kubelet crashes on a request for {kind}, which some zone does not report")
+
+    # Allocation
+
+    def allocate(
+        self, state: MemoryState, pod: PodDemand, container: ContainerDemand, affinity: Hint
+    ) -> tuple[MemoryState, Refusal | None]:
+        if not pod.pinned:
+            return state, None
+        request = container.memory
+        if request is None:
+            return state, Refusal("[memorymanager] failed to represent quantity as int64")
+        if not request and self.behaviour.memory_skips_empty_requests:
+            return state, None
+        try:
+            return self._allocated(state, pod, container, affinity), None
+        except Refusal as refusal:
+            return state, refusal
+
+    def _allocated(self, state: MemoryState, pod: PodDemand, container: ContainerDemand, affinity: Hint) -> MemoryState:
+        held = state.held(pod.uid, container.name)
+        if held is None:
+            request = container.memory or {}
+            zones = self._placed(state, pod, request, affinity)
+            held = tuple(Block(kind, zones, size) for kind, size in request.items())
+            tables = state.zones
+            for block in held:
+                tables = charge(tables, block, max(0, block.size - state.reusable(pod.uid, zones, block.kind)))
+            state = structs.replace(state, zones=tables).with_blocks(pod.uid, {container.name: held})
+            state = _shrink_init_blocks(state, pod, container, held)
+        return structs.replace(state, reuse=_reuse_after(state, pod, container, held))
+
+    def allocate_pod(
+        self, state: MemoryState, pod: PodDemand, affinity: Hint
+    ) -> tuple[MemoryState, Refusal | None]:
+        """Serve a pod with pod-level resources as one charge, and write down each container's part of it."""
+        request = pod.memory
+        if not pod.pinned or request is None:
+            return state, None
+        try:
+            emptied = podlevel.empty_shared_pool(pod, request)
+            if emptied is not None:
+                raise Refusal(emptied, EMPTY_POD_SHARED_POOL)
+            zones = self._placed(state, pod, request, affinity)
+        except Refusal as refusal:
+            return state, refusal
+        whole = tuple(Block(kind, zones, size) for kind, size in request.items())
+        tables = state.zones
+        for block in whole:
+            tables = charge(tables, block, block.size)
+        state = structs.replace(state, zones=tables, pods={**state.pods, pod.uid: whole})
+        return state.with_blocks(pod.uid, podlevel.divided(pod, request, zones)), None
+
+    def _placed(self, state: MemoryState, pod: PodDemand, request: Request, affinity: Hint) -> Mask:
+        """From the affinity to the zones that will hold the memory (kubelet spec 6.4, steps 2 to 4)."""
+        mask, preferred = affinity
+        if mask is None:
+            best = self._best(state, pod, request)
+            if best is None:
+                raise Refusal(
+                    "[memorymanager] failed to get the default NUMA affinity, "
+                    "no NUMA nodes with enough memory is available"
+                )
+            if preferred and not best.preferred:
+                raise Refusal("[memorymanager] failed to find the default preferred hint")
+            mask, preferred = best.mask or 0, best.preferred
+        if not _has_room(state, mask, request):
+            best = self._best(state, pod, request, including=mask)
+            if best is None:
+                raise Refusal("[memorymanager] failed to find NUMA nodes to extend the current topology hint")
+            if preferred and not best.preferred:
+                raise Refusal("[memorymanager] failed to find the extended preferred hint")
+            mask = best.mask or 0
+        if mask.bit_count() > 1 and not _groups(state).coherent(mask):
+            raise Refusal("[memorymanager] preferred hint violates NUMA node allocation")
+        return mask
+
+    def _best(self, state: MemoryState, pod: PodDemand, request: Request, including: Mask = 0) -> Hint | None:
+        if not request:
+            return None
+        if resourcenames.MEMORY not in request:
+            raise Undecided("the kubelet crashes on a container that requests hugepages and no memory")
+        return topologyhints.best_for_memory(self._suiting(state, pod, request), including)
+
+    # Release and collection
+
+    def remove(self, state: MemoryState, uid: str, container: str) -> MemoryState:
+        held = state.held(uid, container)
+        state = state.without_container(uid, container)
+        if uid not in state.pods:
+            return structs.replace(state, zones=release(state.zones, held or ()))
+        # A pod served as a whole gives everything back with its last container.
+        if uid in state.blocks:
+            return state
+        pods = {other: blocks for other, blocks in state.pods.items() if other != uid}
+        return structs.replace(state, zones=release(state.zones, state.pods[uid]), pods=pods)
+
+    def started(self, state: MemoryState, pod: PodDemand, container: str) -> MemoryState:
+        """When a container starts, init containers before it have ended: their memory is given back."""
+        for earlier in pod.containers:
+            if earlier.name == container or earlier.role is Role.APP:
+                break
+            if earlier.role is Role.INIT:
+                state = self.remove(state, pod.uid, earlier.name)
+        return state
+
+    def collect(self, state: MemoryState, active: Mapping[str, Iterable[str]]) -> MemoryState:
+        """Drop what belongs to no container of an active pod; `active` is pod uid to container names."""
+        for uid, held in state.blocks.items():
+            for name in held:
+                if name not in active.get(uid, ()):
+                    state = self.remove(state, uid, name)
+        return state
+
+
+def empty(zone: int, amounts: Mapping[str, int]) -> ZoneMemory:
+    """A zone that nobody uses."""
+    return ZoneMemory(cells=1 << zone, tables={kind: Table(amount) for kind, amount in amounts.items()})
+
+
+def regenerated(held: tuple[Block, ...], request: Request) -> HintMap | None:
+    """Hints for what a container already holds; nothing where that is not what it asks for (kubelet spec 6.3)."""
+    if {block.kind: block.size for block in held} != dict(request):
+        return None
+    return {block.kind: HintList((block.zones,), frozenset({block.zones})) for block in held}
+
+
+def _is_empty(hints: HintList | UnlistedHints) -> bool:
+    return not (hints.masks if isinstance(hints, HintList) else hints.cut_to(0))
+
+
+def _has_room(state: MemoryState, mask: Mask, request: Request) -> bool:
+    zones = [state.zones[zone] for zone in masks.members(mask)]
+    return all(sum(zone.tables[kind].free for zone in zones) >= need for kind, need in request.items())
+
+
+def _groups(state: MemoryState) -> Groups:
+    return Groups(
+        busy=sum(1 << zone for zone, memory in state.zones.items() if memory.assignments > 0),
+        cells={zone: memory.cells for zone, memory in state.zones.items()},
+    )
+
+
+def _reuse_after(state: MemoryState, pod: PodDemand, container: ContainerDemand, held: tuple[Block, ...]) -> Reuse:
+    amounts = dict(state.reuse.amounts) if state.reuse.uid == pod.uid else {}
+    for block in held:
+        key = block.zones, block.kind
+        before = amounts.get(key, 0)
+        amounts[key] = max(before, block.size) if container.role is Role.INIT else max(0, before - block.size)
+    return Reuse(pod.uid, amounts)
+
+
+def _shrink_init_blocks(
+    state: MemoryState, pod: PodDemand, container: ContainerDemand, taken: tuple[Block, ...]
+) -> MemoryState:
+    """What a container takes over from earlier init containers is written off their blocks (kubelet spec 6.5)."""
+    unclaimed = {(block.kind, block.zones): block.size for block in taken}
+    for earlier in pod.containers:
+        if earlier.name == container.name or earlier.role is Role.APP:
+            break
+        held = state.held(pod.uid, earlier.name)
+        if earlier.role is not Role.INIT or not held:
+            continue
+        kept = []
+        for block in held:
+            claimed = min(block.size, unclaimed.get((block.kind, block.zones), 0))
+            if claimed:
+                unclaimed[block.kind, block.zones] -= claimed
+            kept.append(structs.replace(block, size=block.size - claimed))
+        state = state.with_blocks(pod.uid, {earlier.name: tuple(kept)})
+    return state

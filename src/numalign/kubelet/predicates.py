@@ -1,0 +1,80 @@
+"""The general predicates: does the pod fit what the node as a whole has left?
+
+They run after the topology manager, so a pod refused here has already been given CPUs, memory and devices. Resources,
+the number of pods and host ports are checked, in the kubelet's order; node name, selectors and taints are facts of
+the Node object, which this model of a machine does not carry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct
+
+from numalign.api import requests, resourcenames
+from numalign.api.pod import ContainerPort, Pod
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.state import KubeletState
+
+PODS = "pods"
+
+
+class Lacking(Struct, frozen=True):
+    """Why the pod does not fit, as the kubelet says it."""
+
+    reason: str
+    message: str
+
+
+def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[Pod]) -> Lacking | None:
+    """The first thing the node lacks for this pod, with the other active pods on it."""
+    if len(others) + 1 > kubelet.settings.max_pods:
+        return _insufficient(PODS, requested=1, used=len(others), capacity=kubelet.settings.max_pods)
+    offered = allocatable(kubelet, state)
+    for resource, wanted in sorted(_amounts(pod).items(), key=_in_kubelet_order):
+        if resource not in offered and resourcenames.is_extended(resource):
+            continue  # the kubelet forgets extended resources that the node does not offer
+        used = sum(_amounts(other).get(resource, 0) for other in others)
+        if wanted > 0 and wanted > offered.get(resource, 0) - used:
+            return _insufficient(resource, requested=wanted, used=used, capacity=offered.get(resource, 0))
+    if _ports(pod) & {port for other in others for port in _ports(other)}:
+        text = "node(s) didn't have free ports for the requested pod ports"
+        return Lacking("NodePorts", f"Predicate NodePorts failed: {text}")
+    return None
+
+
+def allocatable(kubelet: Kubelet, state: KubeletState) -> dict[str, int]:
+    """Node Allocatable: capacity less reservations and eviction threshold; cpu in milli-CPUs."""
+    machine, settings = kubelet.machine, kubelet.settings
+    amounts = {name: amount - settings.withheld(name) for name, amount in machine.capacity().items()}
+    pages = sum(page.total_bytes for zone in machine.zones for page in zone.hugepages)
+    amounts[resourcenames.MEMORY] -= pages
+    for resource, inventory in kubelet.devices.inventories.items():
+        # Devices that turned unhealthy while in use still count for the pods that hold them.
+        amounts[resource] = max(len(inventory.healthy), len(state.devices.in_use(resource)))
+    return {name: max(0, amount) for name, amount in amounts.items()}
+
+
+def _amounts(pod: Pod) -> Mapping[str, int]:
+    total = requests.effective(pod)
+    return {name: amount.milli if name == resourcenames.CPU else amount.value for name, amount in total.items()}
+
+
+def _in_kubelet_order(item: tuple[str, int]) -> tuple[int, str]:
+    first = (resourcenames.CPU, resourcenames.MEMORY, "ephemeral-storage")
+    return first.index(item[0]) if item[0] in first else len(first), item[0]
+
+
+def _ports(pod: Pod) -> set[tuple[str, int]]:
+    containers = (*pod.spec.containers, *(each for each in pod.spec.init_containers if each.is_sidecar))
+    return {_port(port) for each in containers for port in each.ports if port.host_port > 0}
+
+
+def _port(port: ContainerPort) -> tuple[str, int]:
+    return port.protocol, port.host_port
+
+
+def _insufficient(resource: str, *, requested: int, used: int, capacity: int) -> Lacking:
+    return Lacking(
+        f"OutOf{resource}",
+        f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}",
+    )

@@ -1,0 +1,52 @@
+"""The three ways in which an answer is not a placement.
+
+The kubelet refuses a pod (`Refusal`, with its own reason and message), refuses to start (`StartRefusal`), or would do
+something that no answer can be derived from in time: enumerate billions of masks, spin for ever, crash
+(`Undecided`). The last one is ours: it names what the kubelet would be doing and how much of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UNEXPECTED = "UnexpectedAdmissionError"
+TOPOLOGY_AFFINITY = "TopologyAffinityError"
+SMT_ALIGNMENT = "SMTAlignmentError"
+EMPTY_POD_SHARED_POOL = "EmptyPodSharedPoolError"
+
+
+@dataclass(eq=False)
+class Refusal(Exception):
+    """A manager cannot allocate. `error` is its text; the pod's message is made from it by `pod_message`."""
+
+    error: str
+    reason: str = UNEXPECTED
+
+    def __str__(self) -> str:
+        return self.error
+
+    @property
+    def pod_message(self) -> str:
+        """Errors without a type of their own are wrapped before they reach the pod's status (kubelet spec 3.7)."""
+        return f"Allocate failed due to {self.error}, which is unexpected" if self.reason == UNEXPECTED else self.error
+
+
+@dataclass(eq=False)
+class StartRefusal(Exception):
+    """The kubelet would not start with this machine, configuration or checkpoint. `manager` says who refused."""
+
+    manager: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.manager}: {self.error}"
+
+
+@dataclass(eq=False)
+class Undecided(Exception):
+    """No answer: `why` says what the kubelet would be doing, `count` estimates how many steps of it."""
+
+    why: str
+    count: int | None = None
+
+    def __str__(self) -> str:
+        return self.why if self.count is None else f"{self.why} (about {self.count:.2g} steps)"

@@ -1,0 +1,110 @@
+"""Starting a kubelet: machine and settings in, managers ready to admit out, or the reason why it would not come up.
+
+A kubelet is fixed once started; what changes afterwards is its `KubeletState`. Restarting is starting again with the
+state that the managers' checkpoints kept (kubelet spec 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from msgspec import Struct, structs
+
+from numalign.kubelet import options, versions
+from numalign.kubelet.cpu import start as cpu_start
+from numalign.kubelet.cpu.static import StaticCPUs
+from numalign.kubelet.demand import Reading
+from numalign.kubelet.device import DeviceManager, Ids, Preference, lowest_ids
+from numalign.kubelet.machine import Machine
+from numalign.kubelet.memory import start as memory_start
+from numalign.kubelet.memory.static import StaticMemory
+from numalign.kubelet.merge import Rules
+from numalign.kubelet.refusals import StartRefusal
+from numalign.kubelet.settings import Settings
+from numalign.kubelet.state import KubeletState
+
+MANAGER = "topologymanager"
+PREFER_CLOSEST = "prefer-closest-numa-nodes"
+MAX_ZONES = "max-allowable-numa-nodes"
+DEFAULT_MAX_ZONES = 8
+
+
+class Kubelet(Struct, frozen=True, dict=True):
+    """One kubelet process: its machine, its settings and its managers. None for a manager that does nothing."""
+
+    machine: Machine
+    settings: Settings
+    rules: Rules
+    devices: DeviceManager
+    cpu: StaticCPUs | None = None
+    memory: StaticMemory | None = None
+
+    @cached_property
+    def reading(self) -> Reading:
+        return Reading.of(self.settings)
+
+    def initial(self) -> KubeletState:
+        """A node without pods and without history."""
+        return KubeletState(
+            devices=self.devices.initial(),
+            cpu=self.cpu.initial() if self.cpu else None,
+            memory=self.memory.initial() if self.memory else None,
+        )
+
+
+def start(machine: Machine, settings: Settings, prefer: Callable[[Preference], Ids] = lowest_ids) -> Kubelet:
+    """Start a kubelet, or raise `StartRefusal` with the text that it would log. `prefer` stands for device plugins."""
+    for error in versions.gate_errors(settings.feature_gates, settings.minor):
+        raise StartRefusal("featuregates", error)
+    return Kubelet(
+        machine=machine,
+        settings=settings,
+        rules=_rules(machine, settings),
+        devices=DeviceManager(machine, versions.behaviour(settings.minor), prefer),
+        cpu=cpu_start.start(machine, settings),
+        memory=memory_start.start(machine, settings),
+    )
+
+
+def restart(kubelet: Kubelet, state: KubeletState) -> KubeletState:
+    """What a new process knows: checkpoints survive, stored hints and reusable leftovers do not.
+
+    Every active pod has to be admitted again; `active` still lists them, in the order in which that happens."""
+    return structs.replace(
+        state,
+        cpu=cpu_start.restarted(kubelet.cpu, state.cpu) if kubelet.cpu and state.cpu else state.cpu,
+        memory=memory_start.restarted(kubelet.memory, state.memory) if kubelet.memory and state.memory else state.memory,
+        devices=kubelet.devices.restarted(state.devices),
+        affinities={},
+    )
+
+
+def _rules(machine: Machine, settings: Settings) -> Rules:
+    policy = settings.topology_policy
+    if policy == "none":
+        return Rules(policy, machine.zone_ids)  # scope and options are not even parsed
+    closest, most = False, DEFAULT_MAX_ZONES
+    for name, text in settings.topology_options.items():
+        options.require_available(name, frozenset({PREFER_CLOSEST, MAX_ZONES}), MANAGER, settings)
+        if name == PREFER_CLOSEST:
+            closest = options.boolean(name, text, MANAGER)
+        else:
+            most = _max_zones(text)
+    if closest and not all(zone.distances for zone in machine.zones):
+        raise StartRefusal(MANAGER, "error getting NUMA distances from cadvisor")
+    if len(machine.zones) > most:
+        raise StartRefusal(MANAGER, f"unsupported on machines with more than {most} NUMA Nodes")
+    return Rules(policy, machine.zone_ids, {zone.id: zone.distances for zone in machine.zones} if closest else None)
+
+
+def _max_zones(text: str) -> int:
+    if not (text.lstrip("+-").isascii() and text.lstrip("+-").isdigit()):
+        raise StartRefusal(
+            MANAGER,
+            f'unable to convert policy option to integer "{MAX_ZONES}": strconv.Atoi: parsing "{text}": invalid syntax',
+        )
+    if int(text) < DEFAULT_MAX_ZONES:
+        raise StartRefusal(
+            MANAGER, f'the minimum value of "{MAX_ZONES}" should not be less than {DEFAULT_MAX_ZONES}'
+        )
+    return int(text)
