@@ -1,12 +1,13 @@
-"""Admission: what the kubelet does with a pod that was bound to its node.
+"""Admission: what the kubelet does with a pod that was bound to its node, and with what follows.
 
 The topology manager asks the managers for hints (devices, CPUs, memory, always in this order), merges them, and lets
 the same managers allocate; then the general predicates have their say. Nothing is rolled back: what a refused pod was
-given stays with the managers until the next admission begins by collecting it (kubelet spec 1 and 3.6)."""
+given stays with the managers until the next admission begins by collecting it (kubelet spec 1). A pod that ends
+leaves by `KubeletState.without_pod`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct, structs
@@ -14,28 +15,15 @@ from msgspec import Struct, structs
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet import predicates
-from numalign.kubelet.demand import ContainerDemand, PodDemand
-from numalign.kubelet.hints import Hint
-from numalign.kubelet.merge import HintMap, Hints, Merge, merge
-from numalign.kubelet.refusals import TOPOLOGY_AFFINITY, Refusal, Undecided
+from numalign.kubelet.refusals import Refusal, Undecided
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState, placement
+from numalign.kubelet.walk import Alignment, Refused, Walk
 
 Verdict = Literal["admitted", "rejected", "undecided"]
 
 SLOW = 100_000_000
 """Permutations from which on a merge takes the kubelet minutes."""
-
-
-class Alignment(Struct, frozen=True):
-    """One merge: what each resource offered to a container, or to the pod as a whole, and what came of it."""
-
-    container: str
-    """Empty for the whole pod."""
-    offered: Mapping[str, Hints | None]
-    hint: Hint | None
-    """None: the policy refuses every combination."""
-    permutations: int
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -59,13 +47,6 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return sum(alignment.permutations for alignment in self.alignments)
 
 
-def collect(kubelet: Kubelet, state: KubeletState) -> KubeletState:
-    """What is left once all managers have dropped what inactive pods held; admission does this by itself."""
-    walk = Walk(kubelet, state)
-    walk.collect()
-    return walk.state
-
-
 def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState, Outcome]:
     """Admit a pod: topology manager first, general predicates after it."""
     others = state.active
@@ -75,7 +56,9 @@ def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
     lacking = predicates.lacking(kubelet, state, pod, others.values())
     if lacking is None:
         return state, outcome
-    rejected = structs.replace(outcome, verdict="rejected", reason=lacking.reason, message=lacking.message, placement={})
+    rejected = Outcome(
+        verdict="rejected", reason=lacking.reason, message=lacking.message, alignments=outcome.alignments
+    )
     return state.without_pod(demands.identity(pod)), rejected
 
 
@@ -102,141 +85,33 @@ def align(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
     )
 
 
-class Refused(Exception):
-    """A refusal, with the container it happened at; stops the walk."""
-
-    def __init__(self, refusal: Refusal, container: str = "") -> None:
-        super().__init__(refusal)
-        self.refusal = refusal
-        self.container = container
+def started(kubelet: Kubelet, state: KubeletState, uid: str) -> KubeletState:
+    """All containers of an active pod have been started, one after the other."""
+    for container in state.active[uid].in_admission_order():
+        state = container_started(kubelet, state, uid, container.name)
+    return state
 
 
-class Walk:
-    """One pod's way through the managers. `state` is always what the node would know at this point."""
-
-    def __init__(self, kubelet: Kubelet, state: KubeletState) -> None:
-        self.kubelet = kubelet
-        self.state = state
-        self.alignments: list[Alignment] = []
-
-    def pod(self, pod: PodDemand) -> None:
-        if self.kubelet.settings.topology_policy == "none":
-            self._without_hints(pod)
-            return
-        # Every manager collects when it is asked for hints, and all are asked before anybody allocates.
-        self.collect()
-        if self.kubelet.settings.topology_scope == "container":
-            self._by_container(pod)
-        else:
-            self._as_a_whole(pod)
-
-    def _without_hints(self, pod: PodDemand) -> None:
-        for container in pod.containers:
-            self._allocate(pod, container, Hint(None, False))
-
-    def _by_container(self, pod: PodDemand) -> None:
-        for container in pod.containers:
-            hint = self._merged(self._container_hints(pod, container), container.name)
-            if hint is None:
-                raise Refused(_unaligned(pod, "with a container-level topology manager"), container.name)
-            self.state = self.state.with_affinity(pod.uid, container.name, hint)
-            self._allocate(pod, container, hint)
-
-    def _as_a_whole(self, pod: PodDemand) -> None:
-        hint = self._merged(self._pod_hints(pod), "")
-        if hint is None:
-            raise Refused(_unaligned(pod, "under pod-scope topology manager"))
-        for container in pod.containers:
-            self.state = self.state.with_affinity(pod.uid, container.name, hint)
-            if pod.budget is None:
-                self._allocate(pod, container, hint)
-        if pod.budget is not None:
-            self._allocate_pod(pod, hint)
-
-    def collect(self) -> None:
-        self._collect_devices()
-        self._collect_cpus()
-        self._collect_memory()
-
-    def _collect_devices(self) -> None:
-        devices = self.kubelet.devices.collect(self.state.devices, self.state.container_names())
-        self.state = structs.replace(self.state, devices=devices)
-
-    def _collect_cpus(self) -> None:
-        if self.kubelet.cpu and self.state.cpu:
-            cpu = self.kubelet.cpu.collect(self.state.cpu, self.state.container_names())
-            self.state = structs.replace(self.state, cpu=cpu)
-
-    def _collect_memory(self) -> None:
-        if self.kubelet.memory and self.state.memory:
-            memory = self.kubelet.memory.collect(self.state.memory, self.state.container_names())
-            self.state = structs.replace(self.state, memory=memory)
-
-    def _container_hints(self, pod: PodDemand, container: ContainerDemand) -> Iterable[HintMap | None]:
-        kubelet, state = self.kubelet, self.state
-        yield kubelet.devices.container_hints(state.devices, pod, container)
-        yield kubelet.cpu.container_hints(state.cpu, pod, container) if kubelet.cpu and state.cpu else None
-        yield kubelet.memory.container_hints(state.memory, pod, container) if kubelet.memory and state.memory else None
-
-    def _pod_hints(self, pod: PodDemand) -> Iterable[HintMap | None]:
-        kubelet, state = self.kubelet, self.state
-        yield kubelet.devices.pod_hints(state.devices, pod)
-        yield kubelet.cpu.pod_hints(state.cpu, pod) if kubelet.cpu and state.cpu else None
-        yield kubelet.memory.pod_hints(state.memory, pod) if kubelet.memory and state.memory else None
-
-    def _merged(self, provided: Iterable[HintMap | None], container: str) -> Hint | None:
-        offered = list(provided)
-        merged: Merge = merge(offered, self.kubelet.rules)
-        by_resource = {name: hints for provider in offered for name, hints in (provider or {}).items()}
-        self.alignments.append(Alignment(container, by_resource, merged.admitted, merged.permutations))
-        return merged.admitted
-
-    def _allocate(self, pod: PodDemand, container: ContainerDemand, hint: Hint) -> None:
-        self._allocate_devices(pod, container, hint)
-        self._allocate_cpus(pod, container, hint)
-        self._allocate_memory(pod, container, hint)
-
-    def _allocate_devices(self, pod: PodDemand, container: ContainerDemand, hint: Hint) -> None:
-        manager = self.kubelet.devices
-        if manager.requested(self.state.devices, container.limits):
-            self._collect_devices()
-        devices, refusal = manager.allocate(self.state.devices, pod, container, hint.mask)
-        self.state = structs.replace(self.state, devices=devices)
-        _raise(refusal, container.name)
-
-    def _allocate_cpus(self, pod: PodDemand, container: ContainerDemand, hint: Hint) -> None:
-        if self.kubelet.cpu and self.state.cpu:
-            self._collect_cpus()
-            cpu, refusal = self.kubelet.cpu.allocate(self.state.cpu, pod, container, hint.mask)
-            self.state = structs.replace(self.state, cpu=cpu)
-            _raise(refusal, container.name)
-
-    def _allocate_memory(self, pod: PodDemand, container: ContainerDemand, hint: Hint) -> None:
-        if self.kubelet.memory and self.state.memory:
-            self._collect_memory()
-            memory, refusal = self.kubelet.memory.allocate(self.state.memory, pod, container, hint)
-            self.state = structs.replace(self.state, memory=memory)
-            _raise(refusal, container.name)
-
-    def _allocate_pod(self, pod: PodDemand, hint: Hint) -> None:
-        """The device manager takes no part: such a pod gets its devices when its containers start."""
-        kubelet = self.kubelet
-        if kubelet.cpu and self.state.cpu:
-            cpu, refusal = kubelet.cpu.allocate_pod(self.state.cpu, pod, hint.mask)
-            self.state = structs.replace(self.state, cpu=cpu)
-            _raise(refusal)
-        if kubelet.memory and self.state.memory:
-            memory, refusal = kubelet.memory.allocate_pod(self.state.memory, pod, hint)
-            self.state = structs.replace(self.state, memory=memory)
-            _raise(refusal)
+def container_started(kubelet: Kubelet, state: KubeletState, uid: str, container: str) -> KubeletState:
+    """The start hook: memory of init containers that have ended is given back (kubelet spec 6.6)."""
+    if not kubelet.memory or not state.memory:
+        return state
+    demand = demands.of(state.active[uid], kubelet.reading)
+    return structs.replace(state, memory=kubelet.memory.started(state.memory, demand, container))
 
 
-def _raise(refusal: Refusal | None, container: str = "") -> None:
-    if refusal is not None:
-        raise Refused(refusal, container)
+def late_devices(
+    kubelet: Kubelet, state: KubeletState, uid: str, container: str
+) -> tuple[KubeletState, Refusal | None]:
+    """Devices that a container does not have yet when it is about to run: pods served as a whole (spec 10.5)."""
+    demand = demands.of(state.active[uid], kubelet.reading)
+    affinity = state.affinity(uid, container).mask
+    devices, refusal = kubelet.devices.allocate(state.devices, demand, demand.container(container), affinity)
+    return structs.replace(state, devices=devices), refusal
 
 
-def _unaligned(pod: PodDemand, how: str) -> Refusal:
-    if pod.budget is None:
-        return Refusal("Resources cannot be allocated with Topology locality", TOPOLOGY_AFFINITY)
-    return Refusal(f"Pod Scope pod with pod-level resources failed admission {how}", TOPOLOGY_AFFINITY)
+def collect(kubelet: Kubelet, state: KubeletState) -> KubeletState:
+    """What is left once all managers have dropped what inactive pods held; admission does this by itself."""
+    walk = Walk(kubelet, state)
+    walk.collect()
+    return walk.state

@@ -117,9 +117,7 @@ def identity(pod: Pod) -> str:
     return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def _containers(
-    pod: Pod, reading: Reading, *, pinned: bool, must_be_guaranteed: bool
-) -> Iterable[ContainerDemand]:
+def _containers(pod: Pod, reading: Reading, *, pinned: bool, must_be_guaranteed: bool) -> Iterable[ContainerDemand]:
     for place, container in enumerate(pod.in_admission_order()):
         init = place < len(pod.spec.init_containers)
         role = (Role.SIDECAR if container.is_sidecar else Role.INIT) if init else Role.APP

@@ -14,10 +14,10 @@ from msgspec import Struct, field, structs
 
 from numalign.kubelet import mask as masks
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
-from numalign.kubelet.hints import Hint, HintList, Room, Supply, UnlistedHints
+from numalign.kubelet.hints import HintList, Room, Supply, UnlistedHints
 from numalign.kubelet.machine import Device, DevicePlugin, Machine
 from numalign.kubelet.mask import Mask
-from numalign.kubelet.merge import HintMap
+from numalign.kubelet.merge import HintMap, Hints
 from numalign.kubelet.refusals import Refusal
 from numalign.kubelet.versions import Behaviour
 
@@ -106,6 +106,12 @@ class Inventory(Struct, frozen=True, dict=True):
         """The zones of each device that names any."""
         return {device.id: masks.of(device.zones) for device in self.plugin.devices if device.zones}
 
+    def counted(self, ids: Iterable[str], domain: Mask) -> Mapping[Mask, int]:
+        """How many of the devices lie in each set of known zones."""
+        counts = Counter(self.zones.get(each, 0) & domain for each in ids)
+        del counts[0]
+        return counts
+
     def split(self, ids: Ids, affinity: Mask | None) -> Affinity:
         if affinity is None or not self.has_topology:
             return Affinity(frozenset(), frozenset(), ids)
@@ -154,7 +160,9 @@ class DeviceManager(Struct, frozen=True, dict=True):
             for resource, count in self.requested(state, pod.limits).items()
         }
 
-    def _hints(self, state: DeviceState, wanted: Wanted, *, held: Ids, reusable: Ids) -> HintList | UnlistedHints | None:
+    def _hints(
+        self, state: DeviceState, wanted: Wanted, *, held: Ids, reusable: Ids
+    ) -> HintList | UnlistedHints | None:
         inventory = self.inventories.get(wanted.resource)
         if inventory is None or not inventory.has_topology:
             return None
@@ -165,15 +173,15 @@ class DeviceManager(Struct, frozen=True, dict=True):
             return HintList()
         return self._room(inventory, wanted, available, reusable)
 
-    def _room(self, inventory: Inventory, wanted: Wanted, available: Ids, reusable: Ids) -> HintList | UnlistedHints:
+    def _room(self, inventory: Inventory, wanted: Wanted, available: Ids, reusable: Ids) -> Hints:
         zones = self._zones(inventory)
         domain = masks.of(zones)
         # A device with a topology that names no zone can never be touched, so it blocks every mask when reused.
-        reused = [masks.of(zs) for each in reusable if (zs := inventory.by_id[each].zones) is not None]
+        reused = [inventory.zones.get(each, 0) for each in reusable if inventory.by_id[each].zones is not None]
         supply = Supply(
             need=wanted.count,
-            size=Counter(zs & domain for zs in inventory.zones.values() if zs & domain),
-            free=Counter(zs & domain for each in available if (zs := inventory.zones.get(each, 0)) & domain),
+            size=inventory.counted(inventory.zones, domain),
+            free=inventory.counted(available, domain),
             held=len(reused),
         )
         return Room(zones, (supply,), must_touch=tuple(reused)).hints()

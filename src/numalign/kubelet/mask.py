@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations
-from typing import NamedTuple
 
 Mask = int
 
@@ -32,18 +31,11 @@ def width(mask: Mask) -> tuple[int, int]:
     return mask.bit_count(), mask
 
 
-class Enumerated(NamedTuple):
-    """A mask with its dense index: bit i of the index stands for the i-th zone of the list it was made from."""
-
-    mask: Mask
-    index: int
-
-
 @lru_cache(maxsize=256)
-def enumerated(zones: tuple[int, ...]) -> tuple[Enumerated, ...]:
-    """Every non-empty mask over `zones`, in the kubelet's enumeration order."""
+def enumerated(zones: tuple[int, ...]) -> tuple[tuple[Mask, int], ...]:
+    """Every non-empty mask over `zones` in the kubelet's order, with its dense index: bit i is the i-th zone."""
     return tuple(
-        Enumerated(of(zones[i] for i in places), of(places))
+        (of(zones[i] for i in places), of(places))
         for size in range(1, len(zones) + 1)
         for places in combinations(range(len(zones)), size)
     )

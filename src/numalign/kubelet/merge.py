@@ -7,7 +7,7 @@ lists can reach, folded list by list. How many permutations the kubelet would ha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property, reduce
 from itertools import chain
 from math import comb, prod
@@ -111,11 +111,11 @@ def normalised(provider: HintMap | None) -> list[Hints]:
     return [DONT_CARE if each is None else each if each.count else UNSATISFIABLE for each in provider.values()]
 
 
-def reachable(lists: Iterable[Hints], zones: tuple[int, ...]) -> set[Mask]:
+def reachable(lists: Iterable[Hints], zones: tuple[int, ...]) -> Set[Mask]:
     """Every mask that is the intersection of one hint from each list."""
     every = list(lists)
     machine = masks.of(zones)
-    listed = [_options(each, machine) for each in every if isinstance(each, HintList)]
+    listed: list[Set[Mask]] = [_options(each, machine) for each in every if isinstance(each, HintList)]
     common = reduce(and_, (reduce(or_, options, 0) for options in listed), machine)
     # Zones outside `common` are in no intersection, so lists too large to list are only needed inside it.
     listed += [each.cut_to(common) for each in every if isinstance(each, UnlistedHints)]
@@ -127,8 +127,8 @@ def _options(hint_list: HintList, machine: Mask) -> set[Mask]:
     return options | {machine} if hint_list.nil else options
 
 
-def _folded(lists: list[set[Mask]], zones: tuple[int, ...]) -> set[Mask]:
-    reached = {masks.of(zones)}
+def _folded(lists: list[Set[Mask]], zones: tuple[int, ...]) -> Set[Mask]:
+    reached: Set[Mask] = {masks.of(zones)}
     for position, options in enumerate(ordered := sorted(lists, key=len)):
         if len(reached) * len(options) > PAIRWISE:
             return _folded_by_sums([reached, *ordered[position:]], zones)
@@ -136,14 +136,14 @@ def _folded(lists: list[set[Mask]], zones: tuple[int, ...]) -> set[Mask]:
     return reached
 
 
-def _folded_by_sums(lists: list[set[Mask]], zones: tuple[int, ...]) -> set[Mask]:
+def _folded_by_sums(lists: list[Set[Mask]], zones: tuple[int, ...]) -> Set[Mask]:
     """The same by superset sums: counts of supersets multiply, and their differences count intersections."""
     place = {zone: index for index, zone in enumerate(zones)}
     dense = zones == tuple(range(len(zones)))
     together = max(2, 63 // max(1, len(zones)))  # counts of at most 2^zones each stay exact in 64 bits
-    reached, rest = [lists[0]], lists[1:]
+    reached, rest = lists[0], lists[1:]
     while rest:
-        batch, rest = [*reached, *rest[: together - 1]], rest[together - 1 :]
+        batch, rest = [reached, *rest[: together - 1]], rest[together - 1 :]
         table = np.zeros((len(batch), 1 << len(zones)), dtype=np.int64)
         for row, options in enumerate(batch):
             table[row, list(options) if dense else [_dense(mask, place) for mask in options]] = 1
@@ -151,8 +151,8 @@ def _folded_by_sums(lists: list[set[Mask]], zones: tuple[int, ...]) -> set[Mask]
         counts = table.prod(axis=0, keepdims=True)
         _superset_sums(counts, -1)
         indexes = np.flatnonzero(counts[0]).tolist()
-        reached = [set(indexes) if dense else {_sparse(index, zones) for index in indexes}]
-    return reached[0]
+        reached = set(indexes) if dense else {_sparse(index, zones) for index in indexes}
+    return reached
 
 
 def _superset_sums(table: npt.NDArray[np.int64], sign: int) -> None:
@@ -212,5 +212,3 @@ def _total_distance(mask: Mask, distances: Mapping[int, Sequence[int]]) -> int:
         return sum(distances[a][b] for a in zones for b in zones)
     except (IndexError, KeyError):
         raise Undecided("the kubelet indexes its distance table by zone id and crashes on ids with gaps") from None
-
-

@@ -16,6 +16,7 @@ from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 
 PODS = "pods"
+ANY_ADDRESS = "0.0.0.0"
 
 
 class Lacking(Struct, frozen=True):
@@ -31,12 +32,13 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
         return _insufficient(PODS, requested=1, used=len(others), capacity=kubelet.settings.max_pods)
     offered = allocatable(kubelet, state)
     for resource, wanted in sorted(_amounts(pod).items(), key=_in_kubelet_order):
-        if resource not in offered and resourcenames.is_extended(resource):
-            continue  # the kubelet forgets extended resources that the node does not offer
+        if resource not in offered and not resourcenames.is_hugepages(resource):
+            continue  # the kubelet forgets extended resources the node lacks; local storage is not modelled
         used = sum(_amounts(other).get(resource, 0) for other in others)
         if wanted > 0 and wanted > offered.get(resource, 0) - used:
             return _insufficient(resource, requested=wanted, used=used, capacity=offered.get(resource, 0))
-    if _ports(pod) & {port for other in others for port in _ports(other)}:
+    taken = [port for other in others for port in _host_ports(other)]
+    if any(_conflict(port, other) for port in _host_ports(pod) for other in taken):
         text = "node(s) didn't have free ports for the requested pod ports"
         return Lacking("NodePorts", f"Predicate NodePorts failed: {text}")
     return None
@@ -64,13 +66,16 @@ def _in_kubelet_order(item: tuple[str, int]) -> tuple[int, str]:
     return first.index(item[0]) if item[0] in first else len(first), item[0]
 
 
-def _ports(pod: Pod) -> set[tuple[str, int]]:
-    containers = (*pod.spec.containers, *(each for each in pod.spec.init_containers if each.is_sidecar))
-    return {_port(port) for each in containers for port in each.ports if port.host_port > 0}
+def _host_ports(pod: Pod) -> list[ContainerPort]:
+    running = (*pod.spec.containers, *(each for each in pod.spec.init_containers if each.is_sidecar))
+    return [port for container in running for port in container.ports if port.host_port > 0]
 
 
-def _port(port: ContainerPort) -> tuple[str, int]:
-    return port.protocol, port.host_port
+def _conflict(one: ContainerPort, other: ContainerPort) -> bool:
+    if (one.protocol, one.host_port) != (other.protocol, other.host_port):
+        return False
+    addresses = {one.host_ip or ANY_ADDRESS, other.host_ip or ANY_ADDRESS}
+    return len(addresses) == 1 or ANY_ADDRESS in addresses
 
 
 def _insufficient(resource: str, *, requested: int, used: int, capacity: int) -> Lacking:

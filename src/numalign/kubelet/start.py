@@ -23,9 +23,10 @@ from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.state import KubeletState
 
-MANAGER = "topologymanager"
+MANAGER = options.TOPOLOGY.manager
 PREFER_CLOSEST = "prefer-closest-numa-nodes"
 MAX_ZONES = "max-allowable-numa-nodes"
+KNOWN = frozenset({PREFER_CLOSEST, MAX_ZONES})
 DEFAULT_MAX_ZONES = 8
 
 
@@ -70,13 +71,13 @@ def restart(kubelet: Kubelet, state: KubeletState) -> KubeletState:
     """What a new process knows: checkpoints survive, stored hints and reusable leftovers do not.
 
     Every active pod has to be admitted again; `active` still lists them, in the order in which that happens."""
-    return structs.replace(
-        state,
-        cpu=cpu_start.restarted(kubelet.cpu, state.cpu) if kubelet.cpu and state.cpu else state.cpu,
-        memory=memory_start.restarted(kubelet.memory, state.memory) if kubelet.memory and state.memory else state.memory,
-        devices=kubelet.devices.restarted(state.devices),
-        affinities={},
-    )
+    cpu, memory = state.cpu, state.memory
+    if kubelet.cpu and cpu:
+        cpu = cpu_start.restarted(kubelet.cpu, cpu)
+    if kubelet.memory and memory:
+        memory = memory_start.restarted(kubelet.memory, memory)
+    devices = kubelet.devices.restarted(state.devices)
+    return structs.replace(state, cpu=cpu, memory=memory, devices=devices, affinities={})
 
 
 def _rules(machine: Machine, settings: Settings) -> Rules:
@@ -85,9 +86,9 @@ def _rules(machine: Machine, settings: Settings) -> Rules:
         return Rules(policy, machine.zone_ids)  # scope and options are not even parsed
     closest, most = False, DEFAULT_MAX_ZONES
     for name, text in settings.topology_options.items():
-        options.require_available(name, frozenset({PREFER_CLOSEST, MAX_ZONES}), MANAGER, settings)
+        options.require_available(name, KNOWN, options.TOPOLOGY, settings)
         if name == PREFER_CLOSEST:
-            closest = options.boolean(name, text, MANAGER)
+            closest = options.boolean(name, text, options.TOPOLOGY)
         else:
             most = _max_zones(text)
     if closest and not all(zone.distances for zone in machine.zones):
@@ -104,7 +105,5 @@ def _max_zones(text: str) -> int:
             f'unable to convert policy option to integer "{MAX_ZONES}": strconv.Atoi: parsing "{text}": invalid syntax',
         )
     if int(text) < DEFAULT_MAX_ZONES:
-        raise StartRefusal(
-            MANAGER, f'the minimum value of "{MAX_ZONES}" should not be less than {DEFAULT_MAX_ZONES}'
-        )
+        raise StartRefusal(MANAGER, f'the minimum value of "{MAX_ZONES}" should not be less than {DEFAULT_MAX_ZONES}')
     return int(text)

@@ -63,9 +63,7 @@ def placement(state: KubeletState, pod: demands.PodDemand) -> dict[str, Containe
     return {each.name: _placed(state, pod, each) for each in pod.containers}
 
 
-def _placed(
-    state: KubeletState, pod: demands.PodDemand, container: demands.ContainerDemand
-) -> ContainerPlacement:
+def _placed(state: KubeletState, pod: demands.PodDemand, container: demands.ContainerDemand) -> ContainerPlacement:
     cpus = state.cpu.assigned(pod.uid, container.name) if state.cpu else None
     blocks = state.memory.held(pod.uid, container.name) if state.memory else None
     shared = pod.budget is not None

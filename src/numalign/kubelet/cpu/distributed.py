@@ -7,6 +7,7 @@ live in growable arrays that later combinations overwrite, and on some inputs th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from math import comb, floor, inf, sqrt
 
 from msgspec import Struct
@@ -45,7 +46,7 @@ def take(topology: CPUTopology, free: int, need: int, how: Distributing) -> int:
     for count in search.counts():
         found = search.best(count)
         if found is not None:
-            return _hand_out(topology, free, need, how, found)
+            return HandingOut(packed.Pick(topology, free, need), how).all(found)
     return packed.take(topology, free, need, how.picking)
 
 
@@ -188,40 +189,53 @@ class Search:
         if self.steps > BUDGET:
             zones = len(self.available)
             estimate = sum(comb(zones, count) << count for count in self.counts())
-            raise Undecided("the kubelet would try every combination of zones and every share of the remainder", estimate)
+            raise Undecided(
+                "the kubelet would try every combination of zones and every share of the remainder", estimate
+            )
 
 
-def _hand_out(topology: CPUTopology, free: int, need: int, how: Distributing, found: Found) -> int:
-    pick = packed.Pick(topology, free, need)
-    share = need // len(found.zones) // how.group * how.group
-    if how.capped:
-        room = ((topology.zones[zone] & free).bit_count() // how.group * how.group for zone in found.zones)
-        share = min(share, *room)
+class HandingOut:
+    """Taking the CPUs of a settled combination, zone by zone with the packed picker."""
 
-    def take_from(zone: int, count: int) -> None:
-        try:
-            pick.take(packed.take(topology, topology.zones[zone] & pick.free, count, how.picking))
-        except Refusal:
-            pass  # the kubelet goes on with nothing from this zone and finds out when it adds up
+    def __init__(self, pick: packed.Pick, how: Distributing) -> None:
+        self.pick = pick
+        self.how = how
 
-    for zone in found.zones:
-        take_from(zone, share)
-    remainder = need - share * len(found.zones)
-    while remainder > 0:
-        before = remainder
-        for zone in found.remainder:
-            if remainder == 0:
-                break
-            if (topology.zones[zone] & pick.free).bit_count() >= how.group:
-                take_from(zone, how.group)
-                remainder -= how.group
-        if remainder == before:
-            raise Undecided(HANGS)
-    if pick.need > 0:
-        raise Refusal(f"accounting error, not enough CPUs allocated, remaining: {pick.need}")
-    if pick.need < 0:
-        raise Refusal(f"accounting error, too many CPUs allocated, remaining: {pick.need}")
-    return pick.taken
+    def all(self, found: Found) -> int:
+        need, group = self.pick.need, self.how.group
+        share = need // len(found.zones) // group * group
+        if self.how.capped:
+            share = min(share, *(self._free_in(zone) // group * group for zone in found.zones))
+        for zone in found.zones:
+            self._take(zone, share)
+        self._remainder(found.remainder, need - share * len(found.zones))
+        if self.pick.need > 0:
+            raise Refusal(f"accounting error, not enough CPUs allocated, remaining: {self.pick.need}")
+        if self.pick.need < 0:
+            raise Refusal(f"accounting error, too many CPUs allocated, remaining: {self.pick.need}")
+        return self.pick.taken
+
+    def _remainder(self, zones: Sequence[int], remainder: int) -> None:
+        group = self.how.group
+        while remainder > 0:
+            before = remainder
+            for zone in zones:
+                if remainder == 0:
+                    break
+                if self._free_in(zone) >= group:
+                    self._take(zone, group)
+                    remainder -= group
+            if remainder == before:
+                raise Undecided(HANGS)
+
+    def _take(self, zone: int, count: int) -> None:
+        pick = self.pick
+        # On a refusal the kubelet goes on with nothing from this zone and finds out when it adds up.
+        with suppress(Refusal):
+            pick.take(packed.take(pick.topology, pick.topology.zones[zone] & pick.free, count, self.how.picking))
+
+    def _free_in(self, zone: int) -> int:
+        return (self.pick.topology.zones[zone] & self.pick.free).bit_count()
 
 
 def _deviation(values: Sequence[int]) -> float:

@@ -9,7 +9,7 @@ from numalign.kubelet.cpu.topology import CPUTopology
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
 
-MANAGER = "cpumanager"
+MANAGER = options.CPU.manager
 
 FULL_PCPUS_ONLY = "full-pcpus-only"
 STRICT_RESERVATION = "strict-cpu-reservation"
@@ -43,8 +43,8 @@ def read(settings: Settings, topology: CPUTopology) -> CPUOptions:
     """Parse the configured options, refusing what the kubelet refuses to start with."""
     chosen: set[str] = set()
     for name, text in settings.cpu_options.items():
-        options.require_available(name, KNOWN, MANAGER, settings)
-        if options.boolean(name, text, MANAGER):
+        options.require_available(name, KNOWN, options.CPU, settings)
+        if options.boolean(name, text, options.CPU):
             chosen.add(name)
     for one, other in CONFLICTS:
         if one in chosen and other in chosen:
@@ -64,7 +64,8 @@ def read(settings: Settings, topology: CPUTopology) -> CPUOptions:
 def _require_sockets_to_fit(settings: Settings, topology: CPUTopology) -> None:
     if settings.topology_policy == "single-numa-node":
         raise StartRefusal(  # the misspelling is the kubelet's
-            MANAGER, "Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option"
+            MANAGER,
+            "Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option",
         )
     if len(topology.sockets) > len(topology.zones):
         raise StartRefusal(

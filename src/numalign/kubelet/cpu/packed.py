@@ -6,13 +6,16 @@ with the fewest free CPUs, so that what is already broken into is filled before 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
 from numalign.api import cpuset
 from numalign.kubelet.cpu.topology import CPUTopology, Elements
 from numalign.kubelet.refusals import Refusal
+
+Nested = Mapping[int, tuple[int, ...]]
+"""Id of an element to the ids of the smaller ones in it."""
 
 
 class Picking(Struct, frozen=True):
@@ -31,15 +34,25 @@ def take(topology: CPUTopology, free: int, need: int, picking: Picking) -> int:
     pick = Pick(topology, free, need)
     for step in _steps(pick, picking):
         step()
-        if pick.need < 1:
+        if pick.satisfied:
             return pick.taken
     raise Refusal("failed to allocate cpus")
 
 
 def not_enough(need: int, free: int) -> Refusal:
-    return Refusal(
-        f"not enough cpus available to satisfy request: requested={need}, available={free.bit_count()}"
-    )
+    available = free.bit_count()
+    return Refusal(f"not enough cpus available to satisfy request: requested={need}, available={available}")
+
+
+def _steps(pick: Pick, picking: Picking) -> Iterator[Callable[[], None]]:
+    largest_first = (pick.full_zones, pick.full_sockets)
+    yield from largest_first if pick.topology.zones_first else reversed(largest_first)
+    if picking.align_uncore:
+        yield pick.uncore_groups
+    if picking.spread:
+        yield pick.single_cpus_spread
+    else:
+        yield from (pick.full_cores, pick.single_cpus_packed)
 
 
 class Pick:
@@ -51,47 +64,56 @@ class Pick:
         self.need = need
         self.taken = 0
 
+    @property
+    def satisfied(self) -> bool:
+        return self.need < 1
+
     def take(self, cpus: int) -> None:
         # A socket listed twice counts twice against the need, as in the kubelet.
         self.taken |= cpus
         self.free &= ~self.taken
         self.need -= cpus.bit_count()
 
+    # Orders: what has free CPUs, that with the fewest first.
+
     def zones(self) -> list[int]:
-        """Zones with free CPUs, fullest first."""
         topology = self.topology
         if topology.zones_first:
-            return self._emptiest_last(topology.zones, topology.zones)
-        by_socket = (self._within(socket, topology.sockets, topology.zones_in_socket, topology.zones)
-                     for socket in self.sockets())
-        return [zone for zones in by_socket for zone in zones]
+            return self._fewest_first(topology.zones, topology.zones)
+        return self._nested(self.sockets(), topology.sockets, topology.zones_in_socket, topology.zones)
 
     def sockets(self) -> list[int]:
         topology = self.topology
         if not topology.zones_first:
-            return self._emptiest_last(topology.sockets, topology.sockets)
-        by_zone = (self._within(zone, topology.zones, topology.sockets_in_zone, topology.sockets)
-                   for zone in self.zones())
-        return [socket for sockets in by_zone for socket in sockets]
+            return self._fewest_first(topology.sockets, topology.sockets)
+        return self._nested(self.zones(), topology.zones, topology.sockets_in_zone, topology.sockets)
 
     def cores(self) -> list[int]:
         topology = self.topology
         if topology.zones_first:
-            groups = (self._within(socket, topology.sockets, topology.cores_in_socket, topology.cores)
-                      for socket in self.sockets())
-        else:
-            groups = (self._within(zone, topology.zones, topology.cores_in_zone, topology.cores)
-                      for zone in self.zones())
-        return [core for cores in groups for core in cores]
+            return self._nested(self.sockets(), topology.sockets, topology.cores_in_socket, topology.cores)
+        return self._nested(self.zones(), topology.zones, topology.cores_in_zone, topology.cores)
 
     def uncores(self) -> list[int]:
         topology = self.topology
-        by_zone = (self._within(zone, topology.zones, topology.uncores_in_zone, topology.uncores)
-                   for zone in self.zones())
-        return [uncore for uncores in by_zone for uncore in uncores]
+        return self._nested(self.zones(), topology.zones, topology.uncores_in_zone, topology.uncores)
+
+    def _nested(self, outer: list[int], areas: Elements, inside: Nested, elements: Elements) -> list[int]:
+        ordered: list[int] = []
+        for key in outer:
+            area = areas[key] & self.free
+            ordered += self._fewest_first((each for each in inside[key] if elements[each] & area), elements)
+        return ordered
+
+    def _fewest_first(self, ids: Iterable[int], elements: Elements) -> list[int]:
+        free = self.free
+        counted = sorted([((elements[key] & free).bit_count(), key) for key in ids])
+        return [key for count, key in counted if count]
+
+    # Steps: each takes what it can.
 
     def full_zones(self) -> None:
-        self._full(self.zones(), self.topology.zones, None)
+        self._full(self.zones(), self.topology.zones)
 
     def full_sockets(self) -> None:
         self._full(self.sockets(), self.topology.sockets, self.topology.cpus_per_socket)
@@ -103,33 +125,23 @@ class Pick:
         """Whole L3 groups while one fits, else exactly what is needed out of one of them."""
         for uncore in self.uncores():
             if self.need >= self.topology.cpus_per_uncore:
-                self._full(self.uncores(), self.topology.uncores, None)
-            if self.need < 1:
-                return
-            self._part_of_uncore(uncore)
-            if self.need < 1:
+                self._full(self.uncores(), self.topology.uncores)
+            if not self.satisfied:
+                self._part_of_uncore(uncore)
+            if self.satisfied:
                 return
 
     def single_cpus_packed(self) -> None:
-        self._singly(self.topology.cores[core] for core in self.cores())
+        self._singly([self.topology.cores[core] for core in self.cores()])
 
     def single_cpus_spread(self) -> None:
-        self._singly(self.topology.sockets[socket] for socket in self.sockets())
+        self._singly([self.topology.sockets[socket] for socket in self.sockets()])
 
-    def _emptiest_last(self, ids: Iterable[int], elements: Elements) -> list[int]:
-        free = self.free
-        counted = [((elements[key] & free).bit_count(), key) for key in ids]
-        return [key for count, key in sorted(counted) if count]
-
-    def _within(self, outer: int, outers: Elements, inside: Elements | dict, elements: Elements) -> list[int]:  # type: ignore[type-arg]
-        area = outers[outer] & self.free
-        return self._emptiest_last((key for key in inside[outer] if elements[key] & area), elements)
-
-    def _full(self, ids: list[int], elements: Elements, average: int | None) -> None:
+    def _full(self, ids: list[int], elements: Elements, average: int | None = None) -> None:
         """Take entirely free elements; "entirely" is measured by the machine's average where one is given."""
         free = self.free
-        whole = [elements[key] for key in ids
-                 if (elements[key] & free).bit_count() == (average or elements[key].bit_count())]
+        candidates = [elements[key] for key in ids]
+        whole = [cpus for cpus in candidates if (cpus & free).bit_count() == (average or cpus.bit_count())]
         for cpus in whole:
             if self.need >= cpus.bit_count():
                 self.take(cpus)
@@ -146,22 +158,9 @@ class Pick:
         if cpus.bit_count() == self.need:
             self.take(cpus)
 
-    def _singly(self, groups: Iterable[int]) -> None:
-        ordered = [cpu for group in list(groups) for cpu in cpuset.members(group & self.free)]
-        for cpu in ordered:
-            if self.need < 1:
+    def _singly(self, groups: list[int]) -> None:
+        free = self.free
+        for cpu in [cpu for group in groups for cpu in cpuset.members(group & free)]:
+            if self.satisfied:
                 return
             self.take(1 << cpu)
-
-
-def _steps(pick: Pick, picking: Picking):  # type: ignore[no-untyped-def]
-    if pick.topology.zones_first:
-        yield from (pick.full_zones, pick.full_sockets)
-    else:
-        yield from (pick.full_sockets, pick.full_zones)
-    if picking.align_uncore:
-        yield pick.uncore_groups
-    if picking.spread:
-        yield pick.single_cpus_spread
-    else:
-        yield from (pick.full_cores, pick.single_cpus_packed)

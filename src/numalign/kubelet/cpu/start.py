@@ -52,7 +52,8 @@ def restarted(policy: StaticCPUs, checkpoint: CPUState) -> CPUState:
     if known != policy.managed:
         raise StartRefusal(
             MANAGER,
-            f"current set of available CPUs {_quoted(policy.managed)} doesn't match with CPUs in state {_quoted(known)}",
+            f"current set of available CPUs {_quoted(policy.managed)} doesn't match with CPUs in state "
+            f"{_quoted(known)}",
         )
     return structs.replace(checkpoint, reuse=Reuse())
 

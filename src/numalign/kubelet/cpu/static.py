@@ -133,9 +133,7 @@ class StaticCPUs(Struct, frozen=True, dict=True):
         left = left | assigned if container.role is Role.INIT else left & ~assigned
         return structs.replace(state, reuse=Reuse(pod.uid, left))
 
-    def allocate_pod(
-        self, state: CPUState, pod: PodDemand, affinity: Mask | None
-    ) -> tuple[CPUState, Refusal | None]:
+    def allocate_pod(self, state: CPUState, pod: PodDemand, affinity: Mask | None) -> tuple[CPUState, Refusal | None]:
         """Serve a pod with pod-level resources as one allocation, then divide it among its containers."""
         if pod.cpus == 0:
             return state, None

@@ -82,8 +82,8 @@ def _require_sums_to_match(machine: Machine, settings: Settings) -> None:
         if configured != withheld:
             raise StartRefusal(
                 MANAGER,
-                f'the total amount "{_text(configured)}" of type "{kind}" is not equal to the value "{_text(withheld)}" '
-                "determined by Node Allocatable feature",
+                f'the total amount "{_text(configured)}" of type "{kind}" is not equal to the value '
+                f'"{_text(withheld)}" determined by Node Allocatable feature',
             )
 
 

@@ -121,9 +121,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
             state = _shrink_init_blocks(state, pod, container, held)
         return structs.replace(state, reuse=_reuse_after(state, pod, container, held))
 
-    def allocate_pod(
-        self, state: MemoryState, pod: PodDemand, affinity: Hint
-    ) -> tuple[MemoryState, Refusal | None]:
+    def allocate_pod(self, state: MemoryState, pod: PodDemand, affinity: Hint) -> tuple[MemoryState, Refusal | None]:
         """Serve a pod with pod-level resources as one charge, and write down each container's part of it."""
         request = pod.memory
         if not pod.pinned or request is None:
