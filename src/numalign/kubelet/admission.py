@@ -23,7 +23,7 @@ from numalign.kubelet.walk import Alignment, Refused, Walk
 Verdict = Literal["admitted", "rejected", "undecided"]
 
 SLOW = 100_000_000
-"""Permutations from which on a merge takes the kubelet minutes."""
+"""Steps from which on an admission takes the kubelet minutes: a merge walks about a million combinations a second."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -36,15 +36,17 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Where it was refused; empty if for the pod as a whole."""
     alignments: tuple[Alignment, ...] = ()
     placement: Mapping[str, ContainerPlacement] = {}
+    steps: int = 0
+    """Sets of zones and combinations of hints that the kubelet goes through for this pod."""
 
     @property
     def admitted(self) -> bool:
         return self.verdict == "admitted"
 
     @property
-    def permutations(self) -> int:
-        """Combinations of hints that the kubelet walks for this pod; from `SLOW` on it takes minutes."""
-        return sum(alignment.permutations for alignment in self.alignments)
+    def slow(self) -> bool:
+        """Whether the real kubelet would need minutes, or longer, for this answer."""
+        return self.steps >= SLOW
 
 
 def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState, Outcome]:
@@ -57,7 +59,11 @@ def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
     if lacking is None:
         return state, outcome
     rejected = Outcome(
-        verdict="rejected", reason=lacking.reason, message=lacking.message, alignments=outcome.alignments
+        verdict="rejected",
+        reason=lacking.reason,
+        message=lacking.message,
+        alignments=outcome.alignments,
+        steps=outcome.steps,
     )
     return state.without_pod(demands.identity(pod)), rejected
 
@@ -69,7 +75,7 @@ def align(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
     try:
         walk.pod(demand)
     except Undecided as undecided:
-        why = Outcome(verdict="undecided", message=str(undecided), alignments=tuple(walk.alignments))
+        why = Outcome(verdict="undecided", message=str(undecided), alignments=tuple(walk.alignments), steps=walk.steps)
         return state, why
     except Refused as refused:
         rejected = Outcome(
@@ -78,10 +84,11 @@ def align(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
             message=refused.refusal.pod_message,
             container=refused.container,
             alignments=tuple(walk.alignments),
+            steps=walk.steps,
         )
         return walk.state.without_pod(demand.uid), rejected
     return walk.state, Outcome(
-        verdict="admitted", alignments=tuple(walk.alignments), placement=placement(walk.state, demand)
+        verdict="admitted", alignments=tuple(walk.alignments), steps=walk.steps, placement=placement(walk.state, demand)
     )
 
 

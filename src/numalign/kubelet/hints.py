@@ -8,9 +8,10 @@ masks (`UnlistedHints`), within a budget, and says `Undecided` beyond it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from itertools import combinations
 from math import comb
+from operator import or_
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -22,7 +23,7 @@ from numalign.kubelet.refusals import Undecided
 LISTABLE = 16
 """Zones up to which all masks are listed: 65,535 of them take milliseconds."""
 
-BUDGET = 100_000
+BUDGET = 50_000
 """Masks examined one by one before a larger machine is given up as undecided."""
 
 
@@ -151,7 +152,12 @@ class Room(Struct, frozen=True, dict=True):
             return _smallest(self.zones, tuple(supply.size.items()), supply.need)
         if len(self.zones) <= LISTABLE:
             return min((mask.bit_count() for mask in self._capable_listed()), default=len(self.zones))
-        return _first_size(self.zones, self._sized)
+        return _first_size(self._sized_zones, self._sized, otherwise=len(self.zones))
+
+    @property
+    def _sized_zones(self) -> tuple[int, ...]:
+        sized = reduce(or_, (mask for supply in self.supplies for mask, size in supply.size.items() if size), 0)
+        return masks.members(sized & self.domain)
 
     def suits(self, mask: Mask) -> bool:
         """Whether the kubelet would emit a hint for this mask."""
@@ -212,7 +218,10 @@ class Room(Struct, frozen=True, dict=True):
 
 
 class UnlistedHints(Struct, frozen=True, dict=True):
-    """The hints of a room with too many zones to list; same questions as `HintList`, answered mask by mask."""
+    """The hints of a room with too many zones to list; same questions as `HintList`, answered mask by mask.
+
+    Two facts keep that short. More zones never hold less, so whatever suits is found with all idle zones or with
+    only those that hold something. And a busy zone comes as its whole group or not at all."""
 
     room: Room
 
@@ -226,31 +235,53 @@ class UnlistedHints(Struct, frozen=True, dict=True):
 
     @cached_property
     def narrowest(self) -> int | None:
-        return next((mask.bit_count() for mask in self.by_width()), None)
+        mask = self.first()
+        return None if mask is None else mask.bit_count()
 
-    def by_width(self, including: Mask = 0) -> Iterator[Mask]:
-        """The suiting masks that include a given one, narrowest first; gives up when the budget is spent."""
-        others = tuple(zone for zone in self.room.zones if not including >> zone & 1)
-        for size in range(0 if including else 1, len(others) + 1):
+    def first(self, including: Mask = 0) -> Mask | None:
+        """The narrowest suiting mask that includes a given one; gives up when the budget is spent."""
+        including |= self.room.must_include
+        best = min(self._peculiar(including), key=masks.width, default=None)
+        if best is None and not self.room.suits(including | self._idle):
+            return None
+        for size in range(0 if including else 1, len(self._holding) + 1):
+            if best is not None and best.bit_count() < size + including.bit_count():
+                break
+            others = tuple(zone for zone in self._holding if not including >> zone & 1)
             _afford(comb(len(others), size), self.count)
-            yield from (m | including for m in masks.of_size(others, size) if self.room.suits(m | including))
+            found = (mask | including for mask in masks.of_size(others, size) if self.room.suits(mask | including))
+            best = min(filter(None, (best, next(found, None))), key=masks.width, default=None)
+        return best
 
     def cut_to(self, common: Mask) -> frozenset[Mask]:
-        """What is left of the suiting masks inside `common`: {mask AND common}, exactly, without listing the masks.
-
-        Outside `common` all idle zones can be added at once, since more zones never hold less; a busy zone
-        only comes as its whole group, and reusable memory only under its own mask."""
-        room, inside = self.room, tuple(zone for zone in self.room.zones if common >> zone & 1)
+        """What is left of the suiting masks inside `common`: {mask AND common}, exactly, without listing the masks."""
+        inside = tuple(zone for zone in self.room.zones if common >> zone & 1)
         _afford(1 << len(inside), self.count)
-        busy = room.groups.busy if room.groups else 0
-        idle_outside = room.domain & ~common & ~busy
-        special = set(room.groups.cells.values()) if room.groups else set()
-        special.update(mask for supply in room.supplies for mask in supply.reusable)
-        special.update(1 << zone for zone in room.zones)
-        found = {mask & common for mask in special if mask and room.suits(mask)}
-        subsets = [0, *(mask for mask, _ in masks.enumerated(inside))]
-        found.update(part for part in subsets if part | idle_outside and room.suits(part | idle_outside))
-        return frozenset(found)
+        outside = self._idle & ~common
+        wide = (part | outside for part in (0, *(mask for mask, _ in masks.enumerated(inside))))
+        found = {mask & common for mask in wide if mask and self.room.suits(mask)}
+        return frozenset(found.union(mask & common for mask in self._peculiar()))
+
+    @cached_property
+    def _idle(self) -> Mask:
+        return self.room.domain & ~(self.room.groups.busy if self.room.groups else 0)
+
+    @cached_property
+    def _holding(self) -> tuple[int, ...]:
+        """Idle zones without which some mask would hold less: the others are in no narrowest mask."""
+        useful = 0
+        for supply in self.room.supplies:
+            useful |= reduce(or_, (zones for zones, amount in supply.free.items() if amount), 0)
+        useful |= reduce(or_, self.room.must_touch, 0)
+        return masks.members(useful & self._idle)
+
+    def _peculiar(self, including: Mask = 0) -> list[Mask]:
+        """Suiting masks that have to be looked at one by one: single zones, groups, and reusable memory's own."""
+        room = self.room
+        candidates = {1 << zone for zone in room.zones}
+        candidates.update(room.groups.cells.values() if room.groups else ())
+        candidates.update(mask for supply in room.supplies for mask in supply.reusable)
+        return [mask for mask in candidates if mask & including == including and room.suits(mask)]
 
 
 def best_for_memory(hints: HintList | UnlistedHints, including: Mask = 0) -> Hint | None:
@@ -258,9 +289,9 @@ def best_for_memory(hints: HintList | UnlistedHints, including: Mask = 0) -> Hin
     if isinstance(hints, HintList):
         wider = (Hint(m, hints.prefers(m)) for m in hints.masks if m & including == including)
         return min(wider, key=lambda hint: (not hint.preferred, masks.width(hint.mask or 0)), default=None)
-    # Without align-by-socket, which memory does not know, a preferred mask is one of the smallest capable size,
-    # so the narrowest suiting mask is preferred if any is.
-    return next((Hint(mask, hints.prefers(mask)) for mask in hints.by_width(including)), None)
+    # A preferred mask is one of the smallest capable size, so the narrowest suiting mask is preferred if any is.
+    mask = hints.first(including)
+    return None if mask is None else Hint(mask, hints.prefers(mask))
 
 
 def _afford(count: int, enumerated: int) -> None:
@@ -293,7 +324,9 @@ def _smallest(zones: tuple[int, ...], sizes: tuple[tuple[Mask, int], ...], need:
     if len(zones) <= LISTABLE:
         sums = _sums(zones, sizes)
         return min((m.bit_count() for m, i in masks.enumerated(zones) if sums[i] >= need), default=len(zones))
-    return _first_size(zones, lambda m: sum(amount for zone_set, amount in sizes if zone_set & m) >= need)
+    return _first_size(
+        zones, lambda m: sum(amount for zone_set, amount in sizes if zone_set & m) >= need, otherwise=len(zones)
+    )
 
 
 def _fewest(descending: list[int], need: int, most: int) -> int:
@@ -307,9 +340,9 @@ def _fewest(descending: list[int], need: int, most: int) -> int:
     return most
 
 
-def _first_size(zones: tuple[int, ...], capable: Callable[[Mask], bool]) -> int:
-    for size in range(1, len(zones)):
+def _first_size(zones: tuple[int, ...], capable: Callable[[Mask], bool], *, otherwise: int) -> int:
+    for size in range(1, len(zones) + 1):
         _afford(comb(len(zones), size), 1 << len(zones))
         if any(capable(masks.of(places)) for places in combinations(zones, size)):
             return size
-    return len(zones)
+    return otherwise

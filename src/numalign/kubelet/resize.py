@@ -35,7 +35,9 @@ def resize(kubelet: Kubelet, state: KubeletState, wanted: Pod) -> tuple[KubeletS
     try:
         walk.pod(demand)
     except Undecided as undecided:
-        return state, Outcome(verdict="undecided", message=str(undecided), alignments=tuple(walk.alignments))
+        return state, Outcome(
+            verdict="undecided", message=str(undecided), alignments=tuple(walk.alignments), steps=walk.steps
+        )
     except Refused as refused:
         refusal = refused.refusal
         return walk.state, _refused(kubelet, refusal.reason, refusal.pod_message)
@@ -45,7 +47,7 @@ def resize(kubelet: Kubelet, state: KubeletState, wanted: Pod) -> tuple[KubeletS
         return walk.state, _refused(kubelet, lacking.reason, lacking.message)
     accepted = structs.replace(walk.state, active={**state.active, uid: wanted})
     return accepted, Outcome(
-        verdict="admitted", alignments=tuple(walk.alignments), placement=placement(accepted, demand)
+        verdict="admitted", alignments=tuple(walk.alignments), steps=walk.steps, placement=placement(accepted, demand)
     )
 
 

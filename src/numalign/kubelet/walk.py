@@ -45,6 +45,7 @@ class Walk:
         self.state = state
         self.hints_only = hints_only
         self.alignments: list[Alignment] = []
+        self.steps = 0
 
     def pod(self, pod: PodDemand) -> None:
         if self.kubelet.settings.topology_policy == "none":
@@ -80,6 +81,11 @@ class Walk:
         if pod.budget is not None and not self.hints_only:
             self._allocate_pod(pod, hint)
 
+    @property
+    def _masks(self) -> int:
+        """How many masks the memory manager enumerates whenever it looks for a place."""
+        return int((1 << len(self.kubelet.machine.zones)) - 1)
+
     def collect(self) -> None:
         self._collect_devices()
         self._collect_cpus()
@@ -104,21 +110,28 @@ class Walk:
         yield kubelet.devices.container_hints(state.devices, pod, container)
         if self.hints_only:
             return
-        yield kubelet.cpu.container_hints(state.cpu, pod, container) if kubelet.cpu and state.cpu else None
-        yield kubelet.memory.container_hints(state.memory, pod, container) if kubelet.memory and state.memory else None
+        if kubelet.cpu and state.cpu:
+            yield kubelet.cpu.container_hints(state.cpu, pod, container)
+        if kubelet.memory and state.memory:
+            self.steps += self._masks if container.memory else 0
+            yield kubelet.memory.container_hints(state.memory, pod, container)
 
     def _pod_hints(self, pod: PodDemand) -> Iterable[HintMap | None]:
         kubelet, state = self.kubelet, self.state
         yield kubelet.devices.pod_hints(state.devices, pod)
         if self.hints_only:
             return
-        yield kubelet.cpu.pod_hints(state.cpu, pod) if kubelet.cpu and state.cpu else None
-        yield kubelet.memory.pod_hints(state.memory, pod) if kubelet.memory and state.memory else None
+        if kubelet.cpu and state.cpu:
+            yield kubelet.cpu.pod_hints(state.cpu, pod)
+        if kubelet.memory and state.memory:
+            self.steps += self._masks if pod.memory else 0
+            yield kubelet.memory.pod_hints(state.memory, pod)
 
     def _merged(self, provided: Iterable[HintMap | None], container: str) -> Hint | None:
         offered = list(provided)
         merged = merge(offered, self.kubelet.rules)
         by_resource = {name: hints for provider in offered for name, hints in (provider or {}).items()}
+        self.steps += merged.permutations
         self.alignments.append(Alignment(container, by_resource, merged.admitted, merged.permutations))
         return merged.admitted
 
@@ -147,6 +160,8 @@ class Walk:
     def _allocate_memory(self, pod: PodDemand, container: ContainerDemand, hint: Hint) -> None:
         if self.kubelet.memory and self.state.memory:
             self._collect_memory()
+            if container.memory and hint.mask is None:
+                self.steps += self._masks
             memory, refusal = self.kubelet.memory.allocate(self.state.memory, pod, container, hint)
             self.state = structs.replace(self.state, memory=memory)
             _raise(refusal, container.name)
