@@ -35,6 +35,8 @@ SIGNALS = (
 DEFAULT_THRESHOLD = {resourcenames.MEMORY: 100 << 20}
 DEFAULT_MAX_PODS = 110
 
+# apimachinery keeps these in a form that its conversion to int64 refuses, whole bytes or not.
+FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]+[KMGTPE]i")
 PERCENTAGE = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?")
 
 
@@ -43,6 +45,7 @@ def read(obj: object, source: str, machine: Machine, minor: versions.Minor = ver
     config = fields.root(obj, KIND, source)
     _check_kind(config)
     reserved_cpus = _reserved_cpus(config, machine)
+    memory_policy = _memory_policy(config.at("memoryManagerPolicy"))
     return settings.Settings(
         topology_policy=fields.one_of(config.at("topologyManagerPolicy"), get_args(settings.TopologyPolicy), "none"),
         topology_scope=fields.one_of(config.at("topologyManagerScope"), get_args(settings.TopologyScope), "container"),
@@ -50,12 +53,12 @@ def read(obj: object, source: str, machine: Machine, minor: versions.Minor = ver
         cpu_policy=fields.one_of(config.at("cpuManagerPolicy"), get_args(settings.CPUPolicy), "none"),
         cpu_options=_texts(config.at("cpuManagerPolicyOptions")),
         reserved_cpus=reserved_cpus,
-        memory_policy=fields.one_of(config.at("memoryManagerPolicy"), get_args(settings.MemoryPolicy), "None"),
-        reserved_memory=_reserved_memory(config.at("reservedMemory")),
+        memory_policy=memory_policy,
+        reserved_memory=_reserved_memory(config.at("reservedMemory"), memory_policy),
         reserved=_reserved(config, reserved_cpus.bit_count()),
-        eviction_hard=_eviction_hard(config, machine.capacity()[resourcenames.MEMORY]),
+        eviction_hard=_eviction_hard(config, machine.capacity[resourcenames.MEMORY]),
         max_pods=_max_pods(config.at("maxPods")),
-        feature_gates=_feature_gates(config.at("featureGates"), minor),
+        feature_gates=_feature_gates(config.at("featureGates")),
         minor=minor,
     )
 
@@ -70,7 +73,7 @@ def _check_kind(config: Field) -> None:
 
 
 def _texts(field: Field) -> Mapping[str, str]:
-    return {name: fields.text(value) for name, value in fields.entries(field)}
+    return {name: _text_or_empty(value) for name, value in fields.entries(field)}
 
 
 def _reserved_cpus(config: Field, machine: Machine) -> int:
@@ -157,7 +160,11 @@ def _single(value: float) -> float:
     return float(rounded)
 
 
-def _reserved_memory(field: Field) -> tuple[settings.MemoryReservation, ...]:
+def _memory_policy(field: Field) -> settings.MemoryPolicy:
+    return fields.one_of(field, get_args(settings.MemoryPolicy), "None")
+
+
+def _reserved_memory(field: Field, policy: settings.MemoryPolicy) -> tuple[settings.MemoryReservation, ...]:
     seen: set[tuple[int, str]] = set()
     reservations = []
     for entry in fields.items(field):
@@ -167,7 +174,7 @@ def _reserved_memory(field: Field) -> tuple[settings.MemoryReservation, ...]:
             if (zone, resource) in seen:
                 raise written.bad(f"reserved twice for NUMA node {zone}; keep one entry")
             seen.add((zone, resource))
-            limits[resource] = _memory_limit(written, resource)
+            limits[resource] = _memory_limit(written, resource, policy)
         reservations.append(settings.MemoryReservation(zone, limits))
     return tuple(reservations)
 
@@ -176,12 +183,14 @@ def _zone(field: Field) -> int:
     return fields.integer(field, -fields.INT32_MAX - 1, fields.INT32_MAX) if field.given else 0
 
 
-def _memory_limit(written: Field, resource: str) -> int:
+def _memory_limit(written: Field, resource: str, policy: settings.MemoryPolicy) -> int:
     if resource != resourcenames.MEMORY and not resourcenames.is_hugepages(resource):
         raise written.bad("only memory and hugepages-<size> can be reserved per NUMA node")
     size = fields.whole_bytes(written)
     if size == 0:
         raise written.bad("zero reserves nothing; write more, or remove the line")
+    if policy == "Static" and isinstance(written.value, str) and FRACTION.fullmatch(written.value):
+        raise written.bad("the memory manager cannot read a fraction of a binary unit; write 1536Mi for 1.5Gi")
     return size
 
 
@@ -189,14 +198,6 @@ def _max_pods(field: Field) -> int:
     return (fields.integer(field, 0, fields.INT32_MAX) if field.given else 0) or DEFAULT_MAX_PODS
 
 
-def _feature_gates(field: Field, minor: versions.Minor) -> Mapping[str, bool]:
-    """Gates as set. Of the many that do not concern admission only the type is known here."""
-    gates = {}
-    for name, written in fields.entries(field):
-        gates[name] = fields.boolean(written)
-        row = versions.gate(name, minor) if name in versions.GATES else None
-        if name in versions.GATES and row is None:
-            raise written.bad(f"the kubelet of Kubernetes {minor} has no such gate; remove it")
-        if row is not None and row.locked and gates[name] is not row.default:
-            raise written.bad(f"locked to {errors.echo(row.default)} in Kubernetes {minor}; remove it")
-    return gates
+def _feature_gates(field: Field) -> Mapping[str, bool]:
+    """Gates as set; whether this kubelet has them and lets them be set is judged at start."""
+    return {name: fields.boolean(written) for name, written in fields.entries(field)}

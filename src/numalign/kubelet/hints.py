@@ -105,7 +105,7 @@ class Groups(Struct, frozen=True):
         """A single zone must not be in a group; of several zones, each busy one must be in exactly this group."""
         if mask & (mask - 1) == 0:
             return self.cells[mask.bit_length() - 1] == mask
-        return self.coherent(mask)
+        return not mask & self.busy or self.coherent(mask)
 
     def coherent(self, mask: Mask) -> bool:
         return all(self.cells[zone] == mask for zone in masks.members(mask & self.busy))
@@ -174,7 +174,7 @@ class Room(Struct, frozen=True, dict=True):
 
     @cached_property
     def _restricted(self) -> bool:
-        return bool(self.must_include or self.must_touch or self.groups)
+        return bool(self.must_include or self.must_touch or (self.groups and self.groups.busy))
 
     def _permitted(self, mask: Mask) -> bool:
         if mask & self.must_include != self.must_include or not all(zones & mask for zones in self.must_touch):

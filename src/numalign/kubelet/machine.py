@@ -83,7 +83,8 @@ class Machine(Struct, frozen=True, dict=True):
         """`memory` and every hugepage size that some zone reports."""
         return frozenset({"memory"}.union(page.resource for zone in self.zones for page in zone.hugepages))
 
-    def capacity(self) -> dict[str, int]:
+    @cached_property
+    def capacity(self) -> Mapping[str, int]:
         """Node totals as the kubelet reports them: cpu in milli-CPUs, everything else in units or bytes."""
         totals = {"cpu": 1000 * sum(len(core.cpus) for zone in self.zones for core in zone.cores)}
         totals["memory"] = sum(zone.memory for zone in self.zones)

@@ -47,7 +47,7 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
 def allocatable(kubelet: Kubelet, state: KubeletState) -> dict[str, int]:
     """Node Allocatable: capacity less reservations and eviction threshold; cpu in milli-CPUs."""
     machine, settings = kubelet.machine, kubelet.settings
-    amounts = {name: amount - settings.withheld(name) for name, amount in machine.capacity().items()}
+    amounts = {name: amount - settings.withheld(name) for name, amount in machine.capacity.items()}
     pages = sum(page.total_bytes for zone in machine.zones for page in zone.hugepages)
     amounts[resourcenames.MEMORY] -= pages
     for resource, inventory in kubelet.devices.inventories.items():

@@ -93,4 +93,4 @@ def _added(totals: dict[str, int], item: tuple[str, int]) -> dict[str, int]:
 
 
 def _text(amount: int) -> str:
-    return str(quantity.Quantity(amount * quantity.NANO, quantity.Format.BINARY_SI))
+    return str(quantity.of(amount, quantity.Format.BINARY_SI))
