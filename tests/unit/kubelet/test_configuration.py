@@ -167,4 +167,5 @@ def test_what_the_managers_check_at_start_is_let_through() -> None:
 def test_the_minor_is_kept_and_decides_gates_that_the_file_does_not_set() -> None:
     settings = read("featureGates: {PodLevelResourceManagers: true}", versions.Minor(1, 36))
     assert settings.minor == (1, 36)
-    assert settings.gate("PodLevelResourceManagers") and not settings.gate("PodLevelResourcesFixDefaulting")
+    assert settings.gate("PodLevelResourceManagers")
+    assert not settings.gate("PodLevelResourcesFixDefaulting")

@@ -1,0 +1,49 @@
+"""The one error for objects that cannot be used as they came.
+
+`decode` raises it for input of the wrong shape, later readers of an object for values that make no sense. It names
+the object, the field, what was wrong and what to do, so that the sentence can go into a log, an Event or a terminal
+as it is. It never holds the object itself, and whatever it quotes from it is cut to `ECHO_LIMIT` characters.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ECHO_LIMIT = 80
+
+
+@dataclass(eq=False)
+class BadObject(Exception):
+    """Reads like: Pod default/web, spec.containers[0].resources.requests[cpu]: "2 cores" is not a quantity; ..."""
+
+    kind: str
+    name: str
+    field: str
+    why: str
+
+    def __str__(self) -> str:
+        thing = f"{self.kind} {self.name}" if self.name else self.kind
+        return f"{thing}, {self.field}: {self.why}" if self.field else f"{thing}: {self.why}"
+
+
+def echo(value: object) -> str:
+    """The value as a person would find it in the file, in one short line; of a list or an object only what it is."""
+    match value:
+        case str():
+            return f'"{clipped(value)}"'
+        case None | bool():
+            return {None: "null", True: "true", False: "false"}[value]
+        case int():
+            # Printing a number of thousands of digits is slow, and Python refuses it beyond 4300 of them.
+            return str(value) if value.bit_length() < 256 else "a number of more than 75 digits"
+        case float():
+            return repr(value)
+        case Mapping():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+    return f"a value of type {type(value).__name__}"
+
+
+def clipped(text: str) -> str:
+    """The text on one line and at most `ECHO_LIMIT` of its characters, so that no object can flood or forge a log."""
+    return repr(text[:ECHO_LIMIT])[1:-1] + ("..." if len(text) > ECHO_LIMIT else "")

@@ -1,0 +1,112 @@
+"""Pods, as far as scheduling and admission on the node look at them.
+
+Informers and the command line make these through `decode`, the scheduler's shapes and the kubelet model read them;
+nothing changes one. Amounts are `Quantity` objects. What a pod asks for in total is in `requests`, its class in `qos`.
+"""
+
+from typing import Final
+
+import msgspec
+
+from numalign.api.meta import ObjectMeta
+from numalign.api.quantity import Quantity
+from numalign.api.wire import Int32, Int64, Wire
+
+ResourceList = dict[str, Quantity]
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+class ResourceRequirements(Wire, frozen=True):
+    requests: ResourceList = msgspec.field(default_factory=dict)
+    limits: ResourceList = msgspec.field(default_factory=dict)
+
+
+class ContainerPort(Wire, frozen=True):
+    container_port: Int32 = 0
+    host_port: Int32 = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Wire, frozen=True):
+    name: str = ""
+    image: str = ""
+    restart_policy: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Among init containers: it keeps running beside the app containers instead of ending before them."""
+        return self.restart_policy == "Always"
+
+
+class Toleration(Wire, frozen=True):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: Int64 | None = None
+
+
+class SchedulingGate(Wire, frozen=True):
+    name: str = ""
+
+
+class PodSpec(Wire, frozen=True):
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    overhead: ResourceList = msgspec.field(default_factory=dict)
+    node_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER
+    priority: Int32 = 0
+    priority_class_name: str = ""
+    preemption_policy: str = "PreemptLowerPriority"
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    runtime_class_name: str = ""
+    host_network: bool = False
+    restart_policy: str = "Always"
+    termination_grace_period_seconds: Int64 = 30
+
+
+class PodCondition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class ContainerStatus(Wire, frozen=True):
+    name: str = ""
+    ready: bool = False
+    started: bool = False
+    restart_count: Int32 = 0
+    allocated_resources: ResourceList = msgspec.field(default_factory=dict)
+    resources: ResourceRequirements = ResourceRequirements()
+
+
+class PodStatus(Wire, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    qos_class: str = ""
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    conditions: tuple[PodCondition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Wire, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    def in_admission_order(self) -> tuple[Container, ...]:
+        """Init containers, then app containers, each in their written order: the way the kubelet walks them."""
+        return self.spec.init_containers + self.spec.containers

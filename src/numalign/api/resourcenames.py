@@ -1,0 +1,41 @@
+"""What a resource's name says about it.
+
+Requests, QoS, the kubelet model and the stock scheduler's rules ask here whether a resource is a hugepage size, an
+extended resource (what device plugins offer) or one that a pod may state for all its containers together.
+"""
+
+import re
+from typing import Final
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+HUGEPAGES_PREFIX: Final = "hugepages-"
+QUOTA_PREFIX: Final = "requests."
+NATIVE_DOMAIN: Final = "kubernetes.io/"
+
+LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+QUALIFIED: Final = re.compile(rf"{LABEL}(\.{LABEL})*/[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
+MAX_DOMAIN: Final = 253
+
+
+def is_hugepages(name: str) -> bool:
+    return name.startswith(HUGEPAGES_PREFIX)
+
+
+def is_native(name: str) -> bool:
+    """A name without a domain, or with one of Kubernetes' own."""
+    return "/" not in name or NATIVE_DOMAIN in name
+
+
+def is_extended(name: str) -> bool:
+    """A resource of somebody's own domain, such as a device plugin's `example.com/nic`."""
+    if is_native(name) or name.startswith(QUOTA_PREFIX):
+        return False
+    # The name must stay valid when a ResourceQuota puts its prefix in front (kube-scheduler spec, extended resources).
+    domain = QUOTA_PREFIX + name.partition("/")[0]
+    return len(domain) <= MAX_DOMAIN and QUALIFIED.fullmatch(name) is not None
+
+
+def is_pod_level(name: str) -> bool:
+    """One that `spec.resources` of a pod may state for the pod as a whole (kubelet spec 10)."""
+    return name in (CPU, MEMORY) or is_hugepages(name)

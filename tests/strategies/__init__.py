@@ -1,0 +1,1 @@
+"""Generators of test input, shared by property tests and campaigns."""

@@ -1,0 +1,85 @@
+"""Pods are read from the wire with everything that scheduling and admission look at."""
+
+from numalign.api import decode, pod, quantity
+
+WRITTEN = b"""{
+  "apiVersion": "v1", "kind": "Pod",
+  "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+  "spec": {
+    "initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}],
+    "containers": [{
+      "name": "main", "image": "example.com/web:1", "env": [{"name": "A", "value": "1"}],
+      "ports": [{"containerPort": 80, "hostPort": 8080, "hostIP": "10.0.0.1", "protocol": "UDP"},
+                {"containerPort": 81}],
+      "resources": {"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"cpu": 2.5, "example.com/nic": "1"}}
+    }],
+    "nodeName": "worker-7", "schedulerName": "numalign", "priority": 7, "priorityClassName": "high",
+    "preemptionPolicy": "Never", "nodeSelector": {"disk": "ssd"}, "runtimeClassName": "kata", "hostNetwork": true,
+    "overhead": {"memory": "120Mi"}, "resources": {"limits": {"cpu": "4"}},
+    "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}],
+    "schedulingGates": [{"name": "quota"}], "terminationGracePeriodSeconds": 5, "volumes": [{"name": "v"}]
+  },
+  "status": {
+    "phase": "Failed", "reason": "TopologyAffinityError", "message": "Pod was rejected", "qosClass": "Burstable",
+    "nominatedNodeName": "worker-8", "startTime": "2026-11-01T10:00:00Z",
+    "conditions": [{"type": "PodScheduled", "status": "True", "lastProbeTime": null}],
+    "containerStatuses": [{"name": "main", "ready": true, "started": true, "restartCount": 1,
+                           "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "2"}}}]
+  }
+}"""
+
+
+def read() -> pod.Pod:
+    return decode.decode(pod.Pod, WRITTEN)
+
+
+def test_containers() -> None:
+    (main,) = read().spec.containers
+    assert (main.name, main.image, main.is_sidecar) == ("main", "example.com/web:1", False)
+    assert main.resources.requests == {"cpu": quantity.parse("2"), "memory": quantity.parse("1Gi")}
+    assert main.resources.limits == {"cpu": quantity.parse("2500m"), "example.com/nic": quantity.parse("1")}
+    assert main.ports == (
+        pod.ContainerPort(container_port=80, host_port=8080, host_ip="10.0.0.1", protocol="UDP"),
+        pod.ContainerPort(container_port=81, protocol="TCP"),
+    )
+
+
+def test_where_and_how_it_is_to_be_scheduled() -> None:
+    spec = read().spec
+    assert (spec.node_name, spec.scheduler_name, spec.node_selector) == ("worker-7", "numalign", {"disk": "ssd"})
+    assert (spec.priority, spec.priority_class_name, spec.preemption_policy) == (7, "high", "Never")
+    assert (spec.runtime_class_name, spec.host_network, spec.termination_grace_period_seconds) == ("kata", True, 5)
+    assert spec.scheduling_gates == (pod.SchedulingGate(name="quota"),)
+    assert spec.tolerations == (
+        pod.Toleration(key="gpu", operator="Exists", effect="NoExecute", toleration_seconds=300),
+    )
+
+
+def test_amounts_of_the_pod_as_a_whole() -> None:
+    spec = read().spec
+    assert spec.overhead == {"memory": quantity.parse("120Mi")}
+    assert spec.resources.limits == {"cpu": quantity.parse("4")}
+
+
+def test_status() -> None:
+    status = read().status
+    assert (status.phase, status.reason, status.message) == ("Failed", "TopologyAffinityError", "Pod was rejected")
+    assert (status.qos_class, status.nominated_node_name) == ("Burstable", "worker-8")
+    assert status.conditions == (pod.PodCondition(type="PodScheduled", status="True"),)
+    (main,) = status.container_statuses
+    assert (main.name, main.ready, main.started, main.restart_count) == ("main", True, True, 1)
+    assert main.allocated_resources == main.resources.requests == {"cpu": quantity.parse("2")}
+
+
+def test_the_kubelet_walks_init_containers_first() -> None:
+    assert [container.name for container in read().in_admission_order()] == ["setup", "proxy", "main"]
+
+
+def test_sidecars_are_init_containers_that_always_restart() -> None:
+    assert [container.is_sidecar for container in read().spec.init_containers] == [False, True]
+
+
+def test_an_empty_pod_has_what_the_api_server_would_default() -> None:
+    spec = decode.decode(pod.Pod, b"{}").spec
+    assert (spec.scheduler_name, spec.preemption_policy) == ("default-scheduler", "PreemptLowerPriority")
+    assert (spec.restart_policy, spec.termination_grace_period_seconds, spec.priority) == ("Always", 30, 0)
