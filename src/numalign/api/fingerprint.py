@@ -1,0 +1,117 @@
+"""The pod-set fingerprint v001: which pods a topology report speaks of, in 24 characters.
+
+The agent signs the pods it saw, the scheduler signs the pods it knows of, and equal texts mean that the report is
+current. Exactly upstream's algorithm (exporter spec 7, scheduler plugin spec 14), on the standard XXH64. A pod is
+its namespace and name, so one that was deleted and made again under its name is not told apart. Which pods take
+part depends on the method; `included` applies it to pods whose exclusiveness the caller has judged.
+"""
+
+import re
+import struct
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+import xxhash
+
+from numalign.api import errors
+
+PREFIX: Final = "pfp0"
+VERSION: Final = "v001"
+SHORTEST: Final = 16
+"""Upstream's lower limit for a text worth looking at; a real one has 24 characters."""
+
+HASH: Final = re.compile(r"[0-9a-f]{16}")
+
+Pod = tuple[str, str]
+"""Namespace and name."""
+
+
+class Method(StrEnum):
+    """Which pods are signed; a report that does not say means ALL."""
+
+    ALL = "all"
+    EXCLUSIVE = "with-exclusive-resources"
+
+
+class Reason(StrEnum):
+    """Why a fingerprint was not accepted."""
+
+    MALFORMED = "malformed"
+    INCOMPATIBLE_VERSION = "incompatible-version"
+    MISMATCH = "mismatch"
+
+
+class FingerprintError(ValueError):
+    """The text is no v001 fingerprint, or not the one of these pods."""
+
+    def __init__(self, reason: Reason, why: str) -> None:
+        super().__init__(why)
+        self.reason = reason
+
+
+class PodSet:
+    """Pods that come and go, with the fingerprint at hand. A pod added twice counts twice, as upstream."""
+
+    def __init__(self, pods: Iterable[Pod] = ()) -> None:
+        self._hashes = sorted(pod_hash(namespace, name) for namespace, name in pods)
+
+    def add(self, namespace: str, name: str) -> None:
+        insort(self._hashes, pod_hash(namespace, name))
+
+    def remove(self, namespace: str, name: str) -> None:
+        """Take the pod out once; KeyError if it is not in."""
+        wanted = pod_hash(namespace, name)
+        place = bisect_left(self._hashes, wanted)
+        if place == len(self._hashes) or self._hashes[place] != wanted:
+            raise KeyError((namespace, name))
+        del self._hashes[place]
+
+    def fingerprint(self) -> str:
+        packed = struct.pack(f"<{len(self._hashes)}Q", *self._hashes)
+        return f"{PREFIX}{VERSION}{xxhash.xxh64_intdigest(packed):016x}"
+
+
+def of(pods: Iterable[Pod]) -> str:
+    """The fingerprint of these pods, in whatever order they come."""
+    return PodSet(pods).fingerprint()
+
+
+def pod_hash(namespace: str, name: str) -> int:
+    seed = xxhash.xxh64_intdigest(_bytes(namespace), seed=0)
+    return xxhash.xxh64_intdigest(_bytes(name), seed=seed)
+
+
+def included(pods: Iterable[tuple[Pod, bool]], method: Method) -> list[Pod]:
+    """The pods that this method signs, given each with whether it holds exclusive resources."""
+    return [pod for pod, exclusive in pods if exclusive or method is Method.ALL]
+
+
+def parse(text: str) -> int:
+    """The 64-bit hash in a well-formed fingerprint."""
+    digits = _after_header(text)
+    if HASH.fullmatch(digits) is None:
+        raise FingerprintError(Reason.MALFORMED, f"{errors.echo(text)} does not end in 16 lower-case hex digits")
+    return int(digits, 16)
+
+
+def check(text: str, pods: Iterable[Pod]) -> None:
+    """Raise unless the text is the fingerprint of these pods; the reasons are upstream's, in upstream's order."""
+    expected = of(pods)
+    if _after_header(text) != _after_header(expected):
+        raise FingerprintError(Reason.MISMATCH, f"{errors.echo(text)} is not {expected}, the fingerprint of these pods")
+
+
+def _after_header(text: str) -> str:
+    if len(text) < SHORTEST or not text.startswith(PREFIX):
+        raise FingerprintError(Reason.MALFORMED, f"{errors.echo(text)} is not {PREFIX}, a version and 16 hex digits")
+    version = text[len(PREFIX) : len(PREFIX + VERSION)]
+    if version != VERSION:
+        raise FingerprintError(Reason.INCOMPATIBLE_VERSION, f"{errors.echo(version)} is not the version {VERSION}")
+    return text[len(PREFIX + VERSION) :]
+
+
+def _bytes(text: str) -> bytes:
+    # A lone surrogate cannot come from JSON, but must not end the process when a caller made one.
+    return text.encode("utf-8", "surrogatepass")
