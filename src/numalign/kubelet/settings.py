@@ -10,10 +10,11 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from numalign.api import topologymanager
 from numalign.kubelet import versions
 
-TopologyPolicy = Literal["none", "best-effort", "restricted", "single-numa-node"]
-TopologyScope = Literal["container", "pod"]
+TopologyPolicy = topologymanager.Policy
+TopologyScope = topologymanager.Scope
 CPUPolicy = Literal["none", "static"]
 MemoryPolicy = Literal["None", "Static"]
 

@@ -1,0 +1,48 @@
+"""Recorded allocations that never return: the kubelet spins over a remainder that it cannot hand out.
+
+Right is only the model's word that it never returns. Any CPUs, any refusal, or being undecided for another reason is
+wrong."""
+
+from __future__ import annotations
+
+from numalign.api import cpuset
+from numalign.kubelet.cpu.static import StaticCPUs
+from numalign.kubelet.refusals import Undecided
+from numalign.oracle import encodings, podforms
+from numalign.oracle.encodings import Hint
+from numalign.oracle.families import cpu_static
+from numalign.oracle.families.family import Family
+from numalign.oracle.hardware import Topologies
+
+NEVER_RETURNS = "allocation never returns"
+
+
+class Case(cpu_static.Node, frozen=True, kw_only=True):
+    pod: podforms.Pod
+    container: str
+    affinity: Hint
+
+
+class Answer(Case, frozen=True, kw_only=True):
+    allocatable: str
+    expected: str
+
+
+def answer(case: Case, topologies: Topologies) -> Answer:
+    policy = cpu_static.start(case, topologies)
+    return encodings.completed(
+        Answer, case, allocatable=cpuset.text(policy.allocatable), expected=_outcome(policy, case)
+    )
+
+
+def _outcome(policy: StaticCPUs, case: Case) -> str:
+    pod = podforms.demand(case.pod)
+    container = pod.container(case.container)
+    try:
+        state, refusal = policy.allocate(cpu_static.state_before(case), pod, container, case.affinity.model.mask)
+    except Undecided as undecided:
+        return NEVER_RETURNS if "never returns" in undecided.why else str(undecided)
+    return f"allocation returns {refusal or encodings.cpus(state.assigned(pod.uid, container.name))}"
+
+
+FAMILY = Family("cpu_livelock", Case, answer)

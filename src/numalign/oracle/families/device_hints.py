@@ -1,0 +1,160 @@
+"""Recorded pods before the device manager: hints, allocation with a scripted plugin, pods that end, op by op.
+
+Where the plugin is not asked for its preference the kubelet picks at random among equals, so for those resources the
+recordings count devices by how they lie to the affinity instead of naming them (kubelet spec 7)."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from numalign.kubelet import versions
+from numalign.kubelet.demand import PodDemand
+from numalign.kubelet.device import DeviceManager, Held, Ids, Preference, lowest_ids
+from numalign.kubelet.mask import Mask
+from numalign.oracle import encodings, hardware, podforms
+from numalign.oracle.encodings import Hint, RecordedHints, Zones
+from numalign.oracle.families.family import RECORDED_FROM, Family
+from numalign.oracle.hardware import Topologies
+
+
+class Op(Struct, frozen=True, kw_only=True, tag_field="op"):
+    pod: str
+
+
+class PodHints(Op, frozen=True, kw_only=True, tag="pod_hints"):
+    pass
+
+
+class ContainerHints(Op, frozen=True, kw_only=True, tag="hints"):
+    container: str
+
+
+class Allocate(Op, frozen=True, kw_only=True, tag="allocate"):
+    container: str
+    affinity: Hint
+
+
+class RemovePod(Op, frozen=True, kw_only=True, tag="remove_pod"):
+    pass
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    id: str
+    numa_nodes: Zones
+    resources: hardware.Plugins
+    pods: tuple[podforms.Pod, ...]
+    ops: tuple[PodHints | ContainerHints | Allocate | RemovePod, ...]
+
+
+class PodHinted(PodHints, frozen=True, kw_only=True):
+    hints: RecordedHints | UnsetType
+
+
+class ContainerHinted(ContainerHints, frozen=True, kw_only=True):
+    hints: RecordedHints | UnsetType
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One GetPreferredAllocation call; sets are written in ascending order."""
+
+    resource: str
+    available: Ids
+    must_include: Ids
+    size: int
+    returned: Ids
+
+
+class Classes(Struct, frozen=True, kw_only=True):
+    aligned: int | UnsetType = UNSET
+    unaligned: int | UnsetType = UNSET
+    no_topology: int | UnsetType = UNSET
+    total: int | UnsetType = UNSET
+    """Instead of the others, where there is no affinity."""
+
+
+class Allocated(Allocate, frozen=True, kw_only=True):
+    error: str | UnsetType
+    devices: Held | UnsetType
+    class_counts: dict[str, Classes] | UnsetType
+    preferred_calls: tuple[Call, ...] | UnsetType
+
+
+class Answer(Case, frozen=True, kw_only=True):
+    ops: tuple[PodHinted | ContainerHinted | Allocated | RemovePod, ...]
+
+
+def answer(case: Case, _: Topologies) -> Answer:
+    replay = Replay(case)
+    pods = podforms.by_uid(case.pods)
+    return encodings.completed(Answer, case, ops=tuple(replay.op(op, pods[op.pod]) for op in case.ops))
+
+
+class Replay:
+    """All ops of one case: what the device manager knows so far, which pods are active, and what plugins were asked."""
+
+    def __init__(self, case: Case) -> None:
+        machine = hardware.devices_only(case.numa_nodes, case.resources)
+        self.manager = DeviceManager(machine, versions.behaviour(RECORDED_FROM), self._prefer)
+        self.state = self.manager.initial()
+        self.active: dict[str, tuple[str, ...]] = {}
+        self.calls: list[Call] = []
+
+    def op(
+        self, op: PodHints | ContainerHints | Allocate | RemovePod, pod: PodDemand
+    ) -> PodHinted | ContainerHinted | Allocated | RemovePod:
+        if isinstance(op, RemovePod):
+            self.active.pop(pod.uid, None)
+            return op
+        self.active[pod.uid] = tuple(each.name for each in pod.containers)
+        self.state = self.manager.collect(self.state, self.active)
+        if isinstance(op, Allocate):
+            return self._allocated(op, pod)
+        if isinstance(op, PodHints):
+            hints = encodings.hint_map(self.manager.pod_hints(self.state, pod))
+            return encodings.completed(PodHinted, op, hints=encodings.unless_empty(hints))
+        hints = encodings.hint_map(self.manager.container_hints(self.state, pod, pod.container(op.container)))
+        return encodings.completed(ContainerHinted, op, hints=encodings.unless_empty(hints))
+
+    def _allocated(self, op: Allocate, pod: PodDemand) -> Allocated:
+        container, affinity = pod.container(op.container), op.affinity.model.mask
+        self.calls.clear()
+        self.state, refusal = self.manager.allocate(self.state, pod, container, affinity)
+        # What a refused container was given is not recorded; the plugins had been asked all the same.
+        held = {} if refusal else self.state.held(pod.uid, container.name)
+        named = {resource: ids for resource, ids in held.items() if self._names(resource)}
+        counted = {
+            resource: self._classes(resource, ids, affinity) for resource, ids in held.items() if resource not in named
+        }
+        return encodings.completed(
+            Allocated,
+            op,
+            error=refusal.error if refusal else UNSET,
+            devices=encodings.unless_empty(named),
+            class_counts=encodings.unless_empty(counted),
+            preferred_calls=encodings.unless_empty(tuple(sorted(self.calls, key=lambda call: call.resource))),
+        )
+
+    def _names(self, resource: str) -> bool:
+        return self.manager.machine.devices[resource].preferred_allocation
+
+    def _classes(self, resource: str, ids: Ids, affinity: Mask | None) -> Classes:
+        if affinity is None:
+            return Classes(total=len(ids))
+        split = self.manager.inventories[resource].split(ids, affinity)
+        return Classes(aligned=len(split.aligned), unaligned=len(split.unaligned), no_topology=len(split.without))
+
+    def _prefer(self, asked: Preference) -> Ids:
+        """The recorder's plugin: what it must, filled up with the lowest ids."""
+        returned = lowest_ids(asked)
+        call = Call(
+            resource=asked.resource,
+            available=asked.available,
+            must_include=asked.must_include,
+            size=asked.size,
+            returned=returned,
+        )
+        self.calls.append(call)
+        return returned
+
+
+FAMILY = Family("device_hints", Case, answer)

@@ -1,0 +1,47 @@
+"""Recorded merges of the topology manager: what the providers offered, which hint came out, and whether it admits."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from numalign.kubelet import merge as merging
+from numalign.kubelet.hints import HintList
+from numalign.kubelet.settings import TopologyPolicy
+from numalign.oracle import encodings
+from numalign.oracle.encodings import Hint, RecordedHints, Zones
+from numalign.oracle.families.family import Family
+from numalign.oracle.hardware import Topologies
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    id: str
+    policy: TopologyPolicy
+    prefer_closest: bool
+    numa_nodes: Zones
+    distances: tuple[tuple[int, ...], ...] | None
+    """By zone id; null where closest zones are not preferred."""
+    providers: tuple[RecordedHints | None, ...]
+
+
+class Answer(Case, frozen=True, kw_only=True):
+    best: Hint
+    admit: bool
+
+
+def answer(case: Case, _: Topologies) -> Answer:
+    closest = dict(enumerate(case.distances)) if case.prefer_closest and case.distances else None
+    rules = merging.Rules(case.policy, case.numa_nodes, closest)
+    merged = merging.merge([_offered(provider) for provider in case.providers], rules)
+    return encodings.completed(Answer, case, best=encodings.hint(merged.best), admit=merged.admitted is not None)
+
+
+def _offered(provider: RecordedHints | None) -> merging.HintMap | None:
+    if provider is None:
+        return None
+    return {
+        resource: None if hints is None else HintList.of(each.model for each in hints)
+        for resource, hints in provider.items()
+    }
+
+
+FAMILY = Family("tm_merge", Case, answer)
