@@ -40,7 +40,7 @@ class Report(Struct, frozen=True):
 def judge(vector: Vector) -> Verdict:
     """Put one case to the model."""
     try:
-        answered = divergence.canonical(vector.family.answer(vector.case, vector.topologies))
+        answered = divergence.canonical(vector.family.answer(vector.case, vector.origin))
     except Exception as problem:
         failed = Difference(path="", answered=f"no answer: {type(problem).__name__}: {problem}")
         return Verdict(vector, (failed,))

@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from numalign.api import decode, errors
 from numalign.api.errors import BadObject
+from numalign.kubelet.versions import Minor
 from numalign.oracle import families, loading
-from numalign.oracle.families.family import Family
+from numalign.oracle.families.family import RECORDED_FROM, Family, Origin
 from numalign.oracle.hardware import Topologies, Topology
 from numalign.oracle.loading import Found
 
@@ -36,7 +37,7 @@ class Vector(Struct, frozen=True):
     id: str
     case: Struct
     recorded: bytes
-    topologies: Topologies
+    origin: Origin
 
 
 def load(paths: Iterable[Path]) -> list[Vector]:
@@ -47,15 +48,15 @@ def load(paths: Iterable[Path]) -> list[Vector]:
     return list(seen.values())
 
 
-def of(found: Found, table: Callable[[], Topologies]) -> Vector:
+def of(found: Found, table: Callable[[], Topologies], minor: Minor = RECORDED_FROM) -> Vector:
     """One case; the table of machines is asked for only where the case names one."""
     family = _family(found)
     case = _typed(family.case, found)
-    topologies = table() if family.needs_topologies else {}
     named = getattr(case, "topology", None)
-    if named is not None and named not in topologies:
+    topologies = table() if isinstance(named, str) else {}
+    if isinstance(named, str) and named not in topologies:
         raise BadObject(loading.KIND, found.where, "topology", f"{errors.echo(named)} is not a machine in {TABLE}")
-    return Vector(found.where, family, str(found.value["id"]), case, found.recorded, topologies)
+    return Vector(found.where, family, str(found.value["id"]), case, found.recorded, Origin(topologies, minor))
 
 
 def _of_file(path: Path) -> list[Vector]:

@@ -11,6 +11,7 @@ from numalign.kubelet.refusals import Undecided
 from numalign.oracle import divergence, replay, vectors
 from numalign.oracle.divergence import Difference
 from numalign.oracle.families import tm_merge
+from numalign.oracle.families.family import Origin
 from numalign.oracle.hardware import Topologies, Topology
 from numalign.oracle.loading import Found
 from numalign.oracle.replay import Tally, Verdict
@@ -40,7 +41,7 @@ def paths(case: Any, table: Callable[[], Topologies] = recordings.topologies) ->
 
 
 def failing(problem: Exception) -> Verdict:
-    def answer(case: Struct, topologies: Topologies) -> Struct:
+    def answer(case: Struct, origin: Origin) -> Struct:
         raise problem
 
     return replay.judge(structs.replace(vector(small.MERGE), family=structs.replace(tm_merge.FAMILY, answer=answer)))

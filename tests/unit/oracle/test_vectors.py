@@ -69,7 +69,7 @@ def test_a_missing_table_is_missed_only_by_cases_that_need_it(tmp_path: Path) ->
 def test_the_table_may_be_compressed(tmp_path: Path, name: str, compress: Any) -> None:
     (tmp_path / name).write_bytes(compress(json.dumps([small.FOUR]).encode()))
     (vector,) = vectors.load([small.lines(tmp_path / "cpu.jsonl", small.CPU)])
-    assert vector.topologies["four"].num_cpus == 4
+    assert vector.origin.topologies["four"].num_cpus == 4
 
 
 @pytest.mark.parametrize("table, complaint", BAD_TABLES.values(), ids=BAD_TABLES)

@@ -8,12 +8,11 @@ from msgspec import UNSET, structs
 
 from numalign.oracle.families import cpu_static
 from numalign.oracle.families.cpu_static import Answer, Case
-from numalign.oracle.families.family import Family
-from numalign.oracle.hardware import Topologies
+from numalign.oracle.families.family import Family, Origin
 
 
-def answer(case: Case, topologies: Topologies) -> Answer:
-    full = cpu_static.answer(case, topologies)
+def answer(case: Case, origin: Origin) -> Answer:
+    full = cpu_static.answer(case, origin)
     steps = tuple(structs.replace(step, hints=None) for step in full.steps or ())
     return structs.replace(
         full,

@@ -11,8 +11,7 @@ from numalign.kubelet.refusals import Undecided
 from numalign.oracle import encodings, podforms
 from numalign.oracle.encodings import Hint
 from numalign.oracle.families import cpu_static
-from numalign.oracle.families.family import Family
-from numalign.oracle.hardware import Topologies
+from numalign.oracle.families.family import Family, Origin
 
 NEVER_RETURNS = "allocation never returns"
 
@@ -28,8 +27,8 @@ class Answer(Case, frozen=True, kw_only=True):
     expected: str
 
 
-def answer(case: Case, topologies: Topologies) -> Answer:
-    policy = cpu_static.start(case, topologies)
+def answer(case: Case, origin: Origin) -> Answer:
+    policy = cpu_static.start(case, origin)
     return encodings.completed(
         Answer, case, allocatable=cpuset.text(policy.allocatable), expected=_outcome(policy, case)
     )

@@ -18,15 +18,15 @@ from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings, TopologyPolicy
 from numalign.oracle import encodings, hardware, podforms
 from numalign.oracle.encodings import Hint, RecordedHints
-from numalign.oracle.families.family import OPTION_GATES, RECORDED_FROM, Family
-from numalign.oracle.hardware import Topologies
+from numalign.oracle.families.family import OPTION_GATES, Family, Origin
+from numalign.oracle.hardware import Topology
 
 
 class Node(Struct, frozen=True, kw_only=True):
     """The machine, its CPU manager's configuration, and who holds which CPUs before the pod comes."""
 
     id: str
-    topology: str
+    topology: str | Topology
     options: dict[str, str]
     tm_policy: TopologyPolicy
     num_reserved: int
@@ -72,9 +72,9 @@ class Answer(Case, frozen=True, kw_only=True):
     pod_hints_after: RecordedHints | None
 
 
-def answer(case: Case, topologies: Topologies) -> Answer:
+def answer(case: Case, origin: Origin) -> Answer:
     try:
-        policy = start(case, topologies)
+        policy = start(case, origin)
     except StartRefusal as refusal:
         return _refused(case, refusal.error)
     if case.pod is UNSET:
@@ -97,7 +97,7 @@ def _refused(case: Case, error: str) -> Answer:
     return encodings.completed(Answer, case, policy_error=error, **nothing)
 
 
-def start(case: Node, topologies: Topologies) -> StaticCPUs:
+def start(case: Node, origin: Origin) -> StaticCPUs:
     settings = Settings(
         topology_policy=case.tm_policy,
         cpu_policy="static",
@@ -105,9 +105,9 @@ def start(case: Node, topologies: Topologies) -> StaticCPUs:
         reserved_cpus=cpuset.parse(case.reserved_cpus),
         reserved={"cpu": 1000 * case.num_reserved},
         feature_gates=OPTION_GATES,
-        minor=RECORDED_FROM,
+        minor=origin.minor,
     )
-    policy = starting.start(hardware.machine(topologies[case.topology]), settings)
+    policy = starting.start(hardware.machine(origin.topology(case.topology)), settings)
     assert policy is not None, "the static policy was asked for"
     return policy
 

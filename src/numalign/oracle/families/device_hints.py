@@ -11,10 +11,10 @@ from numalign.kubelet import versions
 from numalign.kubelet.demand import PodDemand
 from numalign.kubelet.device import DeviceManager, Held, Ids, Preference, lowest_ids
 from numalign.kubelet.mask import Mask
+from numalign.kubelet.versions import Minor
 from numalign.oracle import encodings, hardware, podforms
 from numalign.oracle.encodings import Hint, RecordedHints, Zones
-from numalign.oracle.families.family import RECORDED_FROM, Family
-from numalign.oracle.hardware import Topologies
+from numalign.oracle.families.family import Family, Origin
 
 
 class Op(Struct, frozen=True, kw_only=True, tag_field="op"):
@@ -83,8 +83,8 @@ class Answer(Case, frozen=True, kw_only=True):
     ops: tuple[PodHinted | ContainerHinted | Allocated | RemovePod, ...]
 
 
-def answer(case: Case, _: Topologies) -> Answer:
-    replay = Replay(case)
+def answer(case: Case, origin: Origin) -> Answer:
+    replay = Replay(case, origin.minor)
     pods = podforms.by_uid(case.pods)
     return encodings.completed(Answer, case, ops=tuple(replay.op(op, pods[op.pod]) for op in case.ops))
 
@@ -92,9 +92,9 @@ def answer(case: Case, _: Topologies) -> Answer:
 class Replay:
     """All ops of one case: what the device manager knows so far, which pods are active, and what plugins were asked."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, minor: Minor) -> None:
         machine = hardware.devices_only(case.numa_nodes, case.resources)
-        self.manager = DeviceManager(machine, versions.behaviour(RECORDED_FROM), self._prefer)
+        self.manager = DeviceManager(machine, versions.behaviour(minor), self._prefer)
         self.state = self.manager.initial()
         self.active: dict[str, tuple[str, ...]] = {}
         self.calls: list[Call] = []

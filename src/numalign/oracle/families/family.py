@@ -13,13 +13,24 @@ from typing import Any
 from msgspec import Struct, structs
 
 from numalign.kubelet.versions import Minor
-from numalign.oracle.hardware import Topologies
+from numalign.oracle.hardware import Topologies, Topology
 
 RECORDED_FROM = Minor(1, 38)
-"""The kubelet that all cases were recorded from."""
+"""The kubelet that a case was recorded from if it does not say."""
 
 OPTION_GATES = {"CPUManagerPolicyAlphaOptions": True, "CPUManagerPolicyBetaOptions": True}
 """Gates that were on while CPU manager options were recorded."""
+
+
+class Origin(Struct, frozen=True):
+    """Where a case comes from: the kubelet that was asked, and the machines that cases may name."""
+
+    topologies: Topologies = {}
+    minor: Minor = RECORDED_FROM
+
+    def topology(self, given: str | Topology) -> Topology:
+        """A case names a machine of the table, or brings its own."""
+        return self.topologies[given] if isinstance(given, str) else given
 
 
 class Family(Struct, frozen=True, dict=True):
@@ -27,7 +38,7 @@ class Family(Struct, frozen=True, dict=True):
 
     name: str
     case: type[Struct]
-    answer: Callable[[Any, Topologies], Struct]
+    answer: Callable[[Any, Origin], Struct]
     prefix: str = ""
     """How ids begin, where two families share a schema."""
 
@@ -35,7 +46,3 @@ class Family(Struct, frozen=True, dict=True):
     def inputs(self) -> frozenset[str]:
         """The fields without which there is no such case."""
         return frozenset(field.name for field in structs.fields(self.case) if field.required)
-
-    @property
-    def needs_topologies(self) -> bool:
-        return "topology" in self.inputs

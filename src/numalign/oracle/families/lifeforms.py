@@ -17,9 +17,10 @@ from numalign.kubelet.settings import (
     TopologyScope,
 )
 from numalign.kubelet.state import ContainerPlacement, Isolation, KubeletState
+from numalign.kubelet.versions import Minor
 from numalign.oracle import encodings, hardware, podforms
 from numalign.oracle.encodings import Block, Hint, ZoneState
-from numalign.oracle.families.family import OPTION_GATES, RECORDED_FROM
+from numalign.oracle.families.family import OPTION_GATES
 
 POD_LEVEL_GATE = "PodLevelResourceManagers"
 
@@ -41,8 +42,7 @@ class Config(Struct, frozen=True, kw_only=True):
     reserved_memory: tuple[ReservedMemory, ...]
     gate_pod_level_resource_managers: bool
 
-    @property
-    def settings(self) -> Settings:
+    def settings(self, minor: Minor) -> Settings:
         withheld = encodings.totals(each.limits for each in self.reserved_memory)
         return Settings(
             topology_policy=self.tm_policy,
@@ -55,7 +55,7 @@ class Config(Struct, frozen=True, kw_only=True):
             reserved_memory=tuple(MemoryReservation(each.numa, each.limits) for each in self.reserved_memory),
             reserved={"cpu": self.reserved_cpu_milli, **withheld},
             feature_gates={**OPTION_GATES, POD_LEVEL_GATE: self.gate_pod_level_resource_managers},
-            minor=RECORDED_FROM,
+            minor=minor,
         )
 
 
@@ -81,7 +81,7 @@ class Restart(Op, frozen=True, kw_only=True, tag="restart"):
 
 class Node(Struct, frozen=True, kw_only=True):
     id: str
-    topology: str
+    topology: str | hardware.Topology
     config: Config
     memory_nodes: tuple[hardware.MemoryNode, ...]
     devices: hardware.Plugins

@@ -9,10 +9,10 @@ from numalign.kubelet.memory import start as starting
 from numalign.kubelet.memory.state import MemoryState, Table
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.settings import MemoryReservation, Settings
+from numalign.kubelet.versions import Minor
 from numalign.oracle import encodings, hardware, podforms
 from numalign.oracle.encodings import Block, Hint, RecordedHints, ZoneState
-from numalign.oracle.families.family import RECORDED_FROM, Family
-from numalign.oracle.hardware import Topologies
+from numalign.oracle.families.family import Family, Origin
 
 
 class Op(Struct, frozen=True, kw_only=True, tag_field="op"):
@@ -82,8 +82,8 @@ class Answer(Case, frozen=True, kw_only=True):
     ops: tuple[PodHinted | ContainerHinted | Allocated | Removed, ...]
 
 
-def answer(case: Case, _: Topologies) -> Answer:
-    policy = _started(case)
+def answer(case: Case, origin: Origin) -> Answer:
+    policy = _started(case, origin.minor)
     replay = Replay(policy)
     pods = podforms.by_uid(case.pods)
     initial = {str(zone): _initial(policy, replay.state, zone) for zone in replay.state.zones}
@@ -91,12 +91,12 @@ def answer(case: Case, _: Topologies) -> Answer:
     return encodings.completed(Answer, case, initial_state=initial, ops=ops)
 
 
-def _started(case: Case) -> StaticMemory:
+def _started(case: Case, minor: Minor) -> StaticMemory:
     settings = Settings(
         memory_policy="Static",
         reserved_memory=tuple(MemoryReservation(int(zone), limits) for zone, limits in case.reserved.items()),
         reserved=encodings.totals(case.reserved.values()),
-        minor=RECORDED_FROM,
+        minor=minor,
     )
     policy = starting.start(hardware.memory_only(case.nodes), settings)
     assert policy is not None, "the static policy was asked for"

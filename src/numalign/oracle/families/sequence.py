@@ -18,7 +18,7 @@ from numalign.kubelet.refusals import StartRefusal, Undecided
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.oracle import encodings, hardware
-from numalign.oracle.families.family import Family
+from numalign.oracle.families.family import Family, Origin
 from numalign.oracle.families.lifeforms import (
     Admit,
     Admitted,
@@ -33,13 +33,12 @@ from numalign.oracle.families.lifeforms import (
     Start,
     Started,
 )
-from numalign.oracle.hardware import Topologies
 
 
-def answer(case: Case, topologies: Topologies) -> Answer:
-    machine = hardware.machine(topologies[case.topology], case.memory_nodes, case.devices)
+def answer(case: Case, origin: Origin) -> Answer:
+    machine = hardware.machine(origin.topology(case.topology), case.memory_nodes, case.devices)
     try:
-        kubelet = starting.start(machine, case.config.settings)
+        kubelet = starting.start(machine, case.config.settings(origin.minor))
     except StartRefusal as refusal:
         # No op can follow, however the recording writes that down.
         return encodings.completed(Answer, case, init_error=_text(refusal), ops=UNSET if case.ops else case.ops)

@@ -9,8 +9,7 @@ from numalign.kubelet.hints import HintList
 from numalign.kubelet.settings import TopologyPolicy
 from numalign.oracle import encodings
 from numalign.oracle.encodings import Hint, RecordedHints, Zones
-from numalign.oracle.families.family import Family
-from numalign.oracle.hardware import Topologies
+from numalign.oracle.families.family import Family, Origin
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -28,7 +27,7 @@ class Answer(Case, frozen=True, kw_only=True):
     admit: bool
 
 
-def answer(case: Case, _: Topologies) -> Answer:
+def answer(case: Case, _: Origin) -> Answer:
     closest = dict(enumerate(case.distances)) if case.prefer_closest and case.distances else None
     rules = merging.Rules(case.policy, case.numa_nodes, closest)
     merged = merging.merge([_offered(provider) for provider in case.providers], rules)

@@ -1,0 +1,28 @@
+"""Small draws that every generator uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def chance(rng: Random, share: float) -> bool:
+    return rng.random() < share
+
+
+def some(rng: Random, items: Sequence[Item], share: float) -> list[Item]:
+    """Each item with this probability, in their order."""
+    return [item for item in items if rng.random() < share]
+
+
+def weighted(rng: Random, choices: dict[Item, float]) -> Item:
+    return rng.choices(list(choices), list(choices.values()))[0]
+
+
+def cut(rng: Random, total: int, parts: int) -> list[int]:
+    """`total` cut into so many parts at random, in random sizes; parts may be empty."""
+    marks = sorted(rng.randint(0, total) for _ in range(parts - 1))
+    return [high - low for low, high in zip([0, *marks], [*marks, total], strict=True)]
