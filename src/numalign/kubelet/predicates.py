@@ -31,14 +31,15 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
     if len(others) + 1 > kubelet.settings.max_pods:
         return _insufficient(PODS, requested=1, used=len(others), capacity=kubelet.settings.max_pods)
     offered = allocatable(kubelet, state)
+    taken = [_amounts(other) for other in others]
     for resource, wanted in sorted(_amounts(pod).items(), key=_in_kubelet_order):
         if resource not in offered and not resourcenames.is_hugepages(resource):
             continue  # the kubelet forgets extended resources the node lacks; local storage is not modelled
-        used = sum(_amounts(other).get(resource, 0) for other in others)
+        used = sum(amounts.get(resource, 0) for amounts in taken)
         if wanted > 0 and wanted > offered.get(resource, 0) - used:
             return _insufficient(resource, requested=wanted, used=used, capacity=offered.get(resource, 0))
-    taken = [port for other in others for port in _host_ports(other)]
-    if any(_conflict(port, other) for port in _host_ports(pod) for other in taken):
+    ports = [port for other in others for port in _host_ports(other)]
+    if any(_conflict(port, other) for port in _host_ports(pod) for other in ports):
         text = "node(s) didn't have free ports for the requested pod ports"
         return Lacking("NodePorts", f"Predicate NodePorts failed: {text}")
     return None

@@ -1,0 +1,78 @@
+"""What a command is about, from what was typed: a machine, and a kubelet that was started on it.
+
+`kubelet` and other commands that model a node call these. A machine is a preset's name or a file, a kubelet
+configuration is a file or the kubelet's own defaults. Whatever cannot be used raises BadObject, whose text is made to
+be shown as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from msgspec import Struct
+
+from numalign.api import errors
+from numalign.cli import yamlfiles
+from numalign.kubelet import configuration, fields, machinefile, presets, refusals, start, versions
+from numalign.kubelet.machine import Machine
+from numalign.kubelet.settings import Settings
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.versions import Minor
+
+VERSION = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,3})?(?:[-+].{0,80})?")
+
+DEFAULTS = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND}
+
+
+class Started(Struct, frozen=True):
+    """A kubelet ready to admit, and what the user should know about it."""
+
+    kubelet: Kubelet
+    warnings: tuple[str, ...] = ()
+
+
+def kubelet(machine_name: str, config: str | None, version: str | None) -> Started:
+    """Start a kubelet of this version on this machine with this configuration."""
+    wanted = minor(version)
+    on = machine(machine_name)
+    try:
+        started = start.start(on, settings(config, on, wanted))
+    except (refusals.StartRefusal, refusals.Undecided) as refusal:
+        name = yamlfiles.shown(config or "the defaults")
+        raise errors.BadObject(configuration.KIND, name, "", f"the kubelet would not start: {refusal}") from None
+    known = versions.clamped(wanted)
+    if known == wanted:
+        return Started(started)
+    warning = f"kubelet {wanted} is not known here ({versions.OLDEST} to {versions.NEWEST} are); answering as {known}"
+    return Started(started, (warning,))
+
+
+def machine(name_or_path: str) -> Machine:
+    """The preset of this name, else the machine that the file describes."""
+    if name_or_path in presets.names():
+        return presets.machine(name_or_path)
+    if name_or_path != yamlfiles.STDIN and not os.path.exists(name_or_path):
+        known = fields.suggestion(name_or_path, presets.names())
+        name = yamlfiles.shown(name_or_path)
+        raise errors.BadObject("Machine", name, "", f"no such preset and no such file; {known}")
+    document = yamlfiles.only(name_or_path)
+    return machinefile.read(document.value, document.place)
+
+
+def settings(path: str | None, machine: Machine, minor: Minor) -> Settings:
+    """The settings that a kubelet of this minor takes from the file; its defaults without one."""
+    if path is None:
+        return configuration.read(DEFAULTS, "the defaults", machine, minor)
+    document = yamlfiles.only(path)
+    return configuration.read(document.value, document.place, machine, minor)
+
+
+def minor(text: str | None) -> Minor:
+    """The minor that the text names, known here or not; without a text the newest one known."""
+    if text is None:
+        return versions.NEWEST
+    match = VERSION.fullmatch(text)
+    if match is None:
+        why = f"{errors.echo(text)} is not a Kubernetes version; write one like {versions.NEWEST}"
+        raise errors.BadObject("Option", "--kubelet-version", "", why)
+    return Minor(int(match[1]), int(match[2]))

@@ -1,0 +1,72 @@
+"""The demo tells its story by itself, the same one every time and everywhere."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from msgspec import structs
+from typer.testing import CliRunner
+
+from numalign.cli import demo, inputs, podfiles, reporting
+from numalign.cli.main import app
+from numalign.cli.report import Pod
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def shown(**env: str) -> str:
+    result = CliRunner().invoke(app, ["demo"], env=env)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def without_source(pod: Pod) -> Pod:
+    return structs.replace(pod, source="")
+
+
+def test_the_same_text_every_time() -> None:
+    assert shown() == shown()
+
+
+def test_plain_text_where_there_is_no_terminal() -> None:
+    assert shown().isascii()
+    assert "\x1b" not in shown()
+
+
+def test_one_pod_is_refused_although_the_node_has_room() -> None:
+    text = " ".join(shown().split())
+    assert "reason TopologyAffinityError message Resources cannot be allocated with Topology locality" in text
+    assert "because cpu fits only zone 0, nvidia.com/gpu fits only zone 1" in text
+    assert (
+        "although the node as a whole has room: 54 cpu for 16, 1.05Ti memory for 64Gi, 2 nvidia.com/gpu for 1" in text
+    )
+    assert "Asking for 10 cpu, 64Gi memory, 1 nvidia.com/gpu, it would be admitted." in text
+
+
+def test_the_zones_are_drawn_with_the_pods_in_them() -> None:
+    lines = shown().splitlines()
+    assert "zone 0  AAAAAAAA........  AAAAAAAA........     AAAA         AAAA" in lines
+    assert "zone 1  BBBBCCCCCCCCCC..  BBBCCCC.........     BB..         B..." in lines
+
+
+@pytest.mark.parametrize("width", ["20", "40", "80", "200"])
+def test_terminals_of_any_width_are_served(width: str) -> None:
+    text = shown(TTY_COMPATIBLE="1", COLUMNS=width, TERM="xterm")
+    assert "\x1b[" in text
+    assert "embed" in text
+
+
+def test_no_color_is_respected() -> None:
+    assert "\x1b[3" not in shown(TTY_COMPATIBLE="1", NO_COLOR="1", TERM="xterm")
+
+
+def test_the_examples_tell_the_same_story() -> None:
+    kubelet = inputs.kubelet(demo.MACHINE, str(EXAMPLES / "kubelet.yaml"), None).kubelet
+    pods = podfiles.read([str(EXAMPLES / "pods.yaml")]).pods
+    told, example = demo.answer(demo.PODS), reporting.admit_all(kubelet, pods)
+    assert list(map(without_source, told.pods)) == list(map(without_source, example.pods))
+    assert told.resources == example.resources
+
+
+def test_the_example_configuration_is_the_demos() -> None:
+    assert yaml.safe_load((EXAMPLES / "kubelet.yaml").read_text()) == demo.CONFIGURATION
