@@ -14,7 +14,7 @@ DEV_READY := $(VENV)/.dev
 FAST_READY := $(VENV)/.fast
 
 .DEFAULT_GOAL := help
-.PHONY: help install fast demo test test-slow lint format bench lock clean
+.PHONY: help install fast demo test test-slow lint format bench picture lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ format: $(DEV_READY)  ## Repair style and format in place
 
 bench: install  ## Measure against peers and limits: BENCH=name FORMAT=table|json
 	@$(BIN)/python -m benchmarks $(if $(BENCH),--name $(BENCH)) $(if $(FORMAT),--format $(FORMAT))
+
+picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints
+	$(BIN)/python docs/draw_demo.py
 
 lock:  ## Pin the newest requirements again (needs uv)
 	cd requirements && for name in build runtime fast dev; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
