@@ -51,7 +51,7 @@ def load(paths: Iterable[Path]) -> list[Vector]:
 def of(found: Found, table: Callable[[], Topologies], minor: Minor = RECORDED_FROM) -> Vector:
     """One case; the table of machines is asked for only where the case names one."""
     family = _family(found)
-    case = _typed(family.case, found)
+    case = typed(family.case, found.value, found.where)
     named = getattr(case, "topology", None)
     topologies = table() if isinstance(named, str) else {}
     if isinstance(named, str) and named not in topologies:
@@ -76,11 +76,11 @@ def _family(found: Found) -> Family:
     return family
 
 
-def _typed(kind: type[Struct], found: Found) -> Struct:
+def typed(kind: type[Struct], value: object, where: str = "") -> Struct:
     try:
-        return msgspec.convert(found.value, kind)
+        return msgspec.convert(value, kind)
     except decode.UNREADABLE as problem:
-        raise _explained(found.where, str(problem)) from None
+        raise _explained(where, str(problem)) from None
 
 
 def _explained(where: str, complaint: str) -> BadObject:

@@ -1,0 +1,126 @@
+"""The campaign: made-up cases by the million, put to the real kubelet and to the model.
+
+Chunks of cases go to worker processes, each with an oracle program of its own. A disagreement is made small and saved
+as a recording of the real answer, where tests replay it for ever. Seed and number make a case again, so a campaign can
+be repeated and split."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from numalign.kubelet.versions import Minor
+from numalign.oracle import asking
+from numalign.oracle.asking import Case, Judged
+from numalign.oracle.generating import cases as generated
+from numalign.oracle.programs import Program
+from numalign.oracle.shrink import shrunk
+
+CHUNK: Final = 500
+MOST_FOUND: Final = 20
+"""Disagreements that are made small and saved; a broken model would yield no more insight from more."""
+
+Counts = Counter[tuple[str, str]]
+"""(family, finding) to number of cases."""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What to ask, of which program, and for how long: until the cases or the minutes are used up."""
+
+    program: Path
+    minor: Minor
+    seed: int
+    cases: int
+    minutes: float | None = None
+    workers: int = 2
+
+
+class Summary(Struct):
+    """What came of it so far."""
+
+    counts: Counts = field(default_factory=Counter)
+    found: list[Judged] = field(default_factory=list)
+
+    def of(self, *findings: str) -> int:
+        return sum(number for (_, finding), number in self.counts.items() if finding in findings)
+
+    @property
+    def compared(self) -> int:
+        return self.of("agreed", "deliberate", "differs")
+
+    @property
+    def disagreements(self) -> int:
+        return self.of("differs")
+
+
+def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
+    """Run the plan; `progress` hears of every chunk."""
+    summary = Summary()
+    until = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
+    with ProcessPoolExecutor(plan.workers, initializer=_begin, initargs=(plan,)) as pool:
+        for counts, found in _chunks(plan, pool, until):
+            summary.counts.update(counts)
+            summary.found.extend(found[: MOST_FOUND - len(summary.found)])
+            progress(summary)
+    return summary
+
+
+def reduced(plan: Plan, judged: Judged) -> Judged:
+    """A disagreement as small as it can be made."""
+    with Program(plan.program) as program:
+
+        def ask(case: Case) -> Judged:
+            return asking.ask(program, [(judged.family, case)], plan.minor)[0]
+
+        return ask(shrunk(judged.case, lambda case: ask(case).finding == "differs"))
+
+
+def save(judged: Judged, folder: Path, minor: Minor) -> Path:
+    """Write the real answer down as a recording of this minor."""
+    path = folder / str(minor) / f"{judged.answer.get('id', 'case')}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(judged.answer), indent=1) + b"\n")
+    return path
+
+
+def _chunks(plan: Plan, pool: ProcessPoolExecutor, until: float | None) -> Iterator[tuple[Counts, list[Judged]]]:
+    starts = iter(range(0, plan.cases, CHUNK))
+    running: set[Future[tuple[Counts, list[Judged]]]] = set()
+    while True:
+        while len(running) < 2 * plan.workers and (until is None or time.monotonic() < until):
+            start = next(starts, None)
+            if start is None:
+                break
+            running.add(pool.submit(_chunk, start, min(CHUNK, plan.cases - start)))
+        if not running:
+            return
+        done, running = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield future.result()
+
+
+class _Worker:
+    """What a worker process keeps between chunks."""
+
+    plan: Plan
+    program: Program
+
+
+def _begin(plan: Plan) -> None:
+    _Worker.plan = plan
+    _Worker.program = Program(plan.program)
+
+
+def _chunk(start: int, count: int) -> tuple[Counts, list[Judged]]:
+    plan = _Worker.plan
+    drawn = [generated.draw(plan.seed, number, plan.minor) for number in range(start, start + count)]
+    judged = asking.ask(_Worker.program, drawn, plan.minor)
+    counts: Counts = Counter((each.family, each.finding) for each in judged)
+    return counts, [each for each in judged if each.finding == "differs"][:MOST_FOUND]
