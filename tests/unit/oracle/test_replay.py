@@ -24,7 +24,8 @@ DISTRIBUTED = recordings.cases("cpu_distribute")["cpud-00297"]
 REFUSED_START = {
     **{key: FAILED_RESTART[key] for key in ("id", "topology", "config", "memory_nodes", "devices")},
     "config": {**FAILED_RESTART["config"], "cpu_policy": "none", "cpu_options": {"full-pcpus-only": "true"}},
-    "init_error": "cpumanager start: None policy: received unsupported options=map[full-pcpus-only:true]",
+    "init_error": "cpumanager start: new none policy error: "
+    "None policy: received unsupported options=map[full-pcpus-only:true]",
 }
 
 

@@ -19,12 +19,26 @@ from numalign.kubelet.versions import behaviour
 
 
 def start(machine: Machine, settings: Settings) -> StaticCPUs | None:
-    """The static policy of a kubelet that starts on this machine; None for the policy that does nothing."""
+    """The policy of a kubelet that starts on this machine; None for the one that does nothing."""
     if settings.cpu_policy == "none":
         if settings.cpu_options:
             listed = " ".join(f"{name}:{text}" for name, text in sorted(settings.cpu_options.items()))
-            raise StartRefusal(MANAGER, f"None policy: received unsupported options=map[{listed}]")
+            why = f"None policy: received unsupported options=map[{listed}]"
+            raise StartRefusal(MANAGER, f"new none policy error: {why}")
         return None
+    if settings.reserved.get(CPU, 0) <= 0:
+        raise StartRefusal(
+            MANAGER,
+            "[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero",
+        )
+    try:
+        return static_policy(machine, settings)
+    except StartRefusal as refusal:
+        raise StartRefusal(MANAGER, f"new static policy error: {refusal.error}") from None
+
+
+def static_policy(machine: Machine, settings: Settings) -> StaticCPUs:
+    """The static policy by itself, its refusals in its own words."""
     topology = cputopology.of(machine)
     policy = StaticCPUs(topology, cpuoptions.read(settings, topology), 0, behaviour(settings.minor))
     return structs.replace(policy, reserved=_reserved(policy, settings))
@@ -60,11 +74,6 @@ def restarted(policy: StaticCPUs, checkpoint: CPUState) -> CPUState:
 
 def _reserved(policy: StaticCPUs, settings: Settings) -> int:
     count = -(-settings.reserved.get(CPU, 0) // 1000)
-    if count <= 0:
-        raise StartRefusal(
-            MANAGER,
-            "[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero",
-        )
     reserved = settings.reserved_cpus or _picked(policy, count)
     if reserved.bit_count() != count:
         raise StartRefusal(

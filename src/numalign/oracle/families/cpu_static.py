@@ -107,9 +107,7 @@ def start(case: Node, origin: Origin) -> StaticCPUs:
         feature_gates=OPTION_GATES,
         minor=origin.minor,
     )
-    policy = starting.start(hardware.machine(origin.topology(case.topology)), settings)
-    assert policy is not None, "the static policy was asked for"
-    return policy
+    return starting.static_policy(hardware.machine(origin.topology(case.topology)), settings)
 
 
 def state_before(case: Node) -> CPUState:

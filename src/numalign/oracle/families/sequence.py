@@ -75,7 +75,8 @@ class Life:
                 self.state = self.state.without_pod(op.uid)
                 return op
             case Start():
-                self.state = admission.started(self.kubelet, self.state, op.uid)
+                if op.uid in self.state.active:  # a pod that was refused or has left starts nothing
+                    self.state = admission.started(self.kubelet, self.state, op.uid)
                 return Started(uid=op.uid, node=Snapshot.of(self.state))
             case Restart():
                 return self._restarted()
