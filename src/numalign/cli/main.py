@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from numalign import __version__
-from numalign.cli import demo, kubelet, oracle
+from numalign.cli import demo, kubelet, lab, oracle
 
 app = typer.Typer(
     name="numalign",
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(oracle.app, name="oracle")
+app.add_typer(lab.app, name="lab")
 app.add_typer(demo.app)
 
 

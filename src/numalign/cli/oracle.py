@@ -1,12 +1,12 @@
-"""`numalign oracle`: hold the model against cases that were recorded from the real kubelet.
+"""`numalign oracle`: hold the model against the real kubelet, as it was recorded and as it answers now.
 
 Parses, calls `numalign.oracle`, prints. Exit code 0 only if there were cases and all of them agree, 1 if some differ,
-2 if a file cannot be used. The model is imported by the command, so that help stays quick."""
+2 if a file or a program cannot be used. The model is imported by the command, so that help stays quick."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +17,7 @@ from numalign.cli import output
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
+    from numalign.oracle.fuzz import Plan, Summary
     from numalign.oracle.replay import Report, Verdict
 
 DIFFERENT = 1
@@ -32,9 +33,22 @@ Show = Annotated[int, typer.Option("--show", min=0, metavar="N", help="In a tabl
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print; json and yaml list every difference.")]
 
 
+Against = Annotated[
+    str, typer.Option("--against", metavar="kubelet[@MINOR]", help="Which real kubelet to ask; the newest if no minor.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed makes the same cases.")]
+Cases = Annotated[int, typer.Option("--cases", min=1, metavar="N", help="How many cases to make up.")]
+Minutes = Annotated[
+    float | None, typer.Option("--minutes", min=0.01, metavar="N", help="Stop after this time, whatever is left.")
+]
+Workers = Annotated[int, typer.Option("--workers", min=1, metavar="N", help="How many processes ask and judge.")]
+Found = Annotated[Path, typer.Option("--found", metavar="FOLDER", help="Where disagreements are saved.")]
+FOUND = Path("tests/oracle/found")
+
+
 @app.callback()
 def oracle() -> None:
-    """Hold the model against what was recorded from the real kubelet."""
+    """Hold the model against the real kubelet."""
 
 
 @app.command(epilog="Example: numalign oracle replay tests/oracle/data/*.jsonl.xz")
@@ -77,3 +91,66 @@ def _watched(verdicts: Iterable[Verdict], total: int) -> Iterator[Verdict]:
             redraw = monotonic() + REDRAW_SECONDS
             typer.echo(f"\r{done} of {total} cases", nl=False, err=True)
     typer.echo("\r\x1b[K", nl=False, err=True)
+
+
+@app.command(epilog="Example: numalign oracle fuzz --against kubelet@1.36 --seed 7 --cases 20000")
+def fuzz(
+    against: Against = "kubelet",
+    seed: Seed = 1,
+    cases: Cases = 10_000,
+    minutes: Minutes = None,
+    workers: Workers = 2,
+    found: Found = FOUND,
+) -> None:
+    """Make up cases, ask the real kubelet and the model, and save where they disagree.
+
+    Exit code: 0 if they agree about every case, 1 if not, 2 if the real kubelet cannot be asked."""
+    from numalign.cli import fuzzed
+    from numalign.oracle import fuzz as fuzzing
+
+    plan = _plan(against, seed=seed, cases=cases, minutes=minutes, workers=workers)
+    summary = fuzzing.campaign(plan, _watching(cases))
+    for judged in summary.found:
+        small = fuzzing.reduced(plan, judged)
+        output.show(fuzzed.disagreement(small, fuzzing.save(small, found, plan.minor)))
+    output.show(fuzzed.table(summary))
+    if summary.disagreements or not summary.compared:
+        raise typer.Exit(DIFFERENT)
+
+
+@app.command(epilog="Example: numalign oracle record --against kubelet@1.37 --seed 7 --cases 100 > cases.jsonl")
+def record(against: Against = "kubelet", seed: Seed = 1, cases: Cases = 1_000) -> None:
+    """Make up cases and print them with the real kubelet's answers, one JSON line each.
+
+    Exit code: 0, or 2 if the real kubelet cannot be asked."""
+    import msgspec
+
+    from numalign.oracle import fuzz as fuzzing
+
+    plan = _plan(against, seed=seed, cases=cases, minutes=None, workers=1)
+    for answer in fuzzing.recorded(plan):
+        output.show(msgspec.json.encode(answer).decode())
+
+
+def _plan(against: str, *, seed: int, cases: int, minutes: float | None, workers: int) -> Plan:
+    from numalign.api import errors
+    from numalign.lab.errors import LabError
+    from numalign.oracle import fuzz as fuzzing
+    from numalign.oracle import sources
+
+    try:
+        source = sources.kubelet(against)
+        program = source.program()
+    except (errors.BadObject, LabError) as problem:
+        output.fail(str(problem))
+    return fuzzing.Plan(program=program, minor=source.minor, seed=seed, cases=cases, minutes=minutes, workers=workers)
+
+
+def _watching(total: int) -> Callable[[Summary], None]:
+    if not is_watched():
+        return lambda summary: None
+
+    def watch(summary: Summary) -> None:
+        typer.echo(f"\r{summary.drawn} of {total} cases, {summary.disagreements} disagreements", nl=False, err=True)
+
+    return watch

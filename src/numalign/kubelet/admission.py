@@ -51,11 +51,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState, Outcome]:
     """Admit a pod: topology manager first, general predicates after it."""
-    others = state.active
+    others = [other for uid, other in state.active.items() if uid != demands.identity(pod)]
     state, outcome = align(kubelet, state, pod)
     if not outcome.admitted:
         return state, outcome
-    lacking = predicates.lacking(kubelet, state, pod, others.values())
+    lacking = predicates.lacking(kubelet, state, pod, others)
     if lacking is None:
         return state, outcome
     rejected = Outcome(
@@ -112,8 +112,12 @@ def late_devices(
 ) -> tuple[KubeletState, Refusal | None]:
     """Devices that a container does not have yet when it is about to run: pods served as a whole (spec 10.5)."""
     demand = demands.of(state.active[uid], kubelet.reading)
+    wanted = demand.container(container)
+    if not kubelet.devices.missing(state.devices, demand, wanted):
+        return state, None
+    collected = kubelet.devices.collect(state.devices, state.container_names())
     affinity = state.affinity(uid, container).mask
-    devices, refusal = kubelet.devices.allocate(state.devices, demand, demand.container(container), affinity)
+    devices, refusal = kubelet.devices.allocate(collected, demand, wanted, affinity)
     return structs.replace(state, devices=devices), refusal
 
 

@@ -96,10 +96,9 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 def of(pod: Pod, reading: Reading) -> PodDemand:
     """Read a pod's demand the way this kubelet does."""
-    served_whole = requests.has_pod_level_resources(pod)
-    if served_whole and not reading.pod_level:
-        pod = structs.replace(pod, spec=structs.replace(pod.spec, resources=ResourceRequirements()))
-        served_whole = reading.pod_level_needs_gate
+    pod_level = requests.has_pod_level_resources(pod)
+    served_whole = pod_level and (reading.pod_level or reading.pod_level_needs_gate)
+    pod = seen(pod, reading)
     guaranteed = qos.of(pod) is QoS.GUARANTEED
     managed = reading.pod_level and reading.pod_level_managers
     pinned = guaranteed and (managed or not served_whole)
@@ -110,6 +109,13 @@ def of(pod: Pod, reading: Reading) -> PodDemand:
         pinned=pinned,
         budget=_budget(pod, pinned=guaranteed) if served_whole and managed else None,
     )
+
+
+def seen(pod: Pod, reading: Reading) -> Pod:
+    """The pod as this kubelet sees it: without the gate it does not see pod-level resources."""
+    if reading.pod_level or not requests.has_pod_level_resources(pod):
+        return pod
+    return structs.replace(pod, spec=structs.replace(pod.spec, resources=ResourceRequirements()))
 
 
 def identity(pod: Pod) -> str:

@@ -139,6 +139,13 @@ class DeviceManager(Struct, frozen=True, dict=True):
         known = self.inventories.keys() | state.resources()
         return {resource: count for resource, count in limits.items() if resource in known}
 
+    def missing(self, state: DeviceState, pod: PodDemand, container: ContainerDemand) -> bool:
+        """Whether the container asks for a device resource that it holds nothing of."""
+        held = state.held(pod.uid, container.name)
+        return any(
+            count and resource not in held for resource, count in self.requested(state, container.limits).items()
+        )
+
     # Hints
 
     def container_hints(self, state: DeviceState, pod: PodDemand, container: ContainerDemand) -> HintMap:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from numalign.api import requests, resourcenames
 from numalign.api.pod import ContainerPort, Pod
+from numalign.kubelet import demand as demands
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 
@@ -31,8 +32,8 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
     if len(others) + 1 > kubelet.settings.max_pods:
         return _insufficient(PODS, requested=1, used=len(others), capacity=kubelet.settings.max_pods)
     offered = allocatable(kubelet, state)
-    taken = [_amounts(other) for other in others]
-    for resource, wanted in sorted(_amounts(pod).items(), key=_in_kubelet_order):
+    taken = [_amounts(kubelet, other) for other in others]
+    for resource, wanted in sorted(_amounts(kubelet, pod).items(), key=_in_kubelet_order):
         if resource not in offered and not resourcenames.is_hugepages(resource):
             continue  # the kubelet forgets extended resources the node lacks; local storage is not modelled
         used = sum(amounts.get(resource, 0) for amounts in taken)
@@ -57,8 +58,8 @@ def allocatable(kubelet: Kubelet, state: KubeletState) -> dict[str, int]:
     return {name: max(0, amount) for name, amount in amounts.items()}
 
 
-def _amounts(pod: Pod) -> Mapping[str, int]:
-    total = requests.effective(pod)
+def _amounts(kubelet: Kubelet, pod: Pod) -> Mapping[str, int]:
+    total = requests.effective(demands.seen(pod, kubelet.reading))
     return {name: amount.milli if name == resourcenames.CPU else amount.value for name, amount in total.items()}
 
 

@@ -5,6 +5,7 @@ state that the managers' checkpoints kept (kubelet spec 9)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 
@@ -28,6 +29,8 @@ PREFER_CLOSEST = "prefer-closest-numa-nodes"
 MAX_ZONES = "max-allowable-numa-nodes"
 KNOWN = frozenset({PREFER_CLOSEST, MAX_ZONES})
 DEFAULT_MAX_ZONES = 8
+OPTIONS_GATE = "TopologyManagerPolicyOptions"
+NUMBER = re.compile(r"[+-]?[0-9]{1,4000}")
 
 
 class Kubelet(Struct, frozen=True, dict=True):
@@ -82,6 +85,11 @@ def restart(kubelet: Kubelet, state: KubeletState) -> KubeletState:
 
 def _rules(machine: Machine, settings: Settings) -> Rules:
     policy = settings.topology_policy
+    if settings.topology_options and not settings.gate(OPTIONS_GATE):
+        given = " ".join(f"{name}:{text}" for name, text in sorted(settings.topology_options.items()))
+        raise StartRefusal(
+            MANAGER, f'topology manager policy options map[{given}] require feature gates "{OPTIONS_GATE}" enabled'
+        )
     if policy == "none":
         return Rules(policy, machine.zone_ids)  # scope and options are not even parsed
     closest, most = False, DEFAULT_MAX_ZONES
@@ -92,17 +100,21 @@ def _rules(machine: Machine, settings: Settings) -> Rules:
         else:
             most = _max_zones(text)
     if closest and not all(zone.distances for zone in machine.zones):
-        raise StartRefusal(MANAGER, "error getting NUMA distances from cadvisor")
+        raise StartRefusal(MANAGER, "cannot discover NUMA topology: error getting NUMA distances from cadvisor")
     if len(machine.zones) > most:
         raise StartRefusal(MANAGER, f"unsupported on machines with more than {most} NUMA Nodes")
     return Rules(policy, machine.zone_ids, {zone.id: zone.distances for zone in machine.zones} if closest else None)
 
 
 def _max_zones(text: str) -> int:
-    if not (text.lstrip("+-").isascii() and text.lstrip("+-").isdigit()):
+    """A limit as Go reads whole numbers; lower than the default is refused."""
+    problem = "invalid syntax" if NUMBER.fullmatch(text) is None else ""
+    if not problem and not -(1 << 63) <= int(text) < 1 << 63:
+        problem = "value out of range"
+    if problem:
         raise StartRefusal(
             MANAGER,
-            f'unable to convert policy option to integer "{MAX_ZONES}": strconv.Atoi: parsing "{text}": invalid syntax',
+            f'unable to convert policy option to integer "{MAX_ZONES}": strconv.Atoi: parsing "{text}": {problem}',
         )
     if int(text) < DEFAULT_MAX_ZONES:
         raise StartRefusal(MANAGER, f'the minimum value of "{MAX_ZONES}" should not be less than {DEFAULT_MAX_ZONES}')

@@ -57,6 +57,12 @@ def ask(program: Program, cases: Sequence[tuple[str, Case]], minor: Minor) -> li
     return [judge(family, case, answer, minor) for (family, case), answer in zip(cases, answers, strict=True)]
 
 
+def is_answered(answer: Case) -> bool:
+    """Whether the real code gave the one answer that it always gives."""
+    silent = (*UNANSWERED, *(each.answered for each in DELIBERATE))
+    return "id" in answer and not any(key in answer for key in silent)
+
+
 def judge(family: str, case: Case, answer: Case, minor: Minor) -> Judged:
     if any(key in answer for key in UNANSWERED):
         return Judged(family, case, answer, "unanswered")

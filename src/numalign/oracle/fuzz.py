@@ -27,6 +27,9 @@ CHUNK: Final = 500
 MOST_FOUND: Final = 20
 """Disagreements that are made small and saved; a broken model would yield no more insight from more."""
 
+SURELY: Final = ("-repeat", "16")
+"""How a disagreement is asked about again: an answer that varies now and then is no answer."""
+
 Counts = Counter[tuple[str, str]]
 """(family, finding) to number of cases."""
 
@@ -52,6 +55,10 @@ class Summary(Struct):
         return sum(number for (_, finding), number in self.counts.items() if finding in findings)
 
     @property
+    def drawn(self) -> int:
+        return self.counts.total()
+
+    @property
     def compared(self) -> int:
         return self.of("agreed", "deliberate", "differs")
 
@@ -72,9 +79,18 @@ def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
     return summary
 
 
+def recorded(plan: Plan) -> Iterator[Case]:
+    """The real answers to the plan's cases, without judging them; cases without one answer are left out."""
+    with Program(plan.program) as program:
+        for start in range(0, plan.cases, CHUNK):
+            numbers = range(start, min(start + CHUNK, plan.cases))
+            answers = program.ask([generated.draw(plan.seed, number, plan.minor) for number in numbers])
+            yield from (answer for answer in answers if asking.is_answered(answer))
+
+
 def reduced(plan: Plan, judged: Judged) -> Judged:
     """A disagreement as small as it can be made."""
-    with Program(plan.program) as program:
+    with Program(plan.program, SURELY) as program:
 
         def ask(case: Case) -> Judged:
             return asking.ask(program, [(judged.family, case)], plan.minor)[0]
@@ -111,16 +127,20 @@ class _Worker:
 
     plan: Plan
     program: Program
+    sure: Program
 
 
 def _begin(plan: Plan) -> None:
     _Worker.plan = plan
-    _Worker.program = Program(plan.program)
+    _Worker.program = Program(plan.program, ("-workers", "1"))
+    _Worker.sure = Program(plan.program, ("-workers", "1", *SURELY))
 
 
 def _chunk(start: int, count: int) -> tuple[Counts, list[Judged]]:
     plan = _Worker.plan
     drawn = [generated.draw(plan.seed, number, plan.minor) for number in range(start, start + count)]
     judged = asking.ask(_Worker.program, drawn, plan.minor)
-    counts: Counts = Counter((each.family, each.finding) for each in judged)
-    return counts, [each for each in judged if each.finding == "differs"][:MOST_FOUND]
+    doubted = [(each.family, each.case) for each in judged if each.finding == "differs"]
+    settled = [each for each in judged if each.finding != "differs"] + asking.ask(_Worker.sure, doubted, plan.minor)
+    counts: Counts = Counter((each.family, each.finding) for each in settled)
+    return counts, [each for each in settled if each.finding == "differs"][:MOST_FOUND]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,16 +31,24 @@ class Program:
             [path, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self.complaints: list[bytes] = []
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.listener = threading.Thread(target=self._listen, daemon=True)
+        self.listener.start()
 
     def __enter__(self) -> Program:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.process.stdin:
-            self.process.stdin.close()
+        self.close()
+
+    def close(self) -> None:
+        """End the program, whatever it is doing."""
         self.process.terminate()
         self.process.wait(timeout=10)
+        self.listener.join(timeout=10)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
     def ask(self, cases: Sequence[tuple[str, Case]]) -> list[Case]:
         """The answers to cases of these families, in their order."""

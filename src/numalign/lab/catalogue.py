@@ -1,0 +1,69 @@
+"""What can be built: every binary with its Go module, its package and how long it takes the first time.
+
+The modules are folders under `lab/` of the repository, each with its own go.mod and go.sum; nothing here runs
+anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api.errors import BadObject
+
+SOURCES: Final = Path(__file__).resolve().parents[3] / "lab"
+KUBERNETES: Final = "v1.37.1"
+ORACLE_MINORS: Final = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.1"}
+
+
+class Binary(Struct, frozen=True):
+    """One program: the module folder it is built in, the package, and minutes of a first build on two cores."""
+
+    name: str
+    module: str
+    package: str = "."
+    version: str = ""
+    """What the binary says of itself; clients of Kubernetes components check it."""
+    minutes: float = 1.0
+
+    @property
+    def folder(self) -> Path:
+        return SOURCES / self.module
+
+    def link_flags(self) -> str:
+        if not self.version:
+            return "-s -w"
+        major, minor, _ = self.version.removeprefix("v").split(".")
+        stamp = "k8s.io/component-base/version."
+        return f"-s -w -X {stamp}gitVersion={self.version} -X {stamp}gitMajor={major} -X {stamp}gitMinor={minor}"
+
+
+def _kubernetes(name: str, minutes: float) -> Binary:
+    return Binary(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", KUBERNETES, minutes)
+
+
+BINARIES: Final = (
+    *(Binary(f"oracle-kubelet-{minor}", f"kubelet/v{minor}", minutes=4) for minor in ORACLE_MINORS),
+    Binary("oracle-reference", "reference", "./oracle", minutes=4),
+    Binary("reference-scheduler", "reference", "./scheduler", "v1.34.4", minutes=1),
+    _kubernetes("kube-apiserver", 10),
+    _kubernetes("kubelet", 2),
+    _kubernetes("kube-scheduler", 1),
+    _kubernetes("kube-controller-manager", 1),
+    _kubernetes("kubectl", 1),
+    Binary("fakecri", "kubernetes", "./fakecri"),
+    Binary("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+    Binary("nfd-topology-updater", "nfd", "sigs.k8s.io/node-feature-discovery/cmd/nfd-topology-updater", minutes=3),
+)
+
+
+def chosen(names: Iterable[str]) -> tuple[Binary, ...]:
+    """The binaries of these names; all of them where none is named."""
+    known = {binary.name: binary for binary in BINARIES}
+    listed = list(names)
+    for name in listed:
+        if name not in known:
+            raise BadObject("Lab binary", name, "name", f"unknown; known are {', '.join(known)}")
+    return tuple(known[name] for name in listed) or BINARIES
