@@ -31,7 +31,7 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
     """The first thing the node lacks for this pod, with the other active pods on it."""
     if len(others) + 1 > kubelet.settings.max_pods:
         return _insufficient(PODS, requested=1, used=len(others), capacity=kubelet.settings.max_pods)
-    offered = allocatable(kubelet, state)
+    offered = allocatable(kubelet, state, demands.identity(pod))
     taken = [_amounts(kubelet, other) for other in others]
     for resource, wanted in sorted(_amounts(kubelet, pod).items(), key=_in_kubelet_order):
         if resource not in offered and not resourcenames.is_hugepages(resource):
@@ -46,15 +46,17 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
     return None
 
 
-def allocatable(kubelet: Kubelet, state: KubeletState) -> dict[str, int]:
-    """Node Allocatable: capacity less reservations and eviction threshold; cpu in milli-CPUs."""
+def allocatable(kubelet: Kubelet, state: KubeletState, uid: str = "") -> dict[str, int]:
+    """Node Allocatable: capacity less reservations and eviction threshold; cpu in milli-CPUs.
+
+    Asked for a pod that holds devices, those in use count even if they turned unhealthy since."""
     machine, settings = kubelet.machine, kubelet.settings
     amounts = {name: amount - settings.withheld(name) for name, amount in machine.capacity.items()}
     pages = sum(page.total_bytes for zone in machine.zones for page in zone.hugepages)
     amounts[resourcenames.MEMORY] -= pages
     for resource, inventory in kubelet.devices.inventories.items():
-        # Devices that turned unhealthy while in use still count for the pods that hold them.
-        amounts[resource] = max(len(inventory.healthy), len(state.devices.in_use(resource)))
+        in_use = len(state.devices.in_use(resource)) if uid in state.devices.pods else 0
+        amounts[resource] = max(len(inventory.healthy), in_use)
     return {name: max(0, amount) for name, amount in amounts.items()}
 
 

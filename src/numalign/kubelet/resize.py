@@ -39,21 +39,27 @@ def resize(kubelet: Kubelet, state: KubeletState, wanted: Pod) -> tuple[KubeletS
             verdict="undecided", message=str(undecided), alignments=tuple(walk.alignments), steps=walk.steps
         )
     except Refused as refused:
-        refusal = refused.refusal
-        return walk.state, _refused(kubelet, refusal.reason, refusal.pod_message)
+        return walk.state, _refused(walk, refused.refusal.reason, refused.refusal.pod_message, refused.container)
     others = [pod for other, pod in state.active.items() if other != uid]
     lacking = predicates.lacking(kubelet, walk.state, wanted, others)
     if lacking is not None:
-        return walk.state, _refused(kubelet, lacking.reason, lacking.message)
+        return walk.state, _refused(walk, lacking.reason, lacking.message)
     accepted = structs.replace(walk.state, active={**state.active, uid: wanted})
     return accepted, Outcome(
         verdict="admitted", alignments=tuple(walk.alignments), steps=walk.steps, placement=placement(accepted, demand)
     )
 
 
-def _refused(kubelet: Kubelet, reason: str, message: str) -> Outcome:
-    kept = versions.behaviour(kubelet.settings.minor).resize_keeps_reason
-    return Outcome(verdict="rejected", reason=reason if kept else DEFERRED, message=message)
+def _refused(walk: Walk, reason: str, message: str, container: str = "") -> Outcome:
+    kept = versions.behaviour(walk.kubelet.settings.minor).resize_keeps_reason
+    return Outcome(
+        verdict="rejected",
+        reason=reason if kept else DEFERRED,
+        message=message,
+        container=container,
+        alignments=tuple(walk.alignments),
+        steps=walk.steps,
+    )
 
 
 def _infeasible(kubelet: Kubelet, state: KubeletState, wanted: Pod) -> str | None:
