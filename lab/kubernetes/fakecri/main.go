@@ -1,0 +1,28 @@
+// Command fakecri is a container runtime that runs nothing: it serves the CRI on the unix socket that it is given, and
+// every pod that is started on it is running at once. It ends on a signal.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cri-client/pkg/fake"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: fakecri unix:///path/to/socket")
+		os.Exit(2)
+	}
+	runtime := fake.NewFakeRemoteRuntime()
+	if err := runtime.Start(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "fakecri:", err)
+		os.Exit(1)
+	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)
+	<-ended
+	runtime.Stop()
+}

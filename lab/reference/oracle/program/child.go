@@ -1,0 +1,101 @@
+package program
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// child is one worker process. Lines go in and answers come out through channels that never block it.
+type child struct {
+	command *exec.Cmd
+	lines   chan []byte
+	answers chan []byte // closed when the process has ended
+	stderr  *tail
+}
+
+func spawn(s settings) (*child, error) {
+	command := exec.Command("/proc/self/exe", "-worker", "-repeat", strconv.Itoa(s.repeat))
+	c := &child{command: command, lines: make(chan []byte, ahead), answers: make(chan []byte, ahead), stderr: &tail{}}
+	command.Stderr = c.stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	go c.feed(in)
+	return c, c.greeted(bufio.NewReaderSize(out, 1<<16))
+}
+
+// greeted waits until the worker is ready, then lets answers flow: cases are timed from there on.
+func (c *child) greeted(out *bufio.Reader) error {
+	if _, err := out.ReadString('\n'); err != nil {
+		c.kill()
+		_ = c.command.Wait()
+		return fmt.Errorf("a worker does not start: %s", c.stderr)
+	}
+	go c.listen(out)
+	return nil
+}
+
+func (c *child) feed(in io.WriteCloser) {
+	defer in.Close()
+	for line := range c.lines {
+		if _, err := in.Write(line); err != nil {
+			return
+		}
+	}
+}
+
+func (c *child) listen(out *bufio.Reader) {
+	defer close(c.answers)
+	for {
+		answer, err := out.ReadBytes('\n')
+		if err != nil {
+			_ = c.command.Wait()
+			return
+		}
+		c.answers <- answer
+	}
+}
+
+func (c *child) kill() { _ = c.command.Process.Kill() }
+
+// used is the CPU time of the process so far.
+func (c *child) used() time.Duration {
+	var spent unix.Timespec
+	// The kernel's clock for another process: its number inverted, then "all threads, as scheduled".
+	clock := int32(^c.command.Process.Pid<<3 | 2)
+	if err := unix.ClockGettime(clock, &spent); err != nil {
+		return 0
+	}
+	return time.Duration(spent.Nano())
+}
+
+// tail keeps the beginning of what a process says before it dies, where the cause is.
+type tail struct{ text bytes.Buffer }
+
+func (t *tail) Write(said []byte) (int, error) {
+	if room := 2000 - t.text.Len(); room > 0 {
+		t.text.Write(said[:min(room, len(said))])
+	}
+	return len(said), nil
+}
+
+func (t *tail) String() string {
+	first, _, _ := strings.Cut(strings.TrimSpace(t.text.String()), "\n\n")
+	return first
+}
