@@ -1,4 +1,4 @@
-"""Disagreements that were found once and settled: the real answers are replayed for ever."""
+"""Answers of real kubelets that need the version table, or that the model once got wrong: replayed for ever."""
 
 from pathlib import Path
 

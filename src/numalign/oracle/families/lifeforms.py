@@ -54,7 +54,8 @@ class Config(Struct, frozen=True, kw_only=True):
             memory_policy=self.memory_policy,
             reserved_memory=tuple(MemoryReservation(each.numa, each.limits) for each in self.reserved_memory),
             reserved={"cpu": self.reserved_cpu_milli, **withheld},
-            feature_gates={**OPTION_GATES, POD_LEVEL_GATE: self.gate_pod_level_resource_managers},
+            # Off is how kubelets behave that do not know the gate; naming it would keep them from starting.
+            feature_gates={**OPTION_GATES, **({POD_LEVEL_GATE: True} if self.gate_pod_level_resource_managers else {})},
             minor=minor,
         )
 
