@@ -59,14 +59,14 @@ def ask(program: Program, cases: Sequence[tuple[str, Case]], minor: Minor) -> li
 
 def is_answered(answer: Case) -> bool:
     """Whether the real code gave the one answer that it always gives."""
-    silent = (*UNANSWERED, *(each.answered for each in DELIBERATE))
+    silent = ("error", *UNANSWERED, *(each.answered for each in DELIBERATE))
     return "id" in answer and not any(key in answer for key in silent)
 
 
 def judge(family: str, case: Case, answer: Case, minor: Minor) -> Judged:
     if any(key in answer for key in UNANSWERED):
         return Judged(family, case, answer, "unanswered")
-    if "error" in answer and "id" not in answer:
+    if "error" in answer:
         wrong = Difference(path="", expected=answer["error"])
         return Judged(family, case, answer, "differs", (wrong,))
     for each in DELIBERATE:
