@@ -30,6 +30,7 @@ EVENLY = {
     "the remainder from where more is left": (TWO, "1-7", 5, "1-2,4-6"),
     "the two zones that leave all alike": (THREE, "3-11", 6, "4-6,8-10"),
     "as few zones as possible": (THREE, "0-11", 8, "0-7"),
+    "a remainder that empties a zone": (THREE, "1-3,5-7,9-11", 7, "1-3,5-6,9-10"),
     "no equal shares to be had: packed": (THREE, "3,6-11", 6, "3,6,8-11"),
     "fewer zones with room than the average asks for: packed": (SMALL_AND_LARGE, "0-7", 8, "0-7"),
     "a perfect balance ends the search": (ONE_LARGE, "0,2-5,12,14,16,18,20,22", 3, "2-4"),
@@ -94,6 +95,13 @@ def test_too_few_cpus_are_refused(group: int, need: int, free: str, available: i
     assert refused.value.error == (
         f"not enough cpus available to satisfy request: requested={need}, available={available}"
     )
+
+
+@pytest.mark.parametrize(
+    "left, score", [((0, 4), 2.0), ((3, 3, 3), 0.0), ((0, 0, 1), 0.471), ((1, 2, 2), 0.471), ((0, 1, 3, 4), 1.581)]
+)
+def test_balance_is_the_deviation_of_what_is_left_to_three_decimals(left: tuple[int, ...], score: float) -> None:
+    assert distributed._deviation(left) == score
 
 
 @pytest.mark.parametrize(

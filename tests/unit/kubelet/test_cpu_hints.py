@@ -51,6 +51,13 @@ FRESH: dict[str, tuple[Machine, tuple[str, ...], str, int, Spelled]] = {
         4,
         {"0-1": True, "0,2": False, "0-2": False, "0-1,3": False, "0,2-3": False, "0-3": False},
     ),
+    "unless nobody asked for sockets": (
+        QUARTERS,
+        (),
+        "0-2,4,8-9,12",
+        4,
+        dict.fromkeys(("0-1", "0,2", "0-2", "0-1,3", "0,2-3", "0-3"), False),
+    ),
     "one zone per socket: nothing changes": (PLAIN, (ALIGN_BY_SOCKET,), "0-7", 2, EITHER),
 }
 

@@ -74,6 +74,7 @@ L3_GROUPS = {
     "the whole group, not the one broken into": (ONE_L3_TWO, "1-15", 8, "4-7,12-15"),
     "part of one, lowest cores first": (ONE_L3_TWO, "0-15", 4, "0-1,8-9"),
     "an odd number leaves out the highest CPU": (ONE_L3_TWO, "0-15", 3, "0-1,8"),
+    "an odd number leaves broken cores alone": (ONE_L3_TWO, "0-1,3-9,12-15", 3, "0-1,8"),
     "a group and a part of the next": (ONE_L3_TWO, "0-15", 10, "0-4,8-12"),
     "part of the fuller one only if it fits exactly": (ONE_L3_TWO, "1-15", 4, "4-5,12-13"),
     "an odd number that happens to fit": (ONE_L3_TWO, "1-15", 3, "1,8-9"),

@@ -66,6 +66,10 @@ DIVIDED: dict[str, tuple[Pod, dict[str, str]]] = {
         made.pod("p", own("a", pages="2Mi"), sharing("b"), level=BOTH_KINDS),
         {"a": "hugepages-2Mi 2Mi, memory 1Gi", "b": "hugepages-2Mi 2Mi, memory 3Gi"},
     ),
+    "nothing of a kind is no block": (
+        made.pod("p", own("a", pages="0"), sharing("b"), level=BOTH_KINDS),
+        {"a": "memory 1Gi", "b": "hugepages-2Mi 4Mi, memory 3Gi"},
+    ),
     "a kind that nobody has alone is shared whole": (
         made.pod("p", own("a"), sharing("b"), level=BOTH_KINDS),
         {"a": "memory 1Gi", "b": "hugepages-2Mi 4Mi, memory 3Gi"},

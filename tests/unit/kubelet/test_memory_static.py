@@ -33,6 +33,7 @@ PLACED: dict[str, tuple[Before, int | None, bool, str, str]] = {
     "in the zone of the affinity": ([], ZONE_1, True, "2Gi", "memory 2Gi in 1"),
     "all of a zone": ([], ZONE_0, True, "7Gi", "memory 7Gi in 0"),
     "across the zones of the affinity": ([], BOTH, True, "10Gi", "memory 10Gi in 0-1"),
+    "all that a zone of a group has left": (GROUP, ZONE_1, True, "3Gi", "memory 3Gi in 1"),
     "anywhere: the lowest zone": ([], None, True, "2Gi", "memory 2Gi in 0"),
     "anywhere: the lowest with room": ([(ZONE_0, "6Gi")], None, True, "2Gi", "memory 2Gi in 1"),
     "anywhere: as many zones as it takes": ([], None, True, "9Gi", "memory 9Gi in 0-1"),

@@ -62,11 +62,11 @@ def test_a_changed_source_makes_another_binary(file: str, module: Binary, tmp_pa
 
 
 def test_a_local_module_that_is_replaced_counts_as_source(module: Binary, tmp_path: Path) -> None:
-    shared = tmp_path / "lab" / "shared"
-    shared.mkdir()
-    (module.folder / "go.mod").write_text("module example.com/thing\nreplace example.com/shared => ../shared\n")
+    common = tmp_path / "lab" / "common"
+    common.mkdir()
+    (module.folder / "go.mod").write_text("module example.com/thing\nreplace example.com/common => ../common\n")
     before = binaries.key(module, "go1.99")
-    (shared / "shared.go").write_text("package shared\n")
+    (common / "common.go").write_text("package common\n")
     assert binaries.key(module, "go1.99") != before
 
 
