@@ -23,7 +23,6 @@ DROPPABLE = (
     "numa",
     "memory_nodes",
     "nodes",
-    "steps",
 )
 OPTIONAL = ("options", "cpu_options", "tm_options", "requests", "limits", "resources", "assignments", "hugepages")
 

@@ -40,9 +40,10 @@ def take(topology: CPUTopology, free: int, need: int, how: Distributing) -> int:
         return 0
     if need > free.bit_count():
         raise packed.not_enough(need, free)
+    # A zone whose cores are in several sockets is listed once per socket, and may be combined with itself.
     zones = packed.Pick(topology, free, need).zones()
     available = {zone: (topology.zones[zone] & free).bit_count() for zone in zones}
-    search = Search(topology, available, need, how)
+    search = Search(topology, Candidates(zones, available), need, how)
     for count in search.counts():
         found = search.best(count)
         if found is not None:
@@ -55,6 +56,13 @@ class Found(Struct, frozen=True):
 
     zones: Sequence[int]
     remainder: Sequence[int]
+
+
+class Candidates(Struct, frozen=True):
+    """Zones in the order in which they are combined, and how many CPUs each has free."""
+
+    listed: Sequence[int]
+    available: Mapping[int, int]
 
 
 class Slice:
@@ -92,9 +100,10 @@ def combinations(values: Sequence[int], size: int, visit: Callable[[Slice], bool
 class Search:
     """The search for the most even combination of a given number of zones."""
 
-    def __init__(self, topology: CPUTopology, available: Mapping[int, int], need: int, how: Distributing) -> None:
+    def __init__(self, topology: CPUTopology, candidates: Candidates, need: int, how: Distributing) -> None:
         self.topology = topology
-        self.available = available
+        self.listed = candidates.listed
+        self.available = candidates.available
         self.need = need
         self.how = how
         self.steps = 0
@@ -110,7 +119,7 @@ class Search:
         self.score, self.in_one_socket = inf, False
         self.combination: Slice | None = None
         self.remainder: Slice | None = None
-        combinations(list(self.available), count, self._consider)
+        combinations(self.listed, count, self._consider)
         if self.combination is None:
             return None
         return Found(self.combination.values(), self.remainder.values() if self.remainder else ())
@@ -134,7 +143,7 @@ class Search:
     def _share(self, zones: Sequence[int]) -> int | None:
         """CPUs that each zone gives, or None where the combination cannot hold the request."""
         group, available = self.how.group, self.available
-        if sum(available[zone] for zone in zones) < self.need:
+        if sum(available[zone] for zone in set(zones)) < self.need:
             return None
         if sum(available[zone] // group for zone in zones) * group < self.need:
             return None
