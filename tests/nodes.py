@@ -84,11 +84,6 @@ class Node:
         self.state, outcome = admission.admit(self.kubelet, self.state, pod)
         return outcome
 
-    def align(self, pod: Pod) -> Outcome:
-        """Admit a pod without asking the general predicates."""
-        self.state, outcome = admission.align(self.kubelet, self.state, pod)
-        return outcome
-
     def placed(self, pod: Pod) -> Mapping[str, ContainerPlacement]:
         """Admit a pod that has to be admitted."""
         outcome = self.admit(pod)
@@ -110,9 +105,9 @@ class Node:
         self.state = admission.collect(self.kubelet, self.state)
 
     def restart(self) -> dict[str, Outcome]:
-        """Restart the kubelet and let every pod pass the topology manager again, in order."""
+        """Restart the kubelet and admit every pod again, in order."""
         self.state = start.restart(self.kubelet, self.state)
-        return {uid: self.align(pod) for uid, pod in self.state.active.items()}
+        return {uid: self.admit(pod) for uid, pod in self.state.active.items()}
 
 
 def amounts(given: Mapping[str, str | int]) -> ResourceList:

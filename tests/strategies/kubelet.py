@@ -26,6 +26,7 @@ UNIT = 256 * MIB
 """Memory comes in pieces of this size."""
 
 RESOURCES = ("example.com/gpu", "example.com/nic", "example.com/fpga")
+UNEVEN = "uneven"
 PAGE_SIZES = (2048, 1 << 20)
 MINORS = [versions.Minor(1, number) for number in range(versions.OLDEST.minor, versions.NEWEST.minor + 1)]
 POLICIES: tuple[TopologyPolicy, ...] = ("none", "best-effort", "restricted", "single-numa-node")
@@ -109,7 +110,7 @@ def uneven_machines(draw: st.DrawFn, max_zones: int = 4) -> Machine:
         cores[zone.id].append(Core(socket, tuple(range(first, first + threads)), draw(st.sampled_from((None, 0, 1)))))
         first += threads
     zones = tuple(structs.replace(zone, cores=tuple(cores[zone.id])) for zone in even.zones)
-    return structs.replace(even, zones=zones)
+    return structs.replace(even, name=UNEVEN, zones=zones)
 
 
 @st.composite
@@ -177,7 +178,8 @@ def completed(draw: st.DrawFn, machine: Machine, drawn: dict[str, Any]) -> dict[
     withheld = {kind: sum(each.limits.get(kind, 0) for each in reserved) for kind in machine.memory_types}
     return {
         "cpu_options": options,
-        "reserved_cpus": cpus if draw(st.booleans()) else 0,
+        # Where averages mislead the kubelet it may pick fewer than it needs, and not start.
+        "reserved_cpus": cpus if machine.name == UNEVEN or draw(st.booleans()) else 0,
         "reserved_memory": reserved,
         "reserved": withheld | {"cpu": 1000 * cpus.bit_count()},
         **drawn,

@@ -143,7 +143,9 @@ def _requests(pod: Pod, container: Container, role: Role, reading: Reading) -> R
 
 def _budget(pod: Pod, *, pinned: bool) -> ContainerDemand:
     wants = pod.spec.resources.requests if pinned else {}
-    memory = {kind: amount for kind, amount in (_memory(wants) or {}).items() if amount > 0}
+    memory = _memory(wants)
+    if memory is not None:
+        memory = {kind: amount for kind, amount in memory.items() if amount > 0}
     return ContainerDemand("", Role.APP, _cpus(wants), memory, {})
 
 

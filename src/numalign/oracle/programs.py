@@ -72,6 +72,7 @@ class Program:
         assert self.process.stdout is not None, "the process was started with a pipe"
         line = self.process.stdout.readline()
         if not line:
+            self.listener.join(timeout=5)  # its last words may still be on their way
             said = b"".join(self.complaints[-20:]).decode(errors="replace").strip()
             raise ProgramError(f"{self.path.name} ended: {said or 'without a word'}")
         answer = msgspec.json.decode(line)

@@ -79,6 +79,10 @@ def test_zones_of_one_socket_win_only_when_asked_for(free: str, need: int, plain
     assert spread(QUARTERS, free, need, by_socket=True) == aligned
 
 
+def test_a_zone_in_two_sockets_is_listed_twice_and_combined_with_itself() -> None:
+    assert spread(made.machine(zones=3, cores=(2, 8, 2), sockets=2), "0-11", 6) == "2-7"
+
+
 def test_a_zone_that_runs_out_is_passed_over_while_the_remainder_is_handed_out() -> None:
     assert spread(THREE, "2-3,5-11", 9, by_socket=True) == "2-3,5-11"
 

@@ -169,13 +169,13 @@ BUDGETS = {
     "a fraction gets no cpus": ({"cpu": "3500m", "memory": "4Gi"}, 0, {"memory": 4 * GIB}),
     "hugepages": ({"cpu": 4, "memory": "4Gi", **PAGES}, 4, {"hugepages-2Mi": 4 * MIB, "memory": 4 * GIB}),
     "amounts of zero are dropped": ({"cpu": 4, "memory": "4Gi", "hugepages-2Mi": 0}, 4, {"memory": 4 * GIB}),
-    "memory that is not whole bytes is dropped": ({"cpu": 4, "memory": "100m"}, 4, {}),
+    "memory that is not whole bytes is none": ({"cpu": 4, "memory": "100m"}, 4, None),
     "not Guaranteed": (ResourceRequirements(requests=quantities(cpu="4", memory="4Gi")), 0, {}),
 }
 
 
 @pytest.mark.parametrize("level, cpus, memory", BUDGETS.values(), ids=BUDGETS)
-def test_the_budget_is_what_the_pod_states_for_itself(level: object, cpus: int, memory: dict[str, int]) -> None:
+def test_the_budget_is_what_the_pod_states_for_itself(level: object, cpus: int, memory: dict[str, int] | None) -> None:
     pod = read(made.pod("p", OWN, SHARING, level=level), MANAGED)
     assert (pod.cpus, pod.memory) == (cpus, memory)
 

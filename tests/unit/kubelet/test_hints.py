@@ -96,6 +96,10 @@ DEVICES = {
         devices(2, free=[(0, 1), (2,)]),
         [((0, 2), True), ((1, 2), True), ((0, 1, 2), False)],
     ),
+    "a zone that both are attached to is enough": (
+        devices(2, free=[(0, 1), (0,)]),
+        [((0,), True), ((0, 1), False), ((0, 2), False), ((0, 1, 2), False)],
+    ),
     "busy devices count for what is preferred": (
         devices(2, free=[(0,), (1,)], busy=[(2,), (2,)]),
         [((0, 1), False), ((0, 1, 2), False)],
@@ -119,6 +123,10 @@ MEMORY = {
     "types that fit only in different zones make both preferred": (
         memory((4, (4, 0), (4, 0)), (3, (0, 8), (0, 8))),
         [((0, 1), True)],
+    ),
+    "zones that are exactly large enough are preferred": (
+        memory((4, (4, 0, 0), (4, 0, 0)), (3, (0, 3, 0), (0, 3, 0))),
+        [((0, 1), True), ((0, 1, 2), False)],
     ),
     "a zone of a group is not offered on its own": (
         memory((2, (4, 4, 4), (4, 4, 4)), cells={0: (0, 1), 1: (0, 1)}),

@@ -1,31 +1,21 @@
-"""The managers' books: what is free, what is taken, and that everything comes back in the end.
-
-Memory is only accounted for exactly while no block reaches into a part of another block's group. A best-effort merge
-may place a single zone inside a group (kubelet spec 6.4, step 4), and so may pod scope after a container whose memory
-was widened; from then on releases hit the wrong zone (6.6). Such lives are followed up to that moment."""
+"""The managers' books: what is free, what is taken, and that everything comes back in the end."""
 
 from collections.abc import Iterator
-from itertools import takewhile
 
 from numalign.kubelet import admission
 from numalign.kubelet import mask as masks
 from numalign.kubelet.memory.state import Block, MemoryState
+from numalign.kubelet.state import KubeletState
 from tests.campaigns import holds_for
-from tests.strategies.lives import Life, Moment, lives
+from tests.strategies.lives import Life, lives
 
 
 def blocks(state: MemoryState) -> list[Block]:
     return [block for pod in state.blocks.values() for held in pod.values() for block in held]
 
 
-def tidy(moment: Moment) -> bool:
-    """Whether every two blocks are in the same zones or have none in common."""
-    groups = {block.zones for block in blocks(moment.state.memory)} if moment.state.memory else set()
-    return not any(one & other for one in groups for other in groups - {one})
-
-
 def tidy_memories(life: Life) -> Iterator[MemoryState]:
-    return (moment.state.memory for moment in takewhile(tidy, life.moments()) if moment.state.memory)
+    return (moment.state.memory for moment in life.tidy_moments() if moment.state.memory)
 
 
 @holds_for(lives(), examples=50)
@@ -66,18 +56,22 @@ def test_memory_handed_out_never_exceeds_what_its_zones_can_give(life: Life) -> 
 
 
 @holds_for(lives(), examples=50)
-def test_a_node_without_pods_is_as_it_was_in_the_beginning(life: Life) -> None:
-    moments = list(life.moments())
-    state = moments[-1].state
+def test_without_pods_no_cpu_and_no_device_is_taken(life: Life) -> None:
+    empty, initial = emptied(life, life.end), life.kubelet.initial()
+    assert (empty.devices.pods, empty.active) == ({}, {})
+    if empty.cpu and initial.cpu:
+        assert (empty.cpu.default, empty.cpu.assignments) == (initial.cpu.default, {})
+
+
+@holds_for(lives(), examples=50)
+def test_without_pods_memory_is_as_it_was_in_the_beginning(life: Life) -> None:
+    """In every zone, even after groups: what the last block of a group leaves is all that is reserved there."""
+    empty, initial = emptied(life, life.tidy_moments()[-1].state), life.kubelet.initial()
+    if empty.memory and initial.memory:
+        assert (empty.memory.zones, empty.memory.blocks) == (initial.memory.zones, {})
+
+
+def emptied(life: Life, state: KubeletState) -> KubeletState:
     for uid in state.active:
         state = state.without_pod(uid)
-    empty, initial = admission.collect(life.kubelet, state), life.kubelet.initial()
-    assert (empty.devices.pods, empty.active) == ({}, {})
-    assert (
-        empty.cpu is None
-        or initial.cpu is None
-        or (empty.cpu.default, empty.cpu.assignments) == (initial.cpu.default, {})
-    )
-    if all(map(tidy, moments)) and initial.memory:
-        assert empty.memory
-        assert (empty.memory.zones, empty.memory.blocks) == (initial.memory.zones, {})
+    return admission.collect(life.kubelet, state)

@@ -1,7 +1,7 @@
 """Whatever happens on a node, nothing belongs to two containers that run at the same time.
 
 Machines are drawn with equal sockets and equal cores: elsewhere the kubelet takes an average for the size of a socket
-or a core and hands CPUs out twice (kubelet spec 4), which test_cpu_uneven shows."""
+or a core and hands CPUs out twice (kubelet spec 4), which test_cpu_packed shows."""
 
 from collections.abc import Iterable, Iterator
 from functools import reduce

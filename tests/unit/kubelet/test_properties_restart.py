@@ -1,6 +1,6 @@
 """A restart of the kubelet changes nothing, for pods that have no plain init containers (kubelet spec 9).
 
-Init containers are left out because their memory is given back when the next container starts and charged once more
+Those are left out because their memory is given back when the next container starts and charged once more
 when they are admitted again, and because the reuse of what they held is not remembered. Pod-level resources with the
 managers' gate are left out because they are allocated a second time (10.5)."""
 
@@ -14,7 +14,7 @@ from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.kubelet.versions import Minor
 from tests.campaigns import holds_for
-from tests.strategies.lives import Life, lives, readmitted
+from tests.strategies.lives import Life, lives, restarted
 
 HISTORY: dict[str, Any] = {"init": ("Always",), "restarts": False, "pod_level": True}
 
@@ -25,13 +25,9 @@ CONTAINER_BY_CONTAINER = {
 }
 
 
-def comes_up(state: KubeletState) -> bool:
-    """The checkpoints are accepted: some CPU is left to share (5.9), and no block reaches into a part of another
-    block's group, after which the tables may differ from what the blocks say (6.8)."""
-    blocks = state.memory.blocks.values() if state.memory else ()
-    groups = {block.zones for pod in blocks for held in pod.values() for block in held}
-    shared = state.cpu is None or state.cpu.default or not state.cpu.assignments
-    return bool(shared) and not any(one & other for one in groups for other in groups - {one})
+def shares_a_cpu(state: KubeletState) -> bool:
+    """A checkpoint with assignments and nothing to share is not accepted (5.9)."""
+    return state.cpu is None or state.cpu.default != 0 or not state.cpu.assignments
 
 
 def asks_again(kubelet: Kubelet) -> bool:
@@ -57,21 +53,28 @@ def held(state: KubeletState) -> tuple[object, ...]:
     return cpus, memory, state.devices.pods
 
 
+@holds_for(lives(pod_level=True), examples=60)
+def test_a_kubelet_comes_up_with_what_it_wrote_down(life: Life) -> None:
+    """With init containers too: what is recorded for them is what was charged for them (6.5)."""
+    for state in (moment.state for moment in life.tidy_moments() if shares_a_cpu(moment.state)):
+        assert start.restart(life.kubelet, state).active == state.active
+
+
 @holds_for(lives(**HISTORY), examples=60)
 def test_every_pod_is_admitted_again_with_what_it_has(life: Life) -> None:
     kubelet = life.kubelet
-    before = admission.collect(kubelet, life.end)
-    assume(before.active and comes_up(before) and not asks_again(kubelet))
+    before = admission.collect(kubelet, life.tidy_moments()[-1].state)
+    assume(before.active and shares_a_cpu(before) and not asks_again(kubelet))
     assume(not (refuses(kubelet) and strays(kubelet)))
-    after, outcomes = readmitted(kubelet, start.restart(kubelet, before))
-    assert all(outcome.admitted for outcome in outcomes.values())
-    assert held(after) == held(before)
+    moments = list(restarted(kubelet, before))
+    assert all(outcome.admitted for moment in moments for outcome in moment.outcomes.values())
+    assert held(moments[-1].state) == held(before)
 
 
 @holds_for(lives(settings=CONTAINER_BY_CONTAINER, **HISTORY), examples=60)
 def test_a_preferred_hint_is_found_again(life: Life) -> None:
     """Container by container. For the pod as a whole, memory is compared with the wrong total and has no say (6.3)."""
-    before = admission.collect(life.kubelet, life.end)
-    assume(before.active and comes_up(before) and not strays(life.kubelet))
-    after, _ = readmitted(life.kubelet, start.restart(life.kubelet, before))
-    assert after.affinities == {uid: before.affinities[uid] for uid in before.active}
+    before = admission.collect(life.kubelet, life.tidy_moments()[-1].state)
+    assume(before.active and shares_a_cpu(before) and not strays(life.kubelet))
+    *_, after = restarted(life.kubelet, before)
+    assert after.state.affinities == {uid: before.affinities[uid] for uid in before.active}

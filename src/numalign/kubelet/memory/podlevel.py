@@ -13,10 +13,13 @@ from numalign.kubelet.mask import Mask
 from numalign.kubelet.memory.state import Block
 
 _UINT64 = 1 << 64
+NOT_WHOLE = "[memorymanager] failed to represent quantity as int64"
 
 
 def empty_shared_pool(pod: PodDemand, budget: Mapping[str, int]) -> str | None:
     """Why containers without memory of their own would find the pod's budget used up."""
+    if any(container.memory is None for container in pod.containers):
+        return NOT_WHOLE
     exclusive = dict.fromkeys(budget, 0)
     sharing = False
     for container in pod.containers:
@@ -44,8 +47,12 @@ def divided(pod: PodDemand, budget: Mapping[str, int], zones: Mask) -> dict[str,
     for container in pod.containers:
         if container.memory:
             blocks[container.name] = _blocks(container.memory, zones)
+            # What a sidecar takes is only looked up for kinds of the budget, what an app takes is subtracted as it is.
+            taken = {
+                kind: size for kind, size in container.memory.items() if kind in budget or container.role is Role.APP
+            }
             if container.role is not Role.INIT:
-                pool |= {kind: (pool.get(kind, 0) - size) % _UINT64 for kind, size in container.memory.items()}
+                pool |= {kind: (pool.get(kind, 0) - size) % _UINT64 for kind, size in taken.items()}
         elif container.role is Role.INIT:
             blocks[container.name] = _blocks({kind: pool[kind] for kind in budget}, zones)
     shared = _blocks(pool, zones)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import reduce
 
 from msgspec import structs
@@ -34,22 +34,35 @@ def start(machine: Machine, settings: Settings) -> StaticMemory | None:
 
 def restarted(policy: StaticMemory, checkpoint: MemoryState) -> MemoryState:
     """The state that a new process takes over, if it follows from the recorded blocks (kubelet spec 6.8)."""
+    if not checkpoint.zones:
+        if checkpoint.blocks:
+            raise StartRefusal(MANAGER, "[memorymanager] machine state can not be empty when it has memory assignments")
+        return policy.initial()
     expected = policy.initial().zones
     for uid, containers in checkpoint.blocks.items():
         whole = checkpoint.pods.get(uid)
-        recorded: Iterable[tuple[Block, ...]] = (whole,) if whole else containers.values()
-        for blocks in recorded:
+        for name, blocks in {"": whole}.items() if whole else containers.items():
             for block in blocks:
+                _require_known(block, expected, f"[memorymanager] (pod: {uid}, container: {name})")
                 expected = charge(expected, block, block.size)
-    if not all(_agrees(zone, checkpoint.zones, expected) for zone in expected):
+    same_zones = checkpoint.zones.keys() == expected.keys()
+    if not same_zones or not all(_agrees(zone, checkpoint.zones, expected) for zone in expected):
         raise StartRefusal(MANAGER, "[memorymanager] the expected machine state is different from the real one")
     return structs.replace(checkpoint, reuse=Reuse())
 
 
+def _require_known(block: Block, zones: Zones, who: str) -> None:
+    for zone in masks.members(block.zones):
+        if zone not in zones:
+            raise StartRefusal(MANAGER, f"{who} the memory assignment uses the NUMA that does not exist")
+        if block.kind not in zones[zone].tables:
+            raise StartRefusal(MANAGER, f"{who} the memory assignment uses memory resource that does not exist")
+
+
 def _agrees(zone: int, real: Zones, expected: Zones) -> bool:
-    """Counters and groups must match; amounts only summed over the group, as draining depends on history."""
+    """Counters, groups and kinds must match; amounts only summed over the group, as draining depends on history."""
     one, other = real[zone], expected[zone]
-    if (one.assignments, one.cells) != (other.assignments, other.cells):
+    if (one.assignments, one.cells) != (other.assignments, other.cells) or one.tables.keys() != other.tables.keys():
         return False
     group = masks.members(one.cells)
     return all(_sums(real, group, kind) == _sums(expected, group, kind) for kind in one.tables)

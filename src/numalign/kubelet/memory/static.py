@@ -100,7 +100,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
             return state, None
         request = container.memory
         if request is None:
-            return state, Refusal("[memorymanager] failed to represent quantity as int64")
+            return state, Refusal(podlevel.NOT_WHOLE)
         if not request and self.behaviour.memory_skips_empty_requests:
             return state, None
         try:
