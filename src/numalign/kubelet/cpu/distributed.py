@@ -38,7 +38,7 @@ def take(topology: CPUTopology, free: int, need: int, how: Distributing) -> int:
         return packed.take(topology, free, need, how.picking)
     if need < 1:
         return 0
-    if need > free.bit_count():
+    if need > (free & topology.cpus).bit_count():
         raise packed.not_enough(need, free)
     # A zone whose cores are in several sockets is listed once per socket, and may be combined with itself.
     zones = packed.Pick(topology, free, need).zones()
@@ -196,7 +196,7 @@ class Search:
     def _spend(self) -> None:
         self.steps += 1
         if self.steps > BUDGET:
-            zones = len(self.available)
+            zones = len(self.listed)
             estimate = sum(comb(zones, count) << count for count in self.counts())
             raise Undecided(
                 "the kubelet would try every combination of zones and every share of the remainder", estimate

@@ -29,9 +29,9 @@ def take(topology: CPUTopology, free: int, need: int, picking: Picking) -> int:
     """Take `need` of the free CPUs, or refuse with the kubelet's text."""
     if need < 1:
         return 0
-    if need > free.bit_count():
+    if need > (free & topology.cpus).bit_count():
         raise not_enough(need, free)
-    pick = Pick(topology, free, need)
+    pick = Pick(topology, free & topology.cpus, need)
     for step in _steps(pick, picking):
         step()
         if pick.satisfied:
