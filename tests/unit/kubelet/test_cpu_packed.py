@@ -129,5 +129,5 @@ def test_too_few_cpus_are_refused_in_the_kubelets_words(free: str, need: int, av
 
 
 def test_cpus_that_the_machine_does_not_have_are_counted_in_the_text_only() -> None:
-    with pytest.raises(Refusal, match="requested=9, available=9$"):
+    with pytest.raises(Refusal, match=r"requested=9, available=9$"):
         picked(PLAIN, "0-8", 9, Picking())
