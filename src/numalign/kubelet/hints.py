@@ -69,6 +69,10 @@ class HintList(Struct, frozen=True, dict=True):
     def count(self) -> int:
         return len(self.masks) + len(self.nil)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.count
+
 
 DONT_CARE = HintList(nil=frozenset({True}))
 UNSATISFIABLE = HintList(nil=frozenset({False}))
@@ -232,6 +236,11 @@ class UnlistedHints(Struct, frozen=True, dict=True):
     def count(self) -> int:
         """Upper bound: what the kubelet would enumerate."""
         return int((1 << len(self.room.zones)) - 1)
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """No mask suits: exactly, without finding one."""
+        return not self.cut_to(0)
 
     @cached_property
     def narrowest(self) -> int | None:

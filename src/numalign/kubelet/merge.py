@@ -108,7 +108,7 @@ def normalised(provider: HintMap | None) -> list[Hints]:
     """One list per resource, don't-care where the provider has nothing to say (kubelet spec 3.1)."""
     if not provider:
         return [DONT_CARE]
-    return [DONT_CARE if each is None else each if each.count else UNSATISFIABLE for each in provider.values()]
+    return [DONT_CARE if each is None else UNSATISFIABLE if each.is_empty else each for each in provider.values()]
 
 
 def reachable(lists: Iterable[Hints], zones: tuple[int, ...]) -> Set[Mask]:

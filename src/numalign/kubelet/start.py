@@ -57,7 +57,9 @@ class Kubelet(Struct, frozen=True, dict=True):
 
 
 def start(machine: Machine, settings: Settings, prefer: Callable[[Preference], Ids] = lowest_ids) -> Kubelet:
-    """Start a kubelet, or raise `StartRefusal` with the text that it would log. `prefer` stands for device plugins."""
+    """Start a kubelet, or raise `StartRefusal` with the text that it would log (`Undecided` if it would not get there).
+
+    `prefer` stands for the device plugins."""
     for error in versions.gate_errors(settings.feature_gates, settings.minor):
         raise StartRefusal("featuregates", error)
     return Kubelet(

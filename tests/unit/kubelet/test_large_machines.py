@@ -9,9 +9,10 @@ import pytest
 from numalign.api import cpuset
 from numalign.api.pod import Container, Pod, ResourceRequirements
 from numalign.kubelet import mask as masks
-from numalign.kubelet import presets
-from numalign.kubelet.hints import BUDGET, Room
+from numalign.kubelet import merge, presets
+from numalign.kubelet.hints import BUDGET, Hint, HintList, Room, Supply
 from numalign.kubelet.machine import Machine
+from numalign.kubelet.merge import Rules
 from numalign.kubelet.presets import GIB, GPU
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import MemoryReservation
@@ -142,3 +143,12 @@ def test_what_takes_too_long_is_left_undecided_with_a_count(chosen: dict[str, An
     assert (outcome.verdict, outcome.placement) == ("undecided", {})
     assert outcome.message.startswith(text)
     assert wide.state == before
+
+
+@pytest.mark.parametrize("count", [16, 17])
+def test_a_resource_that_fits_nowhere_does_not_widen_what_others_settle_on(count: int) -> None:
+    """Kubelet spec 3.1: an empty list is (nil, false), which restricts no zone."""
+    zones = tuple(range(count))
+    nowhere = Room(zones, (Supply(5, {1 << zone: 2 for zone in zones}, {}),)).hints()
+    three = HintList((1 << 3,), frozenset({1 << 3}))
+    assert merge.merge([{"nic": nowhere}, {"memory": three}], Rules("best-effort", zones)).best == Hint(1 << 3, False)

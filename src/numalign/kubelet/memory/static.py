@@ -62,7 +62,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
     def _hints(self, state: MemoryState, pod: PodDemand, request: Request) -> HintMap:
         """The same list for every type, or nothing at all where no mask has room."""
         hints = self._suiting(state, pod, request)
-        return {} if _is_empty(hints) else dict.fromkeys(request, hints)
+        return {} if hints.is_empty else dict.fromkeys(request, hints)
 
     def _suiting(self, state: MemoryState, pod: PodDemand, request: Request) -> HintList | UnlistedHints:
         self._require_known_types(request)
@@ -212,10 +212,6 @@ def regenerated(held: tuple[Block, ...], request: Request) -> HintMap | None:
     if {block.kind: block.size for block in held} != dict(request):
         return None
     return {block.kind: HintList((block.zones,), frozenset({block.zones})) for block in held}
-
-
-def _is_empty(hints: HintList | UnlistedHints) -> bool:
-    return not (hints.masks if isinstance(hints, HintList) else hints.cut_to(0))
 
 
 def _has_room(state: MemoryState, mask: Mask, request: Request) -> bool:
