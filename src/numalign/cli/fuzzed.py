@@ -8,7 +8,7 @@ from numalign.cli import drawing
 from numalign.oracle.asking import Judged
 from numalign.oracle.fuzz import Summary
 
-COLUMNS = ("agreed", "deliberate", "unanswered", "differs")
+COLUMNS = ("agreed", "deliberate", "undecided", "unanswered", "differs")
 
 
 def table(summary: Summary) -> str:

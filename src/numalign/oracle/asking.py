@@ -19,7 +19,7 @@ from numalign.oracle.loading import Found
 from numalign.oracle.programs import Program
 
 Case = dict[str, Any]
-Finding = Literal["agreed", "deliberate", "differs", "unanswered"]
+Finding = Literal["agreed", "deliberate", "undecided", "differs", "unanswered"]
 
 
 class Deliberate(Struct, frozen=True):
@@ -74,7 +74,15 @@ def judge(family: str, case: Case, answer: Case, minor: Minor) -> Judged:
             return _instead(family, case, answer, minor, each)
     found = Found(f"{family} {answer.get('id')}", answer, divergence.canonical(answer))
     differences = replay.judge(vectors.of(found, dict, minor)).differences
+    if any(_is_beyond_budget(difference) for difference in differences):
+        return Judged(family, case, answer, "undecided", differences)
     return Judged(family, case, answer, "differs" if differences else "agreed", differences)
+
+
+def _is_beyond_budget(difference: Difference) -> bool:
+    """The model gave up and said how many steps the kubelet takes: no answer, and no wrong one."""
+    said = difference.answered
+    return isinstance(said, str) and said.startswith("no answer: Undecided") and said.endswith(" steps)")
 
 
 def _instead(family: str, case: Case, answer: Case, minor: Minor, expected: Deliberate) -> Judged:

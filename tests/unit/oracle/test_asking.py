@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from numalign.kubelet.refusals import Undecided
 from numalign.kubelet.versions import Minor
 from numalign.oracle import asking
 from tests.oracle import recordings
@@ -60,3 +61,19 @@ def test_a_program_that_could_not_read_the_case_is_a_disagreement() -> None:
 
 def test_every_deliberate_difference_has_a_reason() -> None:
     assert all(each.reason for each in asking.DELIBERATE)
+
+
+def test_a_model_beyond_its_budget_is_undecided_and_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(*_: object) -> None:
+        raise Undecided("the kubelet would try every combination of zones", 4_900)
+
+    monkeypatch.setattr("numalign.kubelet.merge.merge", give_up)
+    assert asking.judge("tm_merge", MERGE, MERGE, NEWEST).finding == "undecided"
+
+
+def test_a_model_that_wrongly_sees_a_livelock_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spin(*_: object) -> None:
+        raise Undecided("the kubelet never returns")
+
+    monkeypatch.setattr("numalign.kubelet.merge.merge", spin)
+    assert asking.judge("tm_merge", MERGE, MERGE, NEWEST).finding == "differs"
