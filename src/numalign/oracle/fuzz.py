@@ -27,6 +27,9 @@ CHUNK: Final = 500
 MOST_FOUND: Final = 20
 """Disagreements that are made small and saved; a broken model would yield no more insight from more."""
 
+ONCE: Final = ("-repeat", "1")
+"""How a case is asked about first: one run is enough for an answer that the model gives too."""
+
 SURELY: Final = ("-repeat", "16")
 """How a disagreement is asked about again: an answer that varies now and then is no answer."""
 
@@ -132,7 +135,7 @@ class _Worker:
 
 def _begin(plan: Plan) -> None:
     _Worker.plan = plan
-    _Worker.program = Program(plan.program, ("-workers", "1"))
+    _Worker.program = Program(plan.program, ("-workers", "1", *ONCE))
     _Worker.sure = Program(plan.program, ("-workers", "1", *SURELY))
 
 

@@ -20,7 +20,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "cpu_distribute": 5,
     "mem_static": 5,
     "device_hints": 7,
-    "sequence": 4,
+    "sequence": 5,
     "sequence_podlevel": 1,
 }
 """How often each family is drawn: the quick ones by the thousand, whole lives of nodes among them."""

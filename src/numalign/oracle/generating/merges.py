@@ -5,12 +5,16 @@ from __future__ import annotations
 from itertools import combinations
 from math import prod
 from random import Random
+from typing import Final
 
 from numalign.oracle.generating import topologies
 from numalign.oracle.generating.draws import chance, weighted
 
-MOST_PERMUTATIONS = 200_000
-POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
+
+PERMUTATIONS: Final = {300: 10, 3_000: 5, 30_000: 1, 300_000: 0.05}
+"""How long a merge may get, and how often. The real merge walks the product of all lists, and short products already
+hold every way in which lists meet; the long ones are there to show that length changes nothing."""
 
 Hint = dict[str, object]
 HintMap = dict[str, list[Hint] | None]
@@ -27,7 +31,7 @@ def case(rng: Random, name: str) -> dict[str, object]:
         "prefer_closest": closest,
         "numa_nodes": zones,
         "distances": _distances(rng, zones[-1] + 1) if closest else None,
-        "providers": _providers(rng, zones),
+        "providers": _providers(rng, zones, weighted(rng, PERMUTATIONS)),
     }
 
 
@@ -37,7 +41,7 @@ def _distances(rng: Random, width: int) -> list[list[int]]:
     return [[rows[min(a, b)][max(a, b)] if symmetric else rows[a][b] for b in range(width)] for a in range(width)]
 
 
-def _providers(rng: Random, zones: list[int]) -> list[HintMap | None]:
+def _providers(rng: Random, zones: list[int], most: int) -> list[HintMap | None]:
     providers: list[HintMap | None] = []
     sizes: list[int] = []
     for number in range(weighted(rng, {0: 0.3, 1: 2, 2: 4, 3: 5, 4: 1})):
@@ -47,14 +51,18 @@ def _providers(rng: Random, zones: list[int]) -> list[HintMap | None]:
         resources: HintMap = {}
         for kind in range(weighted(rng, {1: 6, 2: 2, 3: 1})):
             hints = _hints(rng, zones)
-            # The real merge walks the product of all lists: lists that would make it too long are cut short.
-            room = MOST_PERMUTATIONS // max(1, prod(sizes))
             if hints is not None:
-                hints = hints[: max(1, room)]
+                hints = _some(rng, hints, max(1, most // max(1, prod(sizes))))
                 sizes.append(max(1, len(hints)))
             resources[f"r{number}-{kind}"] = hints
         providers.append(resources)
     return providers
+
+
+def _some(rng: Random, hints: list[Hint], room: int) -> list[Hint]:
+    """As many of the hints as there is room for, in their order."""
+    kept = sorted(rng.sample(range(len(hints)), min(room, len(hints))))
+    return [hints[place] for place in kept]
 
 
 def _hints(rng: Random, zones: list[int]) -> list[Hint] | None:
