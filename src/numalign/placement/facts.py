@@ -1,0 +1,62 @@
+"""What can happen to the engine, as a closed set of facts.
+
+`Engine.apply` is the only consumer. Whoever learns something (informers, the binder, a test) says it as one of these;
+a failure is a new fact at the front door, never a call back. Time enters as `now`, in seconds of any steady clock."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from numalign.api.node import Node
+from numalign.api.nodetopology import NodeTopology
+from numalign.api.pod import Pod
+
+
+class NodeSeen(Struct, frozen=True):
+    """A node was added or changed."""
+
+    node: Node
+
+
+class NodeGone(Struct, frozen=True):
+    name: str
+
+
+class ReportSeen(Struct, frozen=True):
+    """A node's topology report was added or changed."""
+
+    topology: NodeTopology
+    now: float
+
+
+class ReportGone(Struct, frozen=True):
+    node: str
+
+
+class PodSeen(Struct, frozen=True):
+    """A pod that has a node was added or changed: ours, somebody else's, or a static one."""
+
+    pod: Pod
+    now: float
+
+
+class PodGone(Struct, frozen=True):
+    """A pod's object was deleted; the last state of it that was seen."""
+
+    pod: Pod
+    now: float
+
+
+class BindFailed(Struct, frozen=True):
+    """A decision of ours did not come about."""
+
+    uid: str
+
+
+class Tick(Struct, frozen=True):
+    """Time passed: charges that only wait for it may end."""
+
+    now: float
+
+
+Fact = NodeSeen | NodeGone | ReportSeen | ReportGone | PodSeen | PodGone | BindFailed | Tick

@@ -1,0 +1,91 @@
+"""Shapes: pods reduced to what decides their placement.
+
+Ten thousand replicas are one shape. `intern` finds or makes it; verdicts, scores and reasons are kept per shape.
+Names, labels and images are not part of it; container names are taken from the pod itself when something is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from numalign.api import annotations as intents
+from numalign.api import qos, requests, resourcenames
+from numalign.api.annotations import Intent
+from numalign.api.pod import Container, Pod, ResourceList, ResourceRequirements
+from numalign.api.qos import QoS
+from numalign.kubelet import demand as demands
+from numalign.kubelet.demand import PodDemand, Reading
+
+Key = tuple[object, ...]
+
+
+class Shape(Struct, frozen=True, kw_only=True, dict=True, eq=False):
+    """One kind of pod. `number` is its place in every per-shape table."""
+
+    number: int
+    pod: Pod
+    """A pod of this shape."""
+    qos: QoS
+    intent: Intent
+    totals: Mapping[str, int]
+    """What the pod comes to on a node: cpu in thousandths, everything else in units."""
+
+    def demand(self, reading: Reading) -> PodDemand:
+        """What it asks of a kubelet that reads pods this way."""
+        known: dict[Reading, PodDemand] = self.__dict__.setdefault("_demands", {})
+        if reading not in known:
+            known[reading] = demands.of(self.pod, reading)
+        return known[reading]
+
+
+class Shapes:
+    """All shapes met so far."""
+
+    def __init__(self) -> None:
+        self.all: list[Shape] = []
+        self._by_key: dict[Key, Shape] = {}
+
+    def intern(self, pod: Pod) -> Shape:
+        """The pod's shape; BadObject if its annotations ask for something that does not exist."""
+        intent = intents.intent(pod.metadata)
+        key = (intent, *_key(pod))
+        found = self._by_key.get(key)
+        if found is None:
+            found = Shape(number=len(self.all), pod=pod, qos=qos.of(pod), intent=intent, totals=totals(pod))
+            self.all.append(found)
+            self._by_key[key] = found
+        return found
+
+
+def totals(pod: Pod) -> dict[str, int]:
+    """The pod's effective requests as the engine counts node totals."""
+    return {
+        name: amount.milli if name == resourcenames.CPU else amount.value
+        for name, amount in requests.effective(pod).items()
+    }
+
+
+def _key(pod: Pod) -> Key:
+    spec = pod.spec
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return (
+        qos.of(pod),
+        tuple(map(_container, spec.init_containers)),
+        tuple(map(_container, spec.containers)),
+        _requirements(spec.resources),
+        _amounts(spec.overhead),
+        tuple((status.name, _amounts(status.allocated_resources)) for status in statuses if status.allocated_resources),
+    )
+
+
+def _container(container: Container) -> Key:
+    return (container.is_sidecar, *_requirements(container.resources))
+
+
+def _requirements(wants: ResourceRequirements) -> Key:
+    return _amounts(wants.requests), _amounts(wants.limits)
+
+
+def _amounts(amounts: ResourceList) -> Key:
+    return tuple(sorted((name, amount.nanos) for name, amount in amounts.items()))
