@@ -1,0 +1,36 @@
+"""Recorded cases of the reference scheduler plugin and of Koordinator: suite by suite, how we answer them.
+
+`judging` asks here for the suite of a case, and why a suite has no counterpart in this program. Each module exports
+`SUITES` and knows one part of the plugin."""
+
+from __future__ import annotations
+
+from numalign.oracle.suites import (
+    caches,
+    filters,
+    formats,
+    koordinator,
+    numasets,
+    preemptioncycles,
+    preemptions,
+    scores,
+    settings,
+)
+from numalign.oracle.suites.suite import Suite
+
+MODULES = (filters, scores, numasets, settings, preemptions, preemptioncycles, caches, formats, koordinator)
+
+SUITES: dict[str, Suite] = {suite.name: suite for module in MODULES for suite in module.SUITES}
+
+ENFORCED_BY_US = "waits for a mode in which we enforce placement ourselves; here the kubelet does"
+
+NOT_APPLICABLE: dict[str, str] = {
+    "stringify_resource_list": "renders log lines of the plugin, which we do not write",
+    "has_exclusive_resources": "a flag beside a list of containers; here the list alone says it",
+    "tm.exclusive": ENFORCED_BY_US,
+    "cpu.take": ENFORCED_BY_US,
+    "numa.allocate": ENFORCED_BY_US,
+    "numa.hints": ENFORCED_BY_US,
+    "numa.select": ENFORCED_BY_US,
+}
+"""Suites without a counterpart, and why."""

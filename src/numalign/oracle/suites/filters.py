@@ -1,0 +1,124 @@
+"""Recorded verdicts of Filter, with and without preemption, and whole scheduling cycles of one pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from numalign.api import nrtwire
+from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.oracle.divergence import Difference
+from numalign.oracle.suites import objects, scores, suite
+from numalign.oracle.suites.suite import Case, Deliberate, Suite
+from numalign.placement.reference import args, classes, demand, filter, numanodes
+from numalign.placement.reference.args import PreemptionMode
+from numalign.placement.reference.filter import Preemption, Verdict
+from numalign.placement.reference.status import Status
+
+
+def _verdict(given: Mapping[str, Any], raw_node: objects.Raw) -> Verdict:
+    node = objects.node(raw_node)
+    return filter.decide(
+        demand.of(objects.pod(given["pod"])),
+        classes.present_on(node),
+        objects.seen(node.metadata.name, given),
+        _preemption(given),
+    )
+
+
+def _preemption(given: Mapping[str, Any]) -> Preemption:
+    settings = args.complete(given["config"])
+    if args.preemption_mode(settings) is PreemptionMode.DISABLED:
+        return filter.NO_PREEMPTION
+    victims = tuple(map(objects.pod, given.get("victims") or ()))
+    return Preemption(victims, objects.placement(given.get("placement")))
+
+
+def _status(status: Status) -> dict[str, object]:
+    return {"code": status.code, "reasons": status.reasons}
+
+
+def _answer(case: Case) -> object:
+    return {"status": _status(_verdict(case["input"], case["input"]["node"]).status)}
+
+
+def _answer_with_mark(case: Case) -> object:
+    verdict = _verdict(case["input"], case["input"]["node"])
+    return {"status": _status(verdict.status), "markedMaybeOverReserved": verdict.rejects_node}
+
+
+def _cycle(case: Case) -> object:
+    given = case["input"]
+    verdicts = {raw["metadata"]["name"]: _verdict(given, raw).status for raw in given["nodes"]}
+    rated = scores.of_nodes(given)
+    return {
+        "left": [name for name, status in verdicts.items() if status.is_success],
+        "stock": objects.pod(given["pod"]).spec.scheduler_name == DEFAULT_SCHEDULER,
+        "message": "; ".join(reason for status in verdicts.values() for reason in status.reasons),
+        "filter": {name: _status(status) for name, status in verdicts.items()},
+        "scores": rated,
+    }
+
+
+def _same_cycle(expected: Any, answered: Any) -> Sequence[Difference]:
+    """Filter and scores are compared exactly. The pod has to end on an allowed node; if there is none it stays
+    pending and says why, and the recording has a part of that."""
+    allowed, part = expected["allowedNodes"], expected["errorContains"]
+    message = "" if answered["left"] else answered["message"]
+    measured = {key: expected[key] for key in expected if key not in ("allowedNodes", "errorContains")}
+    return [
+        *suite.exactly(measured, {key: answered[key] for key in ("filter", "scores")}),
+        *([] if _lands(allowed, answered) else [Difference("allowedNodes", allowed, answered["left"])]),
+        *([] if part in message else [Difference("errorContains", part, message)]),
+    ]
+
+
+def _lands(allowed: Sequence[str], answered: Any) -> bool:
+    """On the best nodes, and these are all that are allowed; where stock plugins score too, on any that is left."""
+    left, rated = answered["left"], answered["scores"]
+    if answered["stock"] and left:
+        return set(left) <= set(allowed) <= set(rated) and len(set(allowed)) == len(allowed)
+    return sorted(allowed) == sorted(name for name in left if rated[name] == max(rated[each] for each in left))
+
+
+def _ids(given: Mapping[str, Any]) -> list[int | None]:
+    """Of all zones that stand for NUMA nodes, as the plugin reads their names."""
+    zones = (zone for report in given["nrts"] for zone in report["zones"] if zone["type"] == nrtwire.NUMA_ZONE)
+    return [numanodes.id_in(zone["name"]) for zone in zones]
+
+
+def _has_zone_64(given: Mapping[str, Any]) -> bool:
+    return numanodes.MOST_IDS in _ids(given)
+
+
+def _has_zone_twice(given: Mapping[str, Any]) -> bool:
+    known = [zone for zone in _ids(given) if zone is not None]
+    return len(set(known)) < len(known)
+
+
+ZONE_64 = Deliberate(
+    "zone-64",
+    "the plugin crashes on a zone named node-64; it is left out, as those above",
+    _has_zone_64,
+    lambda expect: "referenceCrash" in expect,
+)
+ZONE_TWICE = Deliberate(
+    "zone-twice",
+    "two zones of one id can fail the pod's whole cycle; the container does not fit there, and other nodes are tried",
+    _has_zone_twice,
+    lambda expect: expect["status"]["code"] == "Error",
+)
+
+PLAIN = ("filter_basic", "filter_multicontainer_pod_scope", "filter_multicontainer_container_scope")
+MARKED = ("filter_random", "edge_filter", "filter_preemption", "filter_preemption_random", "reference_quirks_filter")
+
+
+def _suites(names: Sequence[str], answer: Callable[[Case], object]) -> tuple[Suite, ...]:
+    return tuple(Suite(name, answer, deliberate=(ZONE_64, ZONE_TWICE)) for name in names)
+
+
+SUITES: tuple[Suite, ...] = (
+    *_suites(PLAIN, _answer),
+    *_suites(MARKED, _answer_with_mark),
+    Suite("integration_single_cycle", _cycle, _same_cycle),
+)

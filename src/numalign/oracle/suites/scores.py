@@ -1,0 +1,99 @@
+"""Recorded scores of all four strategies, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numalign.oracle.suites import objects
+from numalign.oracle.suites.suite import Case, Deliberate, Suite
+from numalign.placement.reference import args, demand, numanodes, scoring
+from numalign.placement.reference.args import Strategy
+from numalign.placement.reference.numanodes import Reading
+
+
+def of_nodes(given: Mapping[str, Any]) -> dict[str, int]:
+    by = scoring.scoring(args.complete(given["config"]))
+    pod = demand.of(objects.pod(given["pod"]))
+    names = [raw["metadata"]["name"] for raw in given["nodes"]]
+    return {name: scoring.score(pod, objects.seen(name, given), by) for name in names}
+
+
+def _answer(case: Case) -> object:
+    return {"scores": of_nodes(case["input"])}
+
+
+def _answer_with_best(case: Case) -> object:
+    scores = of_nodes(case["input"])
+    # Nothing stands out where no node has a report.
+    best = max(scores.values())
+    return {"scores": scores, "best": {name: score for name, score in scores.items() if score == best and best}}
+
+
+def _strategy(given: Mapping[str, Any]) -> Strategy:
+    return scoring.scoring(args.complete(given["config"])).strategy
+
+
+def _readings(given: Mapping[str, Any]) -> list[Reading]:
+    return [numanodes.read(objects.report(raw)) for raw in given["nrts"]]
+
+
+def _ids(reading: Reading) -> list[int]:
+    return [node.id for node in reading.numa_nodes]
+
+
+def _has_gap(given: Mapping[str, Any]) -> bool:
+    return any(max(_ids(reading), default=-1) >= len(reading.numa_nodes) for reading in _readings(given))
+
+
+def _has_no_order(given: Mapping[str, Any]) -> bool:
+    by_least_numa = _strategy(given) is Strategy.LEAST_NUMA_NODES
+    return by_least_numa and any(_ids(reading) != sorted(_ids(reading)) for reading in _readings(given))
+
+
+def _asks_for(given: Mapping[str, Any], *, fewer_than: int) -> bool:
+    pod = demand.of(objects.pod(given["pod"]))
+    return any(len(each.asked) < fewer_than for each in (pod.whole, *pod.containers))
+
+
+def _asks_for_nothing(given: Mapping[str, Any]) -> bool:
+    return _asks_for(given, fewer_than=1)
+
+
+def _asks_for_one(given: Mapping[str, Any]) -> bool:
+    return _strategy(given) is Strategy.BALANCED_ALLOCATION and _asks_for(given, fewer_than=2)
+
+
+def _is_far(given: Mapping[str, Any]) -> bool:
+    far = any(cost > 255 for each in _readings(given) for node in each.numa_nodes for cost in node.costs.values())
+    return far and _strategy(given) is Strategy.LEAST_NUMA_NODES
+
+
+def _has_many_zones(given: Mapping[str, Any]) -> bool:
+    return any(len(reading.numa_nodes) > reading.manager.max_zones for reading in _readings(given))
+
+
+def _crashed(expect: Mapping[str, Any]) -> bool:
+    return "referenceCrash" in expect
+
+
+def _below_zero(expect: Mapping[str, Any]) -> bool:
+    return any(score < 0 for score in expect["scores"].values())
+
+
+DELIBERATE = (
+    Deliberate("zone-gaps", "the plugin takes ids for positions and crashes where ids have gaps", _has_gap, _crashed),
+    Deliberate("zone-order", "the plugin takes ids for positions and deducts from another zone", _has_no_order),
+    Deliberate("asks-nothing", "a request set without resources has no say", _asks_for_nothing, _crashed),
+    Deliberate("balanced-one", "a single resource is in balance with itself", _asks_for_one, _below_zero),
+    Deliberate("far-zones", "distances above 255 are distances too", _is_far),
+    Deliberate("below-zero", "a score is never below 0", _has_many_zones, _below_zero),
+)
+
+PLAIN = ("score_least_numa", "score_random", "edge_score", "reference_quirks_score")
+WITH_BEST = ("score_strategies", "score_partial_data")
+
+SUITES: tuple[Suite, ...] = (
+    *(Suite(name, _answer, deliberate=DELIBERATE) for name in PLAIN),
+    *(Suite(name, _answer_with_best, deliberate=DELIBERATE) for name in WITH_BEST),
+)

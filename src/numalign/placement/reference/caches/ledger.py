@@ -1,0 +1,116 @@
+"""What the over-reserve cache knows of each node: its report, what is reserved on it, and why it needs another look.
+
+Every reservation and mark bears a moment, a number that only grows. A round of resync remembers the moment at which
+it read the cluster, and what bears a later one survives it. Only `overreserve` writes here."""
+
+from collections.abc import Iterable, KeysView
+from typing import Final
+
+from msgspec import Struct, field
+
+from numalign.api import requests
+from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.pod import ResourceList
+from numalign.placement.reference import classes
+from numalign.placement.reference.caches import placements, reports
+from numalign.placement.reference.caches.cache import Placement
+from numalign.placement.reference.caches.podgroups import PodKey
+from numalign.placement.reference.caches.records import Record
+
+NO_NAMES: Final[frozenset[str]] = frozenset()
+
+
+class Entry(Struct, frozen=True):
+    """A report, the resources that any of its zones lists, and the pods that it spoke of (with preemption)."""
+
+    nrt: NodeResourceTopology
+    listed: frozenset[str]
+    records: tuple[Record, ...] = ()
+
+
+def entry(nrt: NodeResourceTopology, records: tuple[Record, ...] = ()) -> Entry:
+    return Entry(nrt, classes.listed_by(nrt), records)
+
+
+class Reservation(Struct, frozen=True):
+    """What a pod of ours takes until a report covers it."""
+
+    uid: str
+    amounts: ResourceList
+    moment: int
+
+
+Reservations = dict[PodKey, Reservation]
+
+
+class Ledger:
+    """Reports and reservations by node. Reports less reservations, and placements, are made when asked for and kept."""
+
+    def __init__(self, nrts: Iterable[NodeResourceTopology]) -> None:
+        self._entries = {nrt.metadata.name: entry(nrt) for nrt in nrts}
+        self._reservations: dict[str, Reservations] = {}
+        self._reduced: dict[str, NodeResourceTopology] = {}
+        self._placements: dict[str, Placement] = {}
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._entries
+
+    def __getitem__(self, node: str) -> Entry:
+        return self._entries[node]
+
+    def nodes(self) -> KeysView[str]:
+        return self._entries.keys()
+
+    def listed(self, node: str) -> frozenset[str]:
+        return self._entries[node].listed if node in self._entries else NO_NAMES
+
+    def put(self, entry: Entry) -> None:
+        """Take this for the node's report; reservations stay."""
+        node = entry.nrt.metadata.name
+        self._entries[node] = entry
+        self._reduced.pop(node, None)
+        self._placements.pop(node, None)
+
+    def forget(self, node: str) -> None:
+        for of_nodes in (self._entries, self._reservations, self._reduced, self._placements):
+            of_nodes.pop(node, None)
+
+    def reservations(self, node: str) -> Reservations:
+        return self._reservations.get(node, {})
+
+    def reserve(self, node: str, reservations: Reservations) -> None:
+        """Take these for all that is reserved on the node."""
+        self._reservations[node] = reservations
+        self._reduced.pop(node, None)
+
+    def reduced(self, node: str) -> NodeResourceTopology:
+        if node not in self._reduced:
+            self._reduced[node] = reports.reduced(self._entries[node].nrt, total(self.reservations(node)))
+        return self._reduced[node]
+
+    def placement(self, node: str) -> Placement:
+        if node not in self._placements:
+            known = self._entries[node]
+            self._placements[node] = placements.read(known.nrt, known.records)
+        return self._placements[node]
+
+
+def total(reservations: Reservations) -> ResourceList:
+    amounts: ResourceList = {}
+    for reservation in reservations.values():
+        amounts = requests.added(amounts, reservation.amounts)
+    return amounts
+
+
+class Marks(Struct):
+    """Nodes that need another look, by the latest moment that gave a reason."""
+
+    rejected: dict[str, int] = field(default_factory=dict)
+    foreign: dict[str, int] = field(default_factory=dict)
+    """Kept for nodes without a report too: should one come, it has to be confirmed first."""
+    settings: dict[str, int] = field(default_factory=dict)
+
+    def clear(self, node: str, until: float) -> None:
+        for marked in (self.rejected, self.foreign, self.settings):
+            if marked.get(node, until) <= until:
+                marked.pop(node, None)

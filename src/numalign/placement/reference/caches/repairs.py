@@ -1,0 +1,32 @@
+"""Where the over-reserve cache does better than the reference: each stall or loss of it that we mend, by name.
+
+All are mended in every cache that is built for use. The oracle takes some away, to show that what is left is just what
+the reference does, and that a difference is the one that docs/compatibility-caches.md describes under that name."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Repair(StrEnum):
+    LATE_REPORT = "late-report"
+    """A report that appears after the start is taken in, as a restart would."""
+    REPORT_GONE = "report-gone"
+    """A node whose report was deleted is forgotten, instead of being judged by the old one for good."""
+    MISSED_SETTINGS = "missed-settings"
+    """A round finds changed Topology Manager settings by itself, should the watch have missed them."""
+    EMPTY_NODE = "empty-node"
+    """A node without pods can be confirmed by the fingerprint of no pods."""
+    ENDED_PODS = "ended-pods"
+    """A report that leaves out pods that have ended is as good as one that still signs them."""
+    STARTING_PODS = "starting-pods"
+    """So is one that already signs pods that are bound and Pending."""
+    PINNED_PODS = "pinned-pods"
+    """So is one that signs as exclusive only pods that hold what its own node can pin."""
+    UNREPORTED_POD = "unreported-pod"
+    """A refresh keeps the reservation of a pod that the report cannot know of yet."""
+    RESYNC_WINDOW = "resync-window"
+    """A refresh keeps what happened after the round had read the cluster."""
+
+
+ALL: Final = frozenset(Repair)
+NONE: Final[frozenset[Repair]] = frozenset()

@@ -1,0 +1,71 @@
+"""What a cache reads in a topology report, and the report with reservations taken off.
+
+The over-reserve cache and its resync call these; what the zones mean is for `numanodes`. An amount that is no quantity
+counts as none, there and here: an odd entry costs only itself."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, structs
+
+from numalign.api import attributelist, fingerprint, nrt, quantity, topologymanager
+from numalign.api.nrtwire import NodeResourceTopology, Resource
+from numalign.api.quantity import Quantity
+from numalign.placement.reference import numanodes
+from numalign.placement.reference.args import ResyncMethod
+
+
+class Signature(Struct, frozen=True):
+    """Which pods the report claims to speak of; without a text it claims nothing."""
+
+    text: str
+    only_exclusive: bool = False
+
+
+def signature(report: NodeResourceTopology, method: ResyncMethod) -> Signature:
+    """The attribute's, even if it is empty, else the annotation's, which always means all pods (plugin spec 13.10)."""
+    text = attributelist.get(report.attributes, nrt.FINGERPRINT)
+    if text is None:
+        return Signature(report.metadata.annotations.get(nrt.FINGERPRINT_ANNOTATION, ""))
+    announced = attributelist.get(report.attributes, nrt.FINGERPRINT_METHOD)
+    detected = method is ResyncMethod.AUTODETECT and announced == fingerprint.Method.EXCLUSIVE
+    return Signature(text, only_exclusive=detected or method is ResyncMethod.ONLY_EXCLUSIVE)
+
+
+def has_other_settings(old: NodeResourceTopology, new: NodeResourceTopology) -> bool:
+    """Did the node's Topology Manager get another policy, scope or limit of zones?"""
+    if old.attributes == new.attributes and old.topology_policies == new.topology_policies:
+        return False
+    return _settings(old) != _settings(new)
+
+
+def pinnable(report: NodeResourceTopology) -> frozenset[str]:
+    """The resources of which the node has any to pin: publishers leave out, or give as 0, what no manager hands out."""
+    resources = (resource for zone in report.zones or () for resource in zone.resources)
+    return frozenset(each.name for each in resources if _is_there(each))
+
+
+def reduced(report: NodeResourceTopology, amounts: Mapping[str, Quantity]) -> NodeResourceTopology:
+    """With the amounts taken off every zone of whatever type, down to nothing at most (plugin spec 13.3)."""
+    if not amounts:
+        return report
+    zones = tuple(
+        structs.replace(zone, resources=tuple(_less(each, amounts) for each in zone.resources))
+        for zone in report.zones or ()
+    )
+    return structs.replace(report, zones=zones)
+
+
+def _settings(report: NodeResourceTopology) -> topologymanager.TopologyManager:
+    return topologymanager.read(report.topology_policies, report.attributes, [])
+
+
+def _is_there(resource: Resource) -> bool:
+    # Some publishers fill in only one of the two (scheduler plugin spec, appendix).
+    return any(numanodes.amount(each) > quantity.ZERO for each in (resource.allocatable, resource.available))
+
+
+def _less(resource: Resource, amounts: Mapping[str, Quantity]) -> Resource:
+    if resource.name not in amounts:
+        return resource
+    left = numanodes.amount(resource.available) - amounts[resource.name]
+    return structs.replace(resource, available=str(left if left > quantity.ZERO else quantity.ZERO))

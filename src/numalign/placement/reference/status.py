@@ -1,0 +1,42 @@
+"""What the scheduler framework hears from the plugin, as data.
+
+`filter` and `victims` return these; the texts are the plugin's own, to the letter (scheduler plugin spec 7.4), for
+people and tests that look for them. Our own sentences, which name container, resource and zone, are made elsewhere.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+
+class Code(StrEnum):
+    SUCCESS = "Success"
+    ERROR = "Error"
+    UNSCHEDULABLE = "Unschedulable"
+
+
+class Status(Struct, frozen=True):
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+
+def unschedulable(reason: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, (reason,))
+
+
+def error(reason: str) -> Status:
+    return Status(Code.ERROR, (reason,))
+
+
+SUCCESS: Final = Status()
+NODE_NOT_FOUND: Final = error("node not found")
+STALE: Final = unschedulable("invalid node topology data")
+POD: Final = unschedulable("cannot align pod")
+INIT_CONTAINER: Final = unschedulable("cannot align init container")
+SIDECAR: Final = unschedulable("cannot align sidecar container")
+CONTAINER: Final = unschedulable("cannot align container")

@@ -1,0 +1,62 @@
+"""Which pods a preemption cycle takes to be gone: the plugin's PreFilter, RemovePod and AddPod.
+
+The stock scheduler chooses victims and calls these while it simulates; `filter` gets the result (scheduler plugin
+spec 16.1). A cycle is a value: each call returns the next one. None: the cycle has no victim set, as without PreFilter.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api.pod import Pod
+from numalign.placement.reference import status
+from numalign.placement.reference.args import PreemptionMode
+from numalign.placement.reference.status import Status
+
+NO_STATE: Final = status.error("no victim set in the cycle; PreFilter has not run")
+NO_POD: Final = status.error("missing pod")
+
+Key = tuple[str, str]
+"""Namespace and name."""
+Victims = dict[Key, Pod]
+
+
+class Cycle(Struct, frozen=True):
+    mode: PreemptionMode
+    victims: Victims | None = None
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """What Filter has to reckon with; nothing, if preemption is disabled."""
+        return tuple((self.victims or {}).values())
+
+
+Change = Callable[[Cycle, Pod | None], tuple[Cycle, Status]]
+
+
+def pre_filter(cycle: Cycle) -> tuple[Cycle, Status]:
+    if cycle.mode is PreemptionMode.DISABLED:
+        return cycle, status.SUCCESS
+    return Cycle(cycle.mode, {}), status.SUCCESS
+
+
+def remove_pod(cycle: Cycle, pod: Pod | None) -> tuple[Cycle, Status]:
+    """The pod is taken off the node: a victim."""
+    return _changed(cycle, pod, lambda victims, key, gone: {**victims, key: gone})
+
+
+def add_pod(cycle: Cycle, pod: Pod | None) -> tuple[Cycle, Status]:
+    """The pod is put back, or is a nominated one, of which the plugin knows nothing."""
+    return _changed(cycle, pod, lambda victims, key, _: {each: victims[each] for each in victims if each != key})
+
+
+def _changed(cycle: Cycle, pod: Pod | None, change: Callable[[Victims, Key, Pod], Victims]) -> tuple[Cycle, Status]:
+    if cycle.mode is PreemptionMode.DISABLED:
+        return cycle, status.SUCCESS
+    if pod is None:
+        return cycle, NO_POD
+    if cycle.victims is None:
+        return cycle, NO_STATE
+    key = pod.metadata.namespace, pod.metadata.name
+    return Cycle(cycle.mode, change(cycle.victims, key, pod)), status.SUCCESS

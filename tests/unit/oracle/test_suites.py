@@ -1,0 +1,139 @@
+"""Files of plugin cases, as the command reads, judges and counts them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from numalign.api.errors import BadObject
+from numalign.cli import oracle
+from numalign.oracle import casefiles, suites
+from numalign.oracle.casefiles import Recorded
+from numalign.oracle.suites import judging, objects, suite
+from numalign.oracle.suites.judging import Outcome
+from numalign.oracle.suites.suite import Deliberate, Suite
+from tests.unit.oracle import small
+
+RIGHT = {"id": "host/1", "suite": "is_host_level_resource", "input": {"resource": "cpu"}, "expect": {"result": False}}
+WRONG = {**RIGHT, "id": "host/2", "expect": {"result": True}}
+STRANGE = {**RIGHT, "id": "x/1", "suite": "telepathy"}
+LOGGED = {**RIGHT, "id": "log/1", "suite": "stringify_resource_list"}
+UNANSWERABLE = {**RIGHT, "id": "host/3", "input": {}}
+VERSION = {"id": "ve/1", "suite": "np_payload_validate", "expect": {"error": "inconsistent NUMA vector data"}}
+PAYLOAD = {"busiestNode": 0, "containers": 1, "numaNodes": 0, "vectorEncoding": "leb89", "vectors": {}}
+INTENDED = {**VERSION, "input": PAYLOAD}
+
+
+def document(path: Path, *cases: Any, **more: Any) -> Path:
+    path.write_text(json.dumps({"meta": {}, "cases": cases, **more}))
+    return path
+
+
+def recorded(case: dict[str, Any]) -> Recorded:
+    return Recorded("here", case["suite"], case["id"], case)
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(oracle.app, ["replay", *map(str, words)])
+
+
+def test_the_last_line_counts_every_case_of_the_file(tmp_path: Path) -> None:
+    result = run(document(tmp_path / "cases.json", RIGHT, RIGHT, LOGGED, INTENDED))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "suite                    equal  deliberate  mismatch  not applicable",
+        "is_host_level_resource       2           0         0               0",
+        "stringify_resource_list      0           0         0               1"
+        "  renders log lines of the plugin, which we do not write",
+        "np_payload_validate          0           1         0               0  placement-busiest",
+        "4 cases, 0 mismatches",
+    ]
+
+
+@pytest.mark.parametrize("case", [WRONG, STRANGE, UNANSWERABLE], ids=["wrong", "unknown suite", "no answer"])
+def test_what_is_not_right_is_a_mismatch_and_fails(tmp_path: Path, case: Any) -> None:
+    result = run(document(tmp_path / "cases.json", RIGHT, case))
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0].startswith(f"{case['suite']} {case['id']}")
+    assert result.stdout.splitlines()[-1] == "2 cases, 1 mismatches"
+
+
+def test_vectors_and_plugin_cases_add_up(tmp_path: Path) -> None:
+    vectors = small.lines(tmp_path / "merge.jsonl", small.MERGE, {**small.MERGE, "id": "merge-2", "admit": False})
+    result = run(vectors, document(tmp_path / "cases.json", RIGHT, WRONG))
+    assert result.stdout.splitlines()[-1] == "4 cases, 2 mismatches"
+
+
+def test_structured_output_has_the_suites_and_their_differences(tmp_path: Path) -> None:
+    told = json.loads(run(document(tmp_path / "cases.json", WRONG, INTENDED), "-o", "json").stdout)
+    assert (told["cases"], told["mismatches"], told["families"]) == (2, 1, {})
+    assert told["suites"]["np_payload_validate"]["notes"] == ["placement-busiest"]
+    assert told["differences"] == [
+        {
+            "family": "is_host_level_resource",
+            "case": "host/2",
+            "where": f"{tmp_path / 'cases.json'}, line 1, case 1",
+            "path": "result",
+            "expected": True,
+            "answered": False,
+        }
+    ]
+
+
+UNUSABLE: dict[str, tuple[Any, str]] = {
+    "no object": ([1], "case 1: is 1; a case is a JSON object"),
+    "no input": ([{"id": "a", "suite": "b", "expect": 1}], "case 1, input: is missing"),
+    "no suite": ([RIGHT, {"id": "a", "input": 1, "expect": 1}], "case 2, suite: is missing"),
+    "no case": ([], "cases: holds no case"),
+}
+
+
+@pytest.mark.parametrize("cases, complaint", UNUSABLE.values(), ids=UNUSABLE)
+def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, cases: list[Any], complaint: str) -> None:
+    path = document(tmp_path / "cases.json", *cases)
+    with pytest.raises(BadObject, match="Recording") as bad:
+        casefiles.load(path)
+    assert complaint in str(bad.value)
+    assert run(path).exit_code == 2
+
+
+def test_cases_come_with_what_the_file_shares(tmp_path: Path) -> None:
+    found = casefiles.load(document(tmp_path / "c.json", RIGHT, fixtures={"pods": [1]}))
+    assert [each.case for each in found or ()] == [{**RIGHT, "fixtures": {"pods": [1]}}]
+
+
+def test_other_files_are_of_another_kind(tmp_path: Path) -> None:
+    assert casefiles.load(small.lines(tmp_path / "merge.jsonl", small.MERGE)) is None
+
+
+def test_only_the_recorded_defect_is_excused() -> None:
+    assert judging.judge(recorded(INTENDED)).outcome is Outcome.DELIBERATE
+    assert judging.judge(recorded({**INTENDED, "expect": {"error": None}})).outcome is Outcome.MISMATCH
+
+
+def test_a_rule_that_fails_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = Deliberate("x", "because", lambda given: bool(given["missing"]))
+    monkeypatch.setitem(suites.SUITES, "telepathy", Suite("telepathy", lambda case: 1, deliberate=(rule,)))
+    assert judging.judge(recorded(STRANGE)).outcome is Outcome.MISMATCH
+
+
+def test_every_suite_has_one_home() -> None:
+    names = [each.name for module in suites.MODULES for each in module.SUITES]
+    assert len(set(names)) == len(names)
+    assert not set(names) & set(suites.NOT_APPLICABLE)
+
+
+@pytest.mark.parametrize("text, same", [("1", True), ("1000m", True), ("1001m", False)])
+def test_quantities_are_compared_by_value(text: str, same: bool) -> None:
+    listed = {"resources": [{"name": "1", "available": "1"}], "requests": {"cpu": "1"}}
+    other = {"resources": [{"name": "1", "available": text}], "requests": {"cpu": text}}
+    assert (not objects.by_amount(listed, other)) is same
+    assert suite.exactly(listed, other) or text == "1"
+
+
+def test_only_quantities_are() -> None:
+    assert objects.by_amount({"resources": [{"name": "1"}]}, {"resources": [{"name": "1000m"}]})
