@@ -13,7 +13,7 @@ from numalign.oracle.suites import cachecycles, objects, scenarios
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
 from numalign.placement.reference import args, classes
 from numalign.placement.reference.args import ForeignPodsDetect, PreemptionMode, ResyncMethod
-from numalign.placement.reference.caches import foreignpods, podgroups, records, reports
+from numalign.placement.reference.caches import foreignpods, podgroups, records, repairs, reports
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.records import Record
 from numalign.placement.reference.caches.repairs import Repair
@@ -39,7 +39,12 @@ def _differs_by(repair: Repair) -> Deliberate:
     def applies(given: Mapping[str, Any]) -> bool:
         return scenarios.play(given, before) != scenarios.play(given, before | {repair})
 
-    return Deliberate(f"cache-{repair}", REASONS[repair], applies)
+    return Deliberate(f"cache-{repair}", REASONS[repair], applies, _is_unmended)
+
+
+def _is_unmended(case: Case) -> bool:
+    """The recording is what comes out with every stall left in."""
+    return not _same_objects(case["expect"], {"steps": scenarios.play(case["input"], repairs.NONE)})
 
 
 def _session(case: Case) -> object:

@@ -100,13 +100,13 @@ ZONE_64 = Deliberate(
     "zone-64",
     "the plugin crashes on a zone named node-64; it is left out, as those above",
     _has_zone_64,
-    lambda expect: "referenceCrash" in expect,
+    lambda case: "referenceCrash" in case["expect"],
 )
 ZONE_TWICE = Deliberate(
     "zone-twice",
     "two zones of one id can fail the pod's whole cycle; the container does not fit there, and other nodes are tried",
     _has_zone_twice,
-    lambda expect: expect["status"]["code"] == "Error",
+    lambda case: case["expect"]["status"]["code"] == "Error",
 )
 
 PLAIN = ("filter_basic", "filter_multicontainer_pod_scope", "filter_multicontainer_container_scope")

@@ -181,7 +181,7 @@ BUSIEST_FIRST = Deliberate(
     "placement-busiest",
     "the released codec looks at the busiest node first and names it; both refuse",
     _has_no_busiest,
-    lambda expect: expect["error"] in UPSTREAM.values(),
+    lambda case: case["expect"]["error"] in UPSTREAM.values(),
 )
 
 SUITES: tuple[Suite, ...] = (

@@ -85,7 +85,7 @@ def _differences(suite: Suite, recorded: Recorded) -> tuple[Difference, ...]:
 
 def _is_intended(deliberate: Deliberate, recorded: Recorded) -> bool:
     try:
-        return deliberate.applies(recorded.case["input"]) and deliberate.shows(recorded.case["expect"])
+        return deliberate.applies(recorded.case["input"]) and deliberate.shows(recorded.case)
     except Exception:
         return False
 

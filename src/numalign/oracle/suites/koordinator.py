@@ -64,11 +64,16 @@ def _overlaps(given: Mapping[str, Any]) -> bool:
     return any(first & second and first != second for pair in pairs for first, second in product(*pair))
 
 
+def _keeps_what_is_shared(case: Case) -> bool:
+    expect = case["expect"]
+    return bool(expect["admit"] and not expect["preferred"] and not expect["reasons"])
+
+
 NARROWER = Deliberate(
     "koordinator-narrower",
     "where one resource wants fewer zones than another the kubelet keeps what they share",
     _overlaps,
-    lambda expect: expect["admit"] and not expect["preferred"] and not expect["reasons"],
+    _keeps_what_is_shared,
 )
 
 SUITES: tuple[Suite, ...] = (Suite("tm.merge", _merged, _comparable, (NARROWER,)),)

@@ -73,12 +73,12 @@ def _has_many_zones(given: Mapping[str, Any]) -> bool:
     return any(len(reading.numa_nodes) > reading.manager.max_zones for reading in _readings(given))
 
 
-def _crashed(expect: Mapping[str, Any]) -> bool:
-    return "referenceCrash" in expect
+def _crashed(case: Case) -> bool:
+    return "referenceCrash" in case["expect"]
 
 
-def _below_zero(expect: Mapping[str, Any]) -> bool:
-    return any(score < 0 for score in expect["scores"].values())
+def _below_zero(case: Case) -> bool:
+    return any(score < 0 for score in case["expect"]["scores"].values())
 
 
 DELIBERATE = (

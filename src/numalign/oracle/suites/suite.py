@@ -32,8 +32,8 @@ class Deliberate(Struct, frozen=True):
     reason: str
     applies: Callable[[Any], bool]
     """Of the input: can the reference's defect show here?"""
-    shows: Callable[[Any], bool] = always
-    """Of the expectation: is it the defect that was recorded? A recording of anything else is a mismatch."""
+    shows: Callable[[Case], bool] = always
+    """Of the whole case: is it the defect that was recorded? A recording of anything else is a mismatch."""
 
 
 def exactly(expected: Any, answered: Any) -> Sequence[Difference]:
