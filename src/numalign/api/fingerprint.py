@@ -9,7 +9,7 @@ part depends on the method; `included` applies it to pods whose exclusiveness th
 import re
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -69,8 +69,13 @@ class PodSet:
         del self._hashes[place]
 
     def fingerprint(self) -> str:
-        packed = struct.pack(f"<{len(self._hashes)}Q", *self._hashes)
-        return f"{PREFIX}{VERSION}{xxhash.xxh64_intdigest(packed):016x}"
+        return of_hashes(self._hashes)
+
+
+def of_hashes(hashes: Sequence[int]) -> str:
+    """The fingerprint of pods by their `pod_hash`es, ascending."""
+    packed = struct.pack(f"<{len(hashes)}Q", *hashes)
+    return f"{PREFIX}{VERSION}{xxhash.xxh64_intdigest(packed):016x}"
 
 
 def of(pods: Iterable[Pod]) -> str:

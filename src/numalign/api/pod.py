@@ -15,6 +15,7 @@ from numalign.api.wire import Int32, Int64, Wire
 ResourceList = dict[str, Quantity]
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class ResourceRequirements(Wire, frozen=True):
@@ -81,13 +82,37 @@ class PodCondition(Wire, frozen=True):
     last_transition_time: str | None = None
 
 
+class ContainerRunning(Wire, frozen=True):
+    started_at: str | None = None
+
+
+class ContainerTerminated(Wire, frozen=True):
+    exit_code: Int32 = 0
+    reason: str = ""
+    finished_at: str | None = None
+
+
+class ContainerState(Wire, frozen=True):
+    """Running, terminated, or neither of them: waiting."""
+
+    running: ContainerRunning | None = None
+    terminated: ContainerTerminated | None = None
+
+
 class ContainerStatus(Wire, frozen=True):
     name: str = ""
     ready: bool = False
     started: bool = False
     restart_count: Int32 = 0
+    state: ContainerState = ContainerState()
     allocated_resources: ResourceList = msgspec.field(default_factory=dict)
     resources: ResourceRequirements = ResourceRequirements()
+
+    @property
+    def has_started(self) -> bool:
+        """It runs or once ran, so the kubelet has admitted its pod."""
+        state = self.state
+        return self.started or self.restart_count > 0 or state.running is not None or state.terminated is not None
 
 
 class PodStatus(Wire, frozen=True):
@@ -101,6 +126,11 @@ class PodStatus(Wire, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 
+    @property
+    def is_finished(self) -> bool:
+        """Nothing of the pod runs any more, and nothing will."""
+        return self.phase in FINISHED
+
 
 class Pod(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
@@ -110,3 +140,21 @@ class Pod(Wire, frozen=True):
     def in_admission_order(self) -> tuple[Container, ...]:
         """Init containers, then app containers, each in their written order: the way the kubelet walks them."""
         return self.spec.init_containers + self.spec.containers
+
+    @property
+    def has_started(self) -> bool:
+        """Some container of it was seen to run: the kubelet has admitted it."""
+        statuses = (*self.status.init_container_statuses, *self.status.container_statuses)
+        return self.status.phase == "Running" or any(status.has_started for status in statuses)
+
+    @property
+    def has_stopped(self) -> bool:
+        """It is finished, or every container that keeps running was reported terminated and no other one runs."""
+        states = {status.name: status.state for status in self.status.init_container_statuses}
+        states |= {status.name: status.state for status in self.status.container_statuses}
+        lasting = (*filter(lambda each: each.is_sidecar, self.spec.init_containers), *self.spec.containers)
+        return self.status.is_finished or (
+            all(each.name in states and states[each.name].terminated is not None for each in lasting)
+            and all(state.running is None for state in states.values())
+            and bool(lasting)
+        )

@@ -94,3 +94,8 @@ def test_the_method_says_which_pods_are_signed() -> None:
     pods = [(("a", "pinned"), True), (("b", "shared"), False)]
     assert fingerprint.included(pods, Method.ALL) == [("a", "pinned"), ("b", "shared")]
     assert fingerprint.included(pods, Method.EXCLUSIVE) == [("a", "pinned")]
+
+
+@pytest.mark.parametrize("pods, text", KNOWN.values(), ids=KNOWN)
+def test_hashes_of_pods_are_signed_like_the_pods(pods: Sequence[Pod], text: str) -> None:
+    assert fingerprint.of_hashes(sorted(fingerprint.pod_hash(*pod) for pod in pods)) == text

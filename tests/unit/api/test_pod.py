@@ -1,5 +1,8 @@
 """Pods are read from the wire with everything that scheduling and admission look at."""
 
+import pytest
+from msgspec import structs
+
 from numalign.api import decode, pod, quantity
 
 WRITTEN = b"""{
@@ -83,3 +86,53 @@ def test_an_empty_pod_has_what_the_api_server_would_default() -> None:
     spec = decode.decode(pod.Pod, b"{}").spec
     assert (spec.scheduler_name, spec.preemption_policy) == ("default-scheduler", "PreemptLowerPriority")
     assert (spec.restart_policy, spec.termination_grace_period_seconds, spec.priority) == ("Always", 30, 0)
+
+
+STATES: dict[str, tuple[str, bool]] = {
+    "nothing said": ("{}", False),
+    "waiting": ('{"state": {"waiting": {"reason": "PodInitializing"}}}', False),
+    "running": ('{"state": {"running": {"startedAt": "2026-11-01T10:00:00Z"}}}', True),
+    "terminated": ('{"state": {"terminated": {"exitCode": 1, "reason": "Error"}}}', True),
+    "started": ('{"started": true}', True),
+    "waiting to be restarted": ('{"restartCount": 1, "state": {"waiting": {}}}', True),
+    "an odd null": ('{"state": {"running": null}, "started": null}', False),
+}
+
+
+@pytest.mark.parametrize("written, started", STATES.values(), ids=STATES)
+def test_a_container_has_started_when_it_runs_or_ran(written: str, started: bool) -> None:
+    status = decode.decode(pod.ContainerStatus, written)
+    assert status.has_started is started
+    one = pod.Pod(status=pod.PodStatus(init_container_statuses=(status,)))
+    assert one.has_started is started
+
+
+def test_a_running_pod_has_started_whatever_its_containers_say() -> None:
+    assert pod.Pod(status=pod.PodStatus(phase="Running")).has_started
+
+
+DONE = '{"terminated": {"exitCode": 0}}'
+STOPPED: dict[str, tuple[str, bool]] = {
+    "all terminated": (f'[{{"name": "main", "state": {DONE}}}, {{"name": "proxy", "state": {DONE}}}]', True),
+    "a sidecar is not": (f'[{{"name": "main", "state": {DONE}}}]', False),
+    "nothing said": ("[]", False),
+    "an init container runs": (
+        f'[{{"name": "main", "state": {DONE}}}, {{"name": "proxy", "state": {DONE}}},'
+        ' {"name": "setup", "state": {"running": {}}}]',
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("statuses, stopped", STOPPED.values(), ids=STOPPED)
+def test_a_pod_has_stopped_when_everything_that_lasts_has_terminated(statuses: str, stopped: bool) -> None:
+    status = decode.decode(pod.PodStatus, f'{{"phase": "Running", "containerStatuses": {statuses}}}')
+    assert structs.replace(read(), status=status).has_stopped is stopped
+
+
+@pytest.mark.parametrize(
+    "phase, finished", [("Succeeded", True), ("Failed", True), ("Running", False), ("Unknown", False), ("", False)]
+)
+def test_a_finished_pod_never_runs_again(phase: str, finished: bool) -> None:
+    status = pod.PodStatus(phase=phase)
+    assert (status.is_finished, pod.Pod(status=status).has_stopped) == (finished, finished)
