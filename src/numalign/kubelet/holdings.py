@@ -1,0 +1,117 @@
+"""What every active pod holds, in the form in which a node tells it: container by container, devices by zone set.
+
+`report` publishes all of it, as the managers' checkpoints have it; other publishers see only what the Pod Resources
+API lists, which leaves out plain init containers whatever they still hold (kubelet spec 11). A pod that is served as a
+whole has one holding without a container's name, and those of its containers lie inside that one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import structs
+
+from numalign.api.pod import Pod
+from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
+from numalign.api.quantity import INT64_MAX
+from numalign.kubelet import demand as demands
+from numalign.kubelet import mask as masks
+from numalign.kubelet import versions
+from numalign.kubelet.demand import PodDemand, Role
+from numalign.kubelet.device import Held, Ids
+from numalign.kubelet.machine import Device
+from numalign.kubelet.memory.state import Block
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.state import ContainerPlacement, KubeletState, placement
+
+DEFAULT_NAMESPACE = "default"
+WHOLE_POD = ""
+
+
+def every(kubelet: Kubelet, state: KubeletState) -> tuple[PodPlacement, ...]:
+    """All active pods, with everything that the managers have written down for them."""
+    return tuple(_pod(kubelet, state, pod) for pod in state.active.values())
+
+
+def listed(kubelet: Kubelet, state: KubeletState) -> tuple[PodPlacement, ...]:
+    """All active pods, with what the Pod Resources API says they hold."""
+    by_isolation = versions.behaviour(kubelet.settings.minor).pod_resources_by_isolation
+    return tuple(_pod_listed(kubelet, state, pod, by_isolation) for pod in state.active.values())
+
+
+def classes(devices: Iterable[Device]) -> dict[int | None, list[Device]]:
+    """Devices by the exact set of zones they name; None for those that tell nothing about zones."""
+    found: dict[int | None, list[Device]] = {}
+    for device in devices:
+        found.setdefault(None if device.zones is None else masks.of(device.zones), []).append(device)
+    return found
+
+
+def _pod(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
+    demand = demands.of(pod, kubelet.reading)
+    return _named(pod, (_whole(state, demand.uid), *_containers(kubelet, placement(state, demand))))
+
+
+def _pod_listed(kubelet: Kubelet, state: KubeletState, pod: Pod, by_isolation: bool) -> PodPlacement:
+    demand = demands.of(pod, kubelet.reading)
+    placed = _without_init(demand, placement(state, demand))
+    if not by_isolation:
+        return _named(pod, _containers(kubelet, placed))
+    own = {name: _without_shared(each) for name, each in placed.items()}
+    return _named(pod, (_whole(state, demand.uid), *_containers(kubelet, own)))
+
+
+def _without_init(demand: PodDemand, placed: Mapping[str, ContainerPlacement]) -> dict[str, ContainerPlacement]:
+    return {each.name: placed[each.name] for each in demand.containers if each.role is not Role.INIT}
+
+
+def _without_shared(placed: ContainerPlacement) -> ContainerPlacement:
+    return structs.replace(
+        placed,
+        cpus=placed.cpus if placed.cpu_isolation == "container" else None,
+        memory=placed.memory if placed.memory_isolation == "container" else (),
+    )
+
+
+def _named(pod: Pod, holdings: Iterable[Holding]) -> PodPlacement:
+    something = (each for each in holdings if each.cpus or each.memory or each.devices)
+    return PodPlacement(
+        namespace=pod.metadata.namespace or DEFAULT_NAMESPACE,
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        holdings=tuple(sorted(something, key=lambda holding: holding.container)),
+    )
+
+
+def _whole(state: KubeletState, uid: str) -> Holding:
+    return Holding(
+        container=WHOLE_POD,
+        cpus=state.cpu.pods.get(uid, 0) if state.cpu else 0,
+        memory=_blocks(state.memory.pods.get(uid, ())) if state.memory else (),
+    )
+
+
+def _containers(kubelet: Kubelet, placed: Mapping[str, ContainerPlacement]) -> Iterable[Holding]:
+    for name, each in placed.items():
+        yield Holding(
+            container=name, cpus=each.cpus or 0, memory=_blocks(each.memory), devices=_devices(kubelet, each.devices)
+        )
+
+
+def _blocks(blocks: Iterable[Block]) -> tuple[MemoryBlock, ...]:
+    # A share of a pod's budget may have wrapped around to nearly 2^64 (kubelet spec 10.4); no report can carry that.
+    found = (MemoryBlock(type=each.kind, zones=each.zones, size=min(each.size, INT64_MAX)) for each in blocks)
+    return tuple(sorted(found))
+
+
+def _devices(kubelet: Kubelet, held: Held) -> tuple[HeldDevices, ...]:
+    found = (each for resource, ids in sorted(held.items()) for each in _of_resource(kubelet, resource, ids))
+    return tuple(found)
+
+
+def _of_resource(kubelet: Kubelet, resource: str, ids: Ids) -> Iterable[HeldDevices]:
+    inventory = kubelet.devices.inventories.get(resource)
+    known = inventory.by_id if inventory else {}
+    by_zones = classes(known.get(each, Device(each)) for each in ids)
+    for zones in sorted(by_zones, key=lambda zones: -1 if zones is None else zones):
+        names = tuple(sorted(device.id for device in by_zones[zones]))
+        yield HeldDevices(resource=resource, zones=zones, count=len(names), ids=names)

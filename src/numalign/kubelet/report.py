@@ -1,0 +1,123 @@
+"""The topology report of a node, as our own agent publishes it: machine and managers' state in, NodeTopology out.
+
+The agent and the simulator call `of`; `placement.ingest` reads back every number. Zones carry the standard amounts, so
+that any consumer can work with them, and `reportfacts` adds what makes predictions exact. What pods that are gone still
+hold counts as free, because the next admission begins by collecting it (kubelet spec 1). How others report the same
+node is in `plainreport`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from numalign.api import fingerprint, placementcodec, resourcenames
+from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
+from numalign.api.placementcodec import ContainerRef, Payload
+from numalign.api.podplacements import Holding, PodPlacement
+from numalign.api.topologymanager import TopologyManager
+from numalign.kubelet import admission, holdings, machine, reportfacts, start
+from numalign.kubelet import mask as masks
+from numalign.kubelet.cpu import topology as cputopology
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.state import KubeletState
+
+MILLI = 1000
+
+
+def of(
+    node: str, kubelet: Kubelet, state: KubeletState, method: fingerprint.Method = fingerprint.Method.EXCLUSIVE
+) -> NodeTopology:
+    """The report on this node. Pods are listed if they hold something, or if the method signs every pod."""
+    state = admission.collect(kubelet, state)
+    listed, every = holdings.listed(kubelet, state), holdings.every(kubelet, state)
+    told = tuple(pod for pod in every if pod.holdings or method is fingerprint.Method.ALL)
+    return NodeTopology(
+        node=node,
+        manager=manager(kubelet),
+        zones=tuple(_zone(kubelet, state, zone) for zone in kubelet.machine.zones),
+        fingerprint=signature(listed, method),
+        placement=payload(kubelet, listed),
+        facts=reportfacts.of(kubelet, state, told),
+    )
+
+
+def manager(kubelet: Kubelet) -> TopologyManager:
+    settings = kubelet.settings
+    # Under policy none the kubelet does not even parse its options.
+    limit = settings.topology_options.get(start.MAX_ZONES) if settings.topology_policy != "none" else None
+    most = start.DEFAULT_MAX_ZONES if limit is None else int(limit)
+    return TopologyManager(settings.topology_policy, settings.topology_scope, most)
+
+
+def signature(listed: Iterable[PodPlacement], method: fingerprint.Method) -> Fingerprint:
+    """Of the pods that the Pod Resources API lists, as upstream's publishers sign them (exporter spec 4.6)."""
+    judged = (((pod.namespace, pod.name), pod.is_exclusive) for pod in listed)
+    return Fingerprint(fingerprint.of(fingerprint.included(judged, method)), method)
+
+
+def payload(kubelet: Kubelet, listed: Iterable[PodPlacement]) -> Payload | None:
+    """Upstream's placement codec, written where upstream writes it: containers in one zone each (exporter spec 4.7)."""
+    if kubelet.settings.topology_policy != "single-numa-node":
+        return None
+    cpus = cputopology.of(kubelet.machine).zones
+    placed: dict[ContainerRef, int] = {}
+    for pod in listed:
+        for holding in pod.holdings if pod.is_exclusive else ():
+            zone = _only_zone(holding, cpus)
+            if zone is not None and holding.container != holdings.WHOLE_POD:
+                placed[ContainerRef(pod.namespace, pod.name, holding.container)] = zone
+    try:
+        return placementcodec.encode(placed, len(kubelet.machine.zones))
+    except placementcodec.PlacementError:
+        return None  # zones with gaps in their ids, or a container in several
+
+
+def costs(zone: machine.Zone, others: Iterable[int]) -> dict[int, int]:
+    return {other: zone.distances[other] for other in others if other < len(zone.distances)}
+
+
+def _only_zone(holding: Holding, cpus: Mapping[int, int]) -> int | None:
+    """By the first kind of resource that the container holds; -1, which the codec refuses, for several zones."""
+    zones = masks.of(zone for zone, members in cpus.items() if members & (holding.cpus & -holding.cpus))
+    places = (zones, *(held.zones for held in holding.devices), *(block.zones for block in holding.memory))
+    first = next((mask for mask in places if mask), None)
+    if first is None:
+        return None
+    return masks.members(first)[0] if first.bit_count() == 1 else placementcodec.UNKNOWN
+
+
+def _zone(kubelet: Kubelet, state: KubeletState, zone: machine.Zone) -> Zone:
+    resources = {resourcenames.CPU: _cpus(kubelet, state, zone)}
+    resources |= _memory(kubelet, state, zone) | _devices(kubelet, state, zone.id)
+    return Zone(id=zone.id, resources=dict(sorted(resources.items())), costs=costs(zone, kubelet.machine.zone_ids))
+
+
+def _cpus(kubelet: Kubelet, state: KubeletState, zone: machine.Zone) -> Amounts:
+    """Without the static policy there is nothing to allocate exclusively (exporter spec 2.5)."""
+    everything = MILLI * sum(len(core.cpus) for core in zone.cores)
+    if not (kubelet.cpu and state.cpu and zone.cores):
+        return Amounts(everything, 0, 0)
+    members = kubelet.cpu.topology.zones[zone.id]
+    allocatable, free = members & kubelet.cpu.allocatable, members & kubelet.cpu.available(state.cpu)
+    return Amounts(everything, MILLI * allocatable.bit_count(), MILLI * free.bit_count())
+
+
+def _memory(kubelet: Kubelet, state: KubeletState, zone: machine.Zone) -> dict[str, Amounts]:
+    if not (kubelet.memory and state.memory):
+        return {}
+    present = {page.resource: page.total_bytes for page in zone.hugepages} | {resourcenames.MEMORY: zone.memory}
+    tables = state.memory.zones[zone.id].tables
+    return {
+        kind: Amounts(present[kind], max(0, amount), max(0, tables[kind].free))
+        for kind, amount in kubelet.memory.allocatable[zone.id].items()
+    }
+
+
+def _devices(kubelet: Kubelet, state: KubeletState, zone: int) -> dict[str, Amounts]:
+    """A device on several zones is listed under each; `numalign.io/devices` counts it once (exporter spec 13.3)."""
+    found = {}
+    for resource, inventory in kubelet.devices.inventories.items():
+        here = frozenset(each for each, zones in inventory.zones.items() if zones >> zone & 1)
+        healthy = here & inventory.healthy
+        if here:
+            found[resource] = Amounts(len(here), len(healthy), len(healthy - state.devices.in_use(resource)))
+    return found
