@@ -53,6 +53,7 @@ class Assumption(StrEnum):
     SIZE_FROM_ALLOCATABLE = "size-from-allocatable"
     GROUPS_UNKNOWN = "groups-unknown"
     CORES_UNKNOWN = "cores-unknown"
+    DISTANCES_UNKNOWN = "distances-unknown"
     MINOR_ASSUMED = "minor-assumed"
     PLACEMENTS_UNKNOWN = "placements-unknown"
     NO_REPORT = "no-report"
@@ -75,6 +76,10 @@ class RowFacts(Struct, frozen=True, kw_only=True):
     """By resource: how much of the node's capacity lies in a zone that the report does not tell (engine spec R6)."""
     placements: tuple[PodPlacement, ...] | None = None
     """Where each pod sits, as the agent saw it. None: the report does not say."""
+    zone_cpus: tuple[int, ...] = ()
+    """By position: the CPUs of the zone, as a set. Empty: not known."""
+    from_books: frozenset[str] = frozenset()
+    """Resources whose `free` comes from the managers' own books: what the pod resources API hides is deducted there."""
     covered: frozenset[str] | None = None
     """The pods ("namespace/name") that `free` already accounts for, where the report names them."""
     fingerprint: str = ""

@@ -1,0 +1,81 @@
+"""How the kubelet behind a report is set up: as the report says, else as its amounts and the Node suggest.
+
+`ingest` turns the settings into rules and `objectmodel` starts a kubelet with them. Whatever had to be supposed is
+added to the caller's set of assumptions, so that nobody mistakes it for something the node said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from numalign.api import node as nodes
+from numalign.api import resourcenames
+from numalign.api.guesses import GuessCode
+from numalign.api.managers import ManagerPolicies
+from numalign.api.node import Node
+from numalign.api.nodetopology import NodeTopology
+from numalign.kubelet import options, versions
+from numalign.kubelet.refusals import StartRefusal
+from numalign.kubelet.settings import Settings
+from numalign.placement.rowfacts import Assumption
+
+STATIC_CPUS = "static"
+STATIC_MEMORY = "Static"
+UNSAID = frozenset({GuessCode.POLICY_ASSUMED, GuessCode.SCOPE_ASSUMED})
+
+
+def read(topology: NodeTopology, node: Node | None, noted: set[Assumption]) -> Settings:
+    """The settings, without reservations: those are amounts."""
+    if any(guess.code in UNSAID for guess in topology.guesses):
+        noted.add(Assumption.POLICY_FROM_KUBELET_DEFAULT)
+    managers = topology.facts.managers or _from_amounts(topology, noted)
+    build = topology.facts.kubelet
+    return Settings(
+        topology_policy=topology.manager.policy,
+        topology_scope=topology.manager.scope,
+        topology_options=managers.topology_options,
+        cpu_policy="static" if managers.cpu == STATIC_CPUS else "none",
+        cpu_options=managers.cpu_options,
+        memory_policy="Static" if managers.memory == STATIC_MEMORY else "None",
+        feature_gates=build.feature_gates if build else {},
+        minor=minor(build.version if build else "", node, noted),
+    )
+
+
+def minor(version: str, node: Node | None, noted: set[Assumption]) -> versions.Minor:
+    """From the agent's version text, else from the Node, else the newest."""
+    written = nodes.VERSION.match(version)
+    if written:
+        return versions.Minor(int(written[1]), int(written[2]))
+    found = nodes.kubelet_minor(node) if node else None
+    if found is None:
+        noted.add(Assumption.MINOR_ASSUMED)
+    return versions.Minor(*found) if found else versions.NEWEST
+
+
+def switched_on(chosen: Mapping[str, str]) -> frozenset[str]:
+    """The names of options that are true, as the kubelet reads truth; a kubelet with any other text would not run."""
+    return frozenset(name for name, text in chosen.items() if _is_on(name, text))
+
+
+def _from_amounts(topology: NodeTopology, noted: set[Assumption]) -> ManagerPolicies:
+    """Publishers report as allocatable only what a static policy could hand out (exporter spec 2.5)."""
+    static = _is_allocatable(topology, resourcenames.CPU)
+    noted |= {Assumption.CPU_POLICY_FROM_AMOUNTS, Assumption.MEMORY_POLICY_FROM_AMOUNTS}
+    if static:
+        noted.add(Assumption.CPU_OPTIONS_NONE)
+    return ManagerPolicies(
+        cpu=STATIC_CPUS if static else "none",
+        memory=STATIC_MEMORY if _is_allocatable(topology, resourcenames.MEMORY) else "None",
+    )
+
+
+def _is_allocatable(topology: NodeTopology, resource: str) -> bool:
+    amounts = (zone.resources.get(resource) for zone in topology.zones)
+    return any(each is not None and each.allocatable > 0 for each in amounts)
+
+
+def _is_on(name: str, text: str) -> bool:
+    try:
+        return options.boolean(name, text, options.CPU)
+    except StartRefusal:
+        return False

@@ -1,0 +1,154 @@
+"""What a report says of every resource, by zone position: how much there is, can be had, and is free.
+
+`ingest` calls one function per kind of resource. The agent's facts count where they are there, since they come from
+the managers' checkpoints; else the zones' plain amounts do. cpu is rounded down to whole CPUs, for nobody gets a part
+of one exclusively."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+
+from numalign.api import resourcenames
+from numalign.api.deviceclasses import DeviceClass as PublishedClass
+from numalign.api.node import Node
+from numalign.api.nodetopology import Amounts, NodeTopology
+from numalign.api.quantity import Quantity
+from numalign.placement.hardware import Cores
+from numalign.placement.rowfacts import DeviceClass, Groups, Supply
+
+MILLI = 1000
+NOTHING = Amounts(0, 0, 0)
+
+
+def cpus(topology: NodeTopology, cores: Cores | None) -> Supply:
+    listed = _listed(topology, resourcenames.CPU)
+    size, allocatable, free = (tuple(amount // MILLI for amount in row) for row in listed)
+    facts = topology.facts
+    if cores is None:
+        return Supply(size=size, allocatable=allocatable, free=free)
+    everything = cores.topology.cpus
+    if facts.reserved_cpus is not None and facts.default_cpus is not None:
+        allocatable = cores.by_position(everything & ~facts.reserved_cpus)
+        free = cores.by_position(facts.default_cpus & ~facts.reserved_cpus)
+    return Supply(size=cores.by_position(everything), allocatable=allocatable, free=free)
+
+
+def memory(topology: NodeTopology) -> dict[str, Supply]:
+    """Memory and hugepages; how much there is means how much can be had (engine spec 2)."""
+    checkpoint = free_memory(topology)
+    found = {}
+    for kind in _names(topology, is_memory):
+        _, allocatable, free = _listed(topology, kind)
+        if checkpoint is not None:
+            free = tuple(min(zone.get(kind, 0), most) for zone, most in zip(checkpoint, allocatable, strict=True))
+        found[kind] = Supply(size=allocatable, allocatable=allocatable, free=free)
+    return found
+
+
+def free_memory(topology: NodeTopology) -> list[Mapping[str, int]] | None:
+    """By position what the memory manager has free; None unless its table speaks of just these zones."""
+    table = {zone.zone: zone.free for zone in topology.facts.memory or ()}
+    zones = [zone.id for zone in topology.zones]
+    return [table[zone] for zone in zones] if sorted(table) == zones else None
+
+
+def groups(topology: NodeTopology) -> Groups | None:
+    """The memory manager's groups, where its table is published."""
+    if free_memory(topology) is None or topology.facts.memory is None:
+        return None
+    place = positions(topology)
+    busy = sum(1 << place[zone.zone] for zone in topology.facts.memory if zone.assignments)
+    return Groups(tuple(projected(zone.cells, place) for zone in topology.facts.memory), busy)
+
+
+def devices(topology: NodeTopology) -> tuple[dict[str, Supply], tuple[DeviceClass, ...]]:
+    """Devices that lie in one zone or in none, and the classes of those that lie in several."""
+    if topology.facts.devices is None:
+        return {name: _plain_devices(topology, name) for name in _names(topology, is_device)}, ()
+    place = positions(topology)
+    single: dict[str, Supply] = {}
+    wide: list[DeviceClass] = []
+    offered = (each for each in topology.facts.devices if is_device(each.resource))
+    for resource, published in groupby(offered, key=lambda each: each.resource):
+        found = [(each, projected(each.zones or 0, place)) for each in published]
+        # Where devices name zones but none that exists, no mask ever has room for them (kubelet spec 7.2).
+        adrift = not any(zones for _, zones in found)
+        classes = [(each, zones) for each, zones in found if zones.bit_count() > 1 or (adrift and each.zones)]
+        single[resource] = _by_zone([pair for pair in found if pair not in classes], len(place))
+        wide += [_wide(each, zones) for each, zones in classes]
+    return single, tuple(wide)
+
+
+def missed(found: Mapping[str, Supply], node: Node | None) -> dict[str, int]:
+    """By resource: by how much the zones' sizes differ from what the Node says it has (engine spec R6).
+
+    Too little: CPUs are reserved, or devices unhealthy or without a zone. Too much: devices lie in several zones."""
+    capacity = node.status.capacity if node else {}
+    whole = {name: _whole(name, capacity[name]) for name in found if name in capacity}
+    differences = {name: abs(amount - sum(found[name].size)) for name, amount in whole.items()}
+    return {name: amount for name, amount in differences.items() if amount}
+
+
+def is_memory(name: str) -> bool:
+    return name == resourcenames.MEMORY or resourcenames.is_hugepages(name)
+
+
+def is_device(name: str) -> bool:
+    return name != resourcenames.CPU and not is_memory(name)
+
+
+def positions(topology: NodeTopology) -> dict[int, int]:
+    return {zone.id: position for position, zone in enumerate(topology.zones)}
+
+
+def projected(zones: int, place: Mapping[int, int]) -> int:
+    """A mask of real zone ids as one of positions; zones that the report does not have are left out."""
+    return sum(1 << position for zone, position in place.items() if zones >> zone & 1)
+
+
+def _whole(resource: str, amount: Quantity) -> int:
+    return amount.milli // MILLI if resource == resourcenames.CPU else amount.value
+
+
+def _listed(topology: NodeTopology, resource: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Capacity, allocatable and available by position."""
+    found = [zone.resources.get(resource, NOTHING) for zone in topology.zones]
+    return (
+        tuple(each.capacity for each in found),
+        tuple(each.allocatable for each in found),
+        tuple(each.available for each in found),
+    )
+
+
+def _plain_devices(topology: NodeTopology, resource: str) -> Supply:
+    size, allocatable, free = _listed(topology, resource)
+    return Supply(size=size, allocatable=allocatable, free=free)
+
+
+def _by_zone(found: Sequence[tuple[PublishedClass, int]], width: int) -> Supply:
+    size, allocatable, free = [0] * width, [0] * width, [0] * width
+    homeless = homeless_size = 0
+    for each, zones in found:
+        if not zones:
+            homeless, homeless_size = homeless + each.free, homeless_size + each.total
+            continue
+        position = zones.bit_length() - 1
+        size[position] += each.total
+        allocatable[position] += each.healthy
+        free[position] += each.free
+    return Supply(
+        size=tuple(size),
+        allocatable=tuple(allocatable),
+        free=tuple(free),
+        homeless=homeless,
+        homeless_size=homeless_size,
+    )
+
+
+def _wide(each: PublishedClass, zones: int) -> DeviceClass:
+    return DeviceClass(resource=each.resource, zones=zones, size=each.total, free=each.free)
+
+
+def _names(topology: NodeTopology, wanted: Callable[[str], bool]) -> list[str]:
+    return sorted({name for zone in topology.zones for name in zone.resources if wanted(name)})
