@@ -17,7 +17,10 @@ class Entry(Struct, frozen=True):
     column: int
     amount: int
     zones: int
+    """0: devices that lie in no zone."""
     certain: bool = True
+    span: int = 0
+    """Of memory: in how many of these zones it lies as one group; 0: not known. Other resources leave it at 0."""
 
     @property
     def is_exact(self) -> bool:
@@ -58,3 +61,5 @@ class Holding(Struct, frozen=True, kw_only=True):
     containers: tuple[ContainerZones, ...] = ()
     shape: int = -1
     """The shape's number; -1 for pods whose spec was never seen."""
+    interchangeable: bool = False
+    """Which pod of this shape on the node sits where is not known; what they hold together is."""

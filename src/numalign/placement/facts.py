@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
+from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
 
 
@@ -27,6 +28,8 @@ class ReportSeen(Struct, frozen=True):
 
     topology: NodeTopology
     now: float
+    written: NodeResourceTopology | None = None
+    """The object as it was published, for the reference flavour, which reads it its own way."""
 
 
 class ReportGone(Struct, frozen=True):

@@ -1,0 +1,79 @@
+"""What the ledger supposes about pods that no report names.
+
+`Beliefs` turns specs into holdings where nothing better is known, and keeps apart what reports hide. Programs are
+made once per shape and kind of node."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import structs
+
+from numalign.api.errors import BadObject
+from numalign.api.pod import Pod
+from numalign.placement import observations, programs, unknowns
+from numalign.placement import records as recording
+from numalign.placement.changes import Problem
+from numalign.placement.entries import Entry, Holding, Source
+from numalign.placement.noderules import NodeRules
+from numalign.placement.programs import Program
+from numalign.placement.records import Record
+from numalign.placement.resources import Resources
+from numalign.placement.rowfacts import RowFacts
+from numalign.placement.shapes import Shape, Shapes
+from numalign.placement.shares import Cover
+
+
+class Beliefs:
+    """Holdings from specs alone."""
+
+    def __init__(self, resources: Resources, shapes: Shapes) -> None:
+        self.resources = resources
+        self.problems: Counter[Problem] = Counter()
+        self._shapes = shapes
+        self._programs: dict[tuple[int, NodeRules], Program] = {}
+
+    def ensure(self, record: Record, facts: RowFacts) -> Holding:
+        """The record's holding; if there is none, all that it may hold in every zone where it may be."""
+        if record.holding is None:
+            shape = self._shape(record.pod)
+            entries = unknowns.anywhere(self._program(shape, facts.rules), facts, self.resources)
+            record.holding = Holding(
+                uid=record.uid, name=record.name, source=Source.UNKNOWN, entries=entries, shape=shape.number
+            )
+        return record.holding
+
+    def hidden(self, record: Record, facts: RowFacts) -> tuple[Entry, ...]:
+        """What the report does not show of a pod that it covers (engine spec R3)."""
+        if record.cover is not Cover.YES or not recording.has_init_steps(record.pod):
+            return ()
+        steps = {each.name for each in record.pod.spec.init_containers if not each.is_sidecar}
+        if record.listed is not None and steps <= observations.names(record.listed):
+            return ()
+        zones = 0
+        for each in self.ensure(record, facts).containers:
+            zones |= each.union if each.container in steps else 0
+        program = self._program(self._shape(record.pod), facts.rules)
+        return unknowns.hidden(
+            program, zones or facts.rules.every_zone, facts, self.resources, memory=not _has_moved_on(record.pod)
+        )
+
+    def _program(self, shape: Shape, rules: NodeRules) -> Program:
+        key = shape.number, rules
+        found = self._programs.get(key)
+        if found is None:
+            found = self._programs[key] = programs.program(shape, rules, self.resources)
+        return found
+
+    def _shape(self, pod: Pod) -> Shape:
+        try:
+            return self._shapes.intern(pod)
+        except BadObject:
+            # Such a pod is never one of ours; what it holds does not depend on its wishes.
+            self.problems[Problem.POD_NOT_UNDERSTOOD] += 1
+            return self._shapes.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+
+
+def _has_moved_on(pod: Pod) -> bool:
+    """Whether the init containers are done and something after them has started: then their memory is free."""
+    return pod.status.phase == "Running" or any(status.has_started for status in pod.status.container_statuses)

@@ -1,0 +1,251 @@
+"""One node's page in the ledger: its report, its pods, and the running sums of what they take and give back.
+
+`ledger` enters and strikes records; `row` says what is free. Sums are kept as pods come and go and never gathered
+anew: `fresh_sums` does that from nothing, for tests and for whoever doubts them. Free amounts are never more than the
+node can have, whatever a belief gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, field, structs
+
+from numalign.placement import groupings, zonemasks
+from numalign.placement.entries import Entry, Holding
+from numalign.placement.records import Record
+from numalign.placement.resources import Resources
+from numalign.placement.rowfacts import Groups, RowFacts
+from numalign.placement.shares import HOMELESS, NONE, Amount, Share
+
+Spot = tuple[int, int]
+"""Column and position."""
+Table = list[list[int]]
+"""By position, then column."""
+Tops = Mapping[int, Sequence[int]]
+"""By column and position: what can be free at most."""
+NO_ZONES: Final[tuple[int, ...]] = ()
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """What is free on a node. `settled` leaves out pods that are pending; `free` has all of them charged."""
+
+    facts: RowFacts
+    free: Table
+    settled: Table
+    homeless: list[int]
+    """By column: free devices that belong to no zone, all pods charged."""
+    settled_homeless: list[int]
+    entries: tuple[Entry, ...]
+    """Charges in `free` that lie in several zones or are not certain."""
+    settled_entries: tuple[Entry, ...]
+    pending: tuple[Holding, ...]
+    """In the order of binding."""
+    groups: Groups | None
+    settled_groups: Groups | None
+
+
+class Sums(Struct):
+    """Shares of many records in one. What is pending is kept apart, so that a row can be had without it."""
+
+    settled: dict[Spot, int] = field(default_factory=dict)
+    pending: dict[Spot, int] = field(default_factory=dict)
+    explained: dict[Spot, int] = field(default_factory=dict)
+    """The most that the report may have deducted for pods that it covers."""
+    vague: set[str] = field(default_factory=set)
+    """Pods whose shares are more than exact amounts."""
+
+    def add(self, uid: str, share: Share, *, pending: bool) -> None:
+        _add(self.pending if pending else self.settled, share.exact, 1)
+        _add(self.explained, _everywhere(share.explained), 1)
+        if share.is_vague:
+            self.vague.add(uid)
+
+    def remove(self, uid: str, share: Share, *, pending: bool) -> None:
+        _add(self.pending if pending else self.settled, share.exact, -1)
+        _add(self.explained, _everywhere(share.explained), -1)
+        self.vague.discard(uid)
+
+
+class Book:
+    """A node's report, the records of its pods by uid, and their sums."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.facts: RowFacts | None = None
+        self.zones = NO_ZONES
+        """Ids that positions in records stand for; they outlive the report."""
+        self.looks = 0
+        """How many different reports have come in."""
+        self.records: dict[str, Record] = {}
+        self.remains: dict[str, int] = {}
+        """Finished pods whose objects are still there, by uid: their hashes. Kubelets before 1.34 list them."""
+        self.pending: dict[str, Record] = {}
+        self.sums = Sums()
+        self.is_exact = False
+        """Whether it is known just which pods the report speaks of."""
+        self.unjudged = False
+        """Whether a pod came after the report that the report may cover."""
+        self.unplaced: dict[str, Record] = {}
+        """Pods that somebody else has bound and that the model was not asked about."""
+        self.suspected: frozenset[Spot] = frozenset()
+        """Where the last report had less free than its pods explain."""
+        self.contradicted: frozenset[Spot] = frozenset()
+        """Of these, where it was counted."""
+
+    def put(self, record: Record) -> None:
+        """Enter a record, or count one that has changed anew."""
+        uid = record.uid
+        self.sums.remove(uid, record.share, pending=uid in self.pending)
+        record.share = record.computed_share()
+        self.records[uid] = record
+        self.pending.pop(uid, None)
+        if record.is_pending:
+            self.pending[uid] = record
+        self.sums.add(uid, record.share, pending=record.is_pending)
+
+    def strike(self, uid: str) -> None:
+        record = self.records.pop(uid)
+        self.unplaced.pop(uid, None)
+        self.sums.remove(uid, record.share, pending=self.pending.pop(uid, None) is not None)
+        record.share = NONE
+
+    def fresh_sums(self) -> Sums:
+        """The sums gathered from nothing."""
+        sums = Sums()
+        for record in self.records.values():
+            sums.add(record.uid, record.computed_share(), pending=record.is_pending)
+        return sums
+
+    def row(self, resources: Resources) -> Row | None:
+        """None: the node has no report."""
+        return _row(self, self.facts, resources) if self.facts is not None else None
+
+
+def ceilings(facts: RowFacts, resources: Resources) -> Tops:
+    """What the node can have, devices that touch several zones included."""
+    found = {resources.column(name): list(supply.allocatable) for name, supply in facts.supplies.items()}
+    for each in facts.classes:
+        column = found.setdefault(resources.column(each.resource), [0] * len(facts.rules.zones))
+        for position in zonemasks.positions(each.zones):
+            column[position] += each.size
+    return found
+
+
+def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
+    settled, settled_homeless = _reported(facts, resources)
+    tops = ceilings(facts, resources)
+    grouped = facts.groups is not None
+    _apply(settled, settled_homeless, book.sums.settled)
+    _cut(settled, tops, book.sums.settled)
+    vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
+    entries = _vague(settled, tops, [record.share for record in vague if not record.is_pending], grouped=grouped)
+    free, homeless = [list(zone) for zone in settled], list(settled_homeless)
+    _apply(free, homeless, book.sums.pending)
+    waiting = _vague(free, tops, [record.share for record in vague if record.is_pending], grouped=grouped)
+    pending = sorted(book.pending.values(), key=lambda record: record.order)
+    return Row(
+        facts=facts,
+        free=free,
+        settled=settled,
+        homeless=homeless,
+        settled_homeless=settled_homeless,
+        entries=(*entries, *waiting),
+        settled_entries=tuple(entries),
+        pending=tuple(record.holding for record in pending if record.holding is not None),
+        groups=groupings.groups(facts, book.records.values(), resources),
+        settled_groups=groupings.groups(facts, book.records.values(), resources, pending=False),
+    )
+
+
+def _vague(free: Table, tops: Tops, shares: Sequence[Share], *, grouped: bool) -> list[Entry]:
+    """Charge and give back what is not exact; what cannot be put into numbers comes out as entries."""
+    entries: list[Entry] = []
+    maybe: dict[Spot, Entry] = {}
+    for share in shares:
+        entries += share.charged
+        for entry in share.blocks:
+            if grouped and entry.column in tops:
+                _spread(free, entry, -1, tops)
+            else:
+                entries.append(entry)
+        for entry in share.returned:
+            _spread(free, entry, 1, tops)
+        for entry in share.doubtful:
+            _collect(maybe, entry)
+    return [*entries, *_raise(free, tops, maybe)]
+
+
+def _collect(maybe: dict[Spot, Entry], entry: Entry) -> None:
+    for position in zonemasks.positions(entry.zones):
+        spot = entry.column, position
+        before = maybe.get(spot)
+        amount = entry.amount + (before.amount if before else 0)
+        span = entry.span if before is None or before.span == entry.span else 0
+        maybe[spot] = Entry(entry.column, amount, 1 << position, certain=False, span=span)
+
+
+def _raise(free: Table, tops: Tops, maybe: Mapping[Spot, Entry]) -> Iterator[Entry]:
+    """What may have come free is free at most; the same amount, charged as a maybe, keeps it out of the least."""
+    for (column, position), entry in sorted(maybe.items(), key=lambda each: each[0]):
+        if column in tops and position < len(free):
+            gain = min(entry.amount, tops[column][position] - free[position][column])
+            if gain > 0:
+                free[position][column] += gain
+                yield structs.replace(entry, amount=gain)
+
+
+def _spread(free: Table, entry: Entry, sign: int, tops: Tops) -> None:
+    # Only the sum over a group counts; where the group ends with this block, all of it is free again (engine spec R5).
+    left = entry.amount
+    zones = [position for position in zonemasks.positions(entry.zones) if position < len(free)]
+    for position in zones if entry.column in tops else ():
+        have = free[position][entry.column]
+        room = tops[entry.column][position] - have if sign > 0 else have
+        last = sign < 0 and position == zones[-1]
+        part = left if last else min(left, max(0, room))
+        free[position][entry.column] += sign * part
+        left -= part
+
+
+def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
+    columns = {resources.column(name): supply for name, supply in facts.supplies.items()}
+    free = [[0] * len(resources) for _ in facts.rules.zones]
+    homeless = [0] * len(resources)
+    for column, supply in columns.items():
+        homeless[column] = supply.homeless
+        for zone, amount in zip(free, supply.free, strict=False):
+            zone[column] = amount
+    return free, homeless
+
+
+def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> None:
+    width = len(homeless)
+    for (column, position), amount in changes.items():
+        if column >= width:
+            continue
+        if position == HOMELESS:
+            homeless[column] += amount
+        elif position < len(free):
+            free[position][column] += amount
+
+
+def _cut(free: Table, tops: Tops, changed: Mapping[Spot, int]) -> None:
+    for column, position in changed:
+        if 0 <= position < len(free) and column in tops:
+            free[position][column] = min(free[position][column], tops[column][position])
+
+
+def _everywhere(entries: tuple[Entry, ...]) -> Iterator[Amount]:
+    return (
+        ((entry.column, position), entry.amount) for entry in entries for position in zonemasks.positions(entry.zones)
+    )
+
+
+def _add(sums: dict[Spot, int], amounts: Iterable[Amount], sign: int) -> None:
+    for spot, amount in amounts:
+        total = sums.get(spot, 0) + sign * amount
+        if total:
+            sums[spot] = total
+        else:
+            sums.pop(spot, None)

@@ -1,0 +1,67 @@
+"""The memory manager's groups after pods came and went since the report.
+
+`books` asks for every row. Under single-numa-node no group can arise and the report's word stands. Elsewhere pods that
+the report does not cover bind zones on top of it, in the order of their binding; once a covered one has ended, groups
+follow from the blocks that remain (engine spec R5). Blocks whose zones are not certain are entries of the row, and the
+row model sees the doubt there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from numalign.placement import rowstate, shares, supplies
+from numalign.placement.entries import Entry
+from numalign.placement.records import Record
+from numalign.placement.resources import Resources
+from numalign.placement.rowfacts import Groups, RowFacts
+from numalign.placement.shares import Cover, Life
+
+
+def groups(facts: RowFacts, records: Iterable[Record], resources: Resources, *, pending: bool = True) -> Groups | None:
+    """With pods that are pending, or without. None: not known, or memory is not managed."""
+    found = facts.groups
+    if found is None or facts.rules.policy == "single-numa-node":
+        return found
+    shown, ended, later = _sorted(records)
+    if any(_memory(record, resources) for record in ended):
+        found = _remaining(len(facts.rules.zones), shown, resources)
+    for record in later:
+        for entry in _memory(record, resources) if found and (pending or not record.is_pending) else ():
+            found = rowstate.bound(found, entry.zones) if found and _is_block(entry) else found
+    return found
+
+
+def _sorted(records: Iterable[Record]) -> tuple[list[Record], list[Record], list[Record]]:
+    """Pods whose blocks the report's groups contain, those that have given theirs back, those that came on top."""
+    shown: list[Record] = []
+    ended: list[Record] = []
+    later: list[Record] = []
+    for record in records:
+        if record.life is Life.LIVE and not record.absent:
+            (shown if record.cover is Cover.YES else later).append(record)
+        elif record.cover is Cover.YES and record.life is not Life.LINGERING:
+            ended.append(record)
+    later.sort(key=lambda record: record.order)
+    return shown, ended, later
+
+
+def _remaining(zones: int, shown: Sequence[Record], resources: Resources) -> Groups | None:
+    held: set[int] = set()
+    for record in shown:
+        entries = _memory(record, resources)
+        if record.holding is None or not all(map(_is_block, entries)):
+            return None
+        held.update(entry.zones for entry in entries)
+    # Which of two blocks that overlap came last decides, and that is not known.
+    if any(one != other and one & other for one in held for other in held):
+        return None
+    return rowstate.grouped(zones, held)
+
+
+def _memory(record: Record, resources: Resources) -> list[Entry]:
+    entries = record.holding.entries if record.holding else ()
+    return [entry for entry in entries if entry.zones and supplies.is_memory(resources.names[entry.column])]
+
+
+def _is_block(entry: Entry) -> bool:
+    return entry.is_exact or shares.is_block(entry)

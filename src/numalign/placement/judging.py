@@ -1,0 +1,223 @@
+"""A report read into a node's book: pods covered, observed, corrected or forgotten.
+
+`ledger` calls `take` for a new report and `judge` once more when a pod turns up that the report may know. Which pods a
+report covers is `coverage`'s to say; here it is entered, and what contradicts a prediction is handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct, field
+
+from numalign.api.podplacements import PodPlacement
+from numalign.placement import coverage, observations, swaps, zonemasks
+from numalign.placement.beliefs import Beliefs
+from numalign.placement.books import Book, Spot
+from numalign.placement.divergences import Divergence, DivergenceKind
+from numalign.placement.entries import Holding, Source
+from numalign.placement.records import Record
+from numalign.placement.resources import Resources
+from numalign.placement.rowfacts import RowFacts
+from numalign.placement.shares import Cover, Life
+
+
+class Findings(Struct):
+    """What came out: predictions that were wrong, pods that are done with, entries that have no zone any more."""
+
+    divergences: list[Divergence] = field(default_factory=list)
+    struck: list[str] = field(default_factory=list)
+    vanished: int = 0
+
+
+class Scales(Struct, frozen=True):
+    """What `coverage` weighs pods with: holdings are only made up where they count."""
+
+    book: Book
+    facts: RowFacts
+    beliefs: Beliefs
+
+    @property
+    def resources(self) -> Resources:
+        return self.beliefs.resources
+
+    def need(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if record.holding is None:
+                self.beliefs.ensure(record, self.facts)
+                self.book.put(record)
+
+
+def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) -> Findings:
+    """Enter a new report, or the same one read anew."""
+    vanished = _move(book, facts.rules.zones) if book.zones != facts.rules.zones else 0
+    # The same once more is no new look at the node: whatever delivers reports may repeat one.
+    if not again and (facts.placements is not None or facts != book.facts):
+        book.looks += 1
+    book.facts = facts
+    findings = judge(book, facts, beliefs)
+    findings.vanished = vanished
+    return findings
+
+
+def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
+    """Enter which pods the report covers, with what it says of them."""
+    book.unjudged = False
+    records = list(book.records.values())
+    wide = swaps.widened(records)
+    remains = book.remains if coverage.lists_finished_pods(facts) else {}
+    pods = coverage.subjects(records, book.looks, remains)
+    judgement = coverage.judge(facts, book.looks, pods, Scales(book, facts, beliefs))
+    book.is_exact = judgement.is_exact
+    findings = Findings()
+    for record in records if facts.placements is not None else filter(_is_open, records):
+        listed = judgement.listed.get(record.uid)
+        cover = judgement.covers.get(record.uid, Cover.YES if record.life is Life.LIVE else Cover.NO)
+        if listed is not None and (listed != record.listed or record.holding is None):
+            findings.divergences += _observe(record, listed, wide.get(record.uid), facts, beliefs)
+        elif cover is not Cover.YES and _is_overdue(record, book.looks):
+            findings.divergences += _nothing_held(record, facts) if cover is Cover.NO else ()
+            cover = Cover.YES
+        elif cover is record.cover and not record.pod.spec.init_containers:
+            continue
+        _enter(book, record, cover, beliefs)
+    _part(book, wide, beliefs)
+    findings.struck = [r.uid for r in records if r.life is Life.ENDED and _is_done_with(r, book.looks)]
+    for uid in findings.struck:
+        book.strike(uid)
+    if facts.placements is None:
+        findings.divergences += _unexplained(book, facts, beliefs, sure=judgement.is_exact)
+    return findings
+
+
+def _is_open(record: Record) -> bool:
+    """Whether a report that names no pods can change anything about it."""
+    settled = record.cover is Cover.YES and record.life is Life.LIVE
+    return not settled or bool(record.pod.spec.init_containers)
+
+
+def _is_done_with(record: Record, looks: int) -> bool:
+    """A report that came in since it ended does not cover it."""
+    return record.cover is Cover.NO and looks > record.ended
+
+
+def part(book: Book, beliefs: Beliefs) -> None:
+    """Pods that may sit in each other's places do not stay together: each of them may have any of the places."""
+    for uid, holding in swaps.widened(book.records.values()).items():
+        _replace(book, book.records[uid], holding, beliefs)
+
+
+def refresh(book: Book, record: Record, beliefs: Beliefs) -> None:
+    """Count a record whose pod or whose holding has changed."""
+    facts = book.facts
+    if facts is not None:
+        if record.life is not Life.LIVE or record.absent:
+            beliefs.ensure(record, facts)
+        record.hidden = beliefs.hidden(record, facts)
+    book.put(record)
+
+
+def _enter(book: Book, record: Record, cover: Cover, beliefs: Beliefs) -> None:
+    record.cover = cover
+    if cover is Cover.YES:
+        book.unplaced.pop(record.uid, None)
+    elif record.holding is None and record.life is Life.LIVE:
+        book.unplaced[record.uid] = record
+    refresh(book, record, beliefs)
+
+
+def _part(book: Book, wide: Mapping[str, Holding], beliefs: Beliefs) -> None:
+    """Of pods that may sit in each other's places the report covers some, in places that it does not tell."""
+    covered = {holding.shape for uid, holding in wide.items() if book.records[uid].cover is Cover.YES}
+    for uid, holding in wide.items():
+        record = book.records[uid]
+        if record.cover is not Cover.YES and holding.shape in covered:
+            _replace(book, record, holding, beliefs)
+
+
+def _replace(book: Book, record: Record, holding: Holding, beliefs: Beliefs) -> None:
+    if record.holding != holding:
+        record.holding = holding
+        refresh(book, record, beliefs)
+
+
+def _observe(
+    record: Record, listed: PodPlacement, wide: Holding | None, facts: RowFacts, beliefs: Beliefs
+) -> list[Divergence]:
+    seen = observations.read(listed, facts, beliefs.resources)
+    before = wide or record.holding
+    wrong: list[Divergence] = []
+    if before is not None and before.source is Source.PREDICTED:
+        wrong = observations.contradictions(before, seen, facts, beliefs.resources)
+    named = observations.names(listed)
+    unseen = tuple(each for each in before.containers if each.container not in named) if before else ()
+    record.listed = listed
+    record.holding = Holding(
+        uid=record.uid,
+        name=record.name,
+        source=Source.OBSERVED,
+        entries=seen.entries,
+        containers=(*seen.containers, *unseen),
+        shape=before.shape if before else -1,
+    )
+    return wrong
+
+
+def _is_overdue(record: Record, looks: int) -> bool:
+    """It runs for so long that the report knows it, if it holds anything. One that was listed before still holds it."""
+    return record.life is Life.LIVE and record.listed is None and record.is_settled(looks)
+
+
+def _nothing_held(record: Record, facts: RowFacts) -> list[Divergence]:
+    before = record.holding
+    record.holding = Holding(
+        uid=record.uid, name=record.name, source=Source.OBSERVED, shape=before.shape if before else -1
+    )
+    if before is None or before.source is not Source.PREDICTED or not any(entry.certain for entry in before.entries):
+        return []
+    return [Divergence(kind=DivergenceKind.NOTHING_HELD, node=facts.node, pod=record.name)]
+
+
+def _unexplained(book: Book, facts: RowFacts, beliefs: Beliefs, *, sure: bool) -> list[Divergence]:
+    """Zones with less free than covered pods explain; where pods may be missing, only if it is so twice in a row."""
+    short = _short(book, facts, beliefs)
+    if short and any(record.holding is None for record in book.records.values()):
+        Scales(book, facts, beliefs).need(list(book.records.values()))
+        short = _short(book, facts, beliefs)
+    found = frozenset(short)
+    counted = book.contradicted & found
+    new = (found if sure else found & book.suspected) - counted
+    book.suspected, book.contradicted = found, counted | new
+    return [short[spot] for spot in sorted(new)]
+
+
+def _short(book: Book, facts: RowFacts, beliefs: Beliefs) -> dict[Spot, Divergence]:
+    found: dict[Spot, Divergence] = {}
+    for name, supply in facts.supplies.items():
+        column = beliefs.resources.column(name)
+        for position, (allocatable, free) in enumerate(zip(supply.allocatable, supply.free, strict=False)):
+            modelled = allocatable - book.sums.explained.get((column, position), 0)
+            if free < modelled:
+                found[column, position] = Divergence(
+                    kind=DivergenceKind.TOTALS,
+                    node=facts.node,
+                    resource=name,
+                    observed=facts.rules.real(1 << position),
+                    modelled=modelled,
+                    reported=free,
+                )
+    return found
+
+
+def _move(book: Book, zones: tuple[int, ...]) -> int:
+    """The node has other zones than before; how many entries lost theirs."""
+    vanished = 0
+    for record in book.records.values():
+        if record.holding is None:
+            continue
+        holding = zonemasks.moved_holding(record.holding, book.zones, zones)
+        vanished += len(record.holding.entries) - len(holding.entries)
+        # Whatever the report says of it is to be read again, at the new positions.
+        record.holding, record.listed, record.hidden = holding, None, ()
+        book.put(record)
+    book.zones = zones
+    return vanished

@@ -1,0 +1,141 @@
+"""What a report says of one pod, held against what was predicted.
+
+The ledger calls `read` for every pod that our agent lists, and `contradictions` where it had a prediction. CPU ids
+become counts by zone; without the node's core map only their sum is known. An observation always wins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+
+from msgspec import Struct
+
+from numalign.api.podplacements import Holding as PublishedHolding
+from numalign.api.podplacements import PodPlacement
+from numalign.placement import supplies, zonemasks
+from numalign.placement.divergences import Divergence, DivergenceKind
+from numalign.placement.entries import ContainerZones, Entry, Holding
+from numalign.placement.noderules import NodeRules
+from numalign.placement.resources import CPU, Resources
+from numalign.placement.rowfacts import RowFacts
+
+Where = tuple[int, int]
+"""Column and zones."""
+
+
+class Observation(Struct, frozen=True):
+    """A pod's entries and the zones that each of its containers touches, by position."""
+
+    entries: tuple[Entry, ...]
+    containers: tuple[ContainerZones, ...]
+
+
+def read(placement: PodPlacement, facts: RowFacts, resources: Resources) -> Observation:
+    amounts: Counter[Where] = Counter()
+    containers = []
+    for held in placement.holdings:
+        found = _amounts(held, facts, resources)
+        # A later container may use CPUs that an init container of the pod holds: the pod holds them once.
+        amounts.update({where: amount for where, amount in found.items() if where[0] != CPU})
+        mask = 0
+        for _, zones in found:
+            mask |= zones
+        containers.append(ContainerZones(held.container, (mask,) if mask else ()))
+    amounts.update(_cpus(reduce(or_, (held.cpus for held in placement.holdings), 0), facts))
+    entries = (_entry(where, amount, resources) for where, amount in sorted(amounts.items()))
+    return Observation(tuple(entries), tuple(containers))
+
+
+def contradictions(predicted: Holding, seen: Observation, facts: RowFacts, resources: Resources) -> list[Divergence]:
+    """What of the prediction the observation rules out; empty if it is one of the possible outcomes.
+
+    Less than predicted is no contradiction: what plain init containers hold may not be listed (engine spec R3)."""
+    column = _exceeded(predicted.entries, seen.entries, facts.rules)
+    if column is None:
+        return []
+    sits = {each.container: each.union for each in seen.containers}
+    misplaced = [
+        _misplaced(predicted, each, sits[each.container], facts)
+        for each in predicted.containers
+        if each.possible and not _is_within(sits.get(each.container, 0), each.possible)
+    ]
+    return misplaced or [_too_much(predicted, seen, column, facts.node, resources.names[column])]
+
+
+def names(placement: PodPlacement) -> frozenset[str]:
+    """Containers that the report names; init containers among them where it comes from the managers' books."""
+    return frozenset(held.container for held in placement.holdings)
+
+
+def _amounts(held: PublishedHolding, facts: RowFacts, resources: Resources) -> Counter[Where]:
+    zones = facts.rules.zones
+    found = _cpus(held.cpus, facts)
+    for block in held.memory:
+        # Memory in zones that the node does not report cannot be charged to any.
+        where = zonemasks.from_ids(block.zones, zones)
+        found[resources.column(block.type), where] += block.size if where else 0
+    for devices in held.devices:
+        found[resources.column(devices.resource), zonemasks.from_ids(devices.zones or 0, zones)] += devices.count
+    return +found
+
+
+def _cpus(cpus: int, facts: RowFacts) -> Counter[Where]:
+    if not facts.zone_cpus:
+        return +Counter({(CPU, facts.rules.every_zone): cpus.bit_count()})
+    return +Counter({(CPU, 1 << place): (cpus & own).bit_count() for place, own in enumerate(facts.zone_cpus)})
+
+
+def _entry(where: Where, amount: int, resources: Resources) -> Entry:
+    column, zones = where
+    is_memory = supplies.is_memory(resources.names[column])
+    return Entry(column, amount, zones, span=zones.bit_count() if is_memory else 0)
+
+
+def _exceeded(predicted: tuple[Entry, ...], seen: tuple[Entry, ...], rules: NodeRules) -> int | None:
+    """The first column in which some zone, or the node, has more than the prediction allows."""
+    areas = [*(1 << position for position in range(len(rules.zones))), rules.every_zone]
+    columns = sorted({entry.column for entry in seen if entry.zones})
+    return next((c for c in columns if any(_least(seen, c, area) > _most(predicted, c, area) for area in areas)), None)
+
+
+def _least(entries: tuple[Entry, ...], column: int, area: int) -> int:
+    """How much surely lies in these zones."""
+    inside = (each for each in entries if each.column == column and each.certain and each.zones & ~area == 0)
+    return sum(entry.amount for entry in inside if entry.zones)
+
+
+def _most(entries: tuple[Entry, ...], column: int, area: int) -> int:
+    """How much lies in these zones at most."""
+    return sum(entry.amount for entry in entries if entry.column == column and entry.zones & area)
+
+
+def _is_within(mask: int, possible: Iterable[int]) -> bool:
+    return any(not mask & ~each for each in possible)
+
+
+def _misplaced(predicted: Holding, container: ContainerZones, observed: int, facts: RowFacts) -> Divergence:
+    return Divergence(
+        kind=DivergenceKind.ZONES,
+        node=facts.node,
+        pod=predicted.name,
+        container=container.container,
+        predicted=tuple(map(facts.rules.real, container.possible)),
+        observed=facts.rules.real(observed),
+    )
+
+
+def _too_much(predicted: Holding, seen: Observation, column: int, node: str, resource: str) -> Divergence:
+    modelled, reported = (
+        sum(entry.amount for entry in entries if entry.column == column)
+        for entries in (predicted.entries, seen.entries)
+    )
+    return Divergence(
+        kind=DivergenceKind.AMOUNT,
+        node=node,
+        pod=predicted.name,
+        resource=resource,
+        modelled=modelled,
+        reported=reported,
+    )

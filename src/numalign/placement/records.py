@@ -1,0 +1,91 @@
+"""The ledger's note on one pod on one node.
+
+`ledger` makes and changes records, `coverage` judges them, `books` adds up their shares. Times are counted in `looks`:
+how many different reports of the node had come in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api.pod import Pod
+from numalign.api.podplacements import PodPlacement
+from numalign.placement import shares
+from numalign.placement.entries import Entry, Holding, Source
+from numalign.placement.shares import Cover, Life, Share
+
+SURE: Final = 2
+"""Looks after which a report is surely younger than something that was seen; `coverage` says why."""
+
+
+class Record(Struct, kw_only=True, eq=False):
+    """One pod on one node; everything but the first four fields changes over its life."""
+
+    uid: str
+    name: str
+    """namespace/name"""
+    order: int
+    """Grows from pod to pod: the order of binding, as far as it was seen."""
+    hash: int
+    """As in the fingerprint."""
+    pod: Pod
+    bound: bool = False
+    """Whether the API server was seen to have it on this node; else it is a decision on its way."""
+    after: int = -1
+    """For a decision of ours: looks when it was made. What was reported up to then cannot cover it."""
+    holding: Holding | None = None
+    """None: nobody has asked yet where it may be."""
+    hidden: tuple[Entry, ...] = ()
+    life: Life = Life.LIVE
+    cover: Cover = Cover.NO
+    found: bool = False
+    """Whether it ran already when it was first seen."""
+    started: int | None = None
+    """Looks when it was first seen to have started."""
+    ended: int = 0
+    """Looks when it ended or began to linger."""
+    end_order: int = 0
+    until: float = 0.0
+    """When lingering ends."""
+    listed: PodPlacement | None = None
+    """What a report last said of it."""
+    absent: bool = False
+    """Left out for the time being, as if it had ended."""
+    share: Share = shares.NONE
+
+    @property
+    def is_pending(self) -> bool:
+        """Bound, in no report, and not known to have been admitted: its turn on the node is open (engine spec R2).
+
+        Pods that hold nothing exclusively have no turn."""
+        if self.life is not Life.LIVE or self.cover is Cover.YES or self.started is not None or self.absent:
+            return False
+        return self.holding is None or bool(self.holding.entries)
+
+    def is_settled(self, looks: int) -> bool:
+        """Whether the report that makes it so many looks covers it for sure, by the age of what was seen of it."""
+        return self.cover is Cover.YES or (self.started is not None and looks >= self.started + SURE)
+
+    def is_forgotten(self, looks: int) -> bool:
+        """Whether the report was surely made after it had ended."""
+        return self.life is not Life.LIVE and looks >= self.ended + SURE
+
+    @property
+    def is_predicted(self) -> bool:
+        return self.holding is not None and self.holding.source is Source.PREDICTED
+
+    def computed_share(self) -> Share:
+        if self.holding is None:
+            return shares.NONE
+        life = Life.ENDED if self.absent else self.life
+        return shares.share(self.holding, self.hidden, life, self._cover_at_end() if life is Life.ENDED else self.cover)
+
+    def _cover_at_end(self) -> Cover:
+        # A report shows a part of what a pod with plain init containers holds, and nobody knows which (engine spec R3).
+        known = self.listed is not None or not has_init_steps(self.pod)
+        return Cover.DOUBT if self.cover is Cover.YES and not known else self.cover
+
+
+def has_init_steps(pod: Pod) -> bool:
+    return any(not container.is_sidecar for container in pod.spec.init_containers)

@@ -1,0 +1,106 @@
+"""Blocks of memory bind zones together; the groups of a row are those of the pods that are on it now."""
+
+from __future__ import annotations
+
+import pytest
+
+from numalign.api.pod import Pod
+from numalign.api.podplacements import MemoryBlock, PodPlacement
+from numalign.placement.books import Row
+from numalign.placement.entries import Entry, Holding
+from numalign.placement.ledger import Ledger
+from numalign.placement.resources import MEMORY
+from numalign.placement.rowfacts import Groups, RowFacts
+from tests.unit.placement import ledgerwords as words
+from tests.unit.placement.ledgerwords import GIB, NODE
+
+APART = Groups((0b001, 0b010, 0b100))
+A, B = words.pod("a"), words.pod("b")
+
+
+def facts(*placements: PodPlacement, groups: Groups | None = APART, policy: str = "restricted") -> RowFacts:
+    more = {"groups": groups, "policy": policy, "zones": (0, 1, 2)}
+    return words.with_memory((8, 8, 8), (8, 8, 8), placements=placements, zone_cpus=(0xFF, 0xFF00, 0xFF0000), **more)
+
+
+def block(pod: Pod, zones: int, amount: int = 1, span: int | None = None) -> Holding:
+    return words.holding(pod, [Entry(MEMORY, amount * GIB, zones, span=zones.bit_count() if span is None else span)])
+
+
+def holds(pod: Pod, zones: int) -> PodPlacement:
+    return words.placed(pod, 0, memory=(MemoryBlock(type="memory", zones=zones, size=GIB),))
+
+
+def row(ledger: Ledger) -> Row:
+    found = ledger.row(NODE)
+    assert found is not None
+    return found
+
+
+def test_a_pending_block_binds_its_zones_and_nothing_is_vague() -> None:
+    ledger = words.ledger()
+    ledger.report(facts())
+    ledger.predict(NODE, A, block(A, 0b011, 9))
+    assert (row(ledger).groups, row(ledger).settled_groups) == (Groups((0b011, 0b011, 0b100), 0b011), APART)
+    assert (row(ledger).entries, [zone[MEMORY] // GIB for zone in row(ledger).free]) == ((), [0, 7, 8])
+
+
+UNKNOWN = {"groups nobody knows": (None, "restricted"), "memory that is not managed": (None, "none")}
+
+
+@pytest.mark.parametrize("groups, policy", UNKNOWN.values(), ids=UNKNOWN)
+def test_blocks_on_a_node_with(groups: Groups | None, policy: str) -> None:
+    ledger = words.ledger()
+    ledger.report(facts(groups=groups, policy=policy))
+    ledger.predict(NODE, A, block(A, 0b011))
+    assert (row(ledger).groups, row(ledger).entries) == (None, (Entry(MEMORY, GIB, 0b011, span=2),))
+
+
+def test_a_block_that_may_be_in_either_zone_binds_none() -> None:
+    ledger = words.ledger()
+    ledger.report(facts())
+    ledger.predict(NODE, A, block(A, 0b011, span=1))
+    assert (row(ledger).groups, row(ledger).entries) == (APART, (Entry(MEMORY, GIB, 0b011, span=1),))
+
+
+def test_the_report_says_how_covered_pods_are_grouped() -> None:
+    groups = Groups((0b111, 0b111, 0b111), 0b111)
+    ledger = words.ledger()
+    ledger.report(facts(holds(A, 0b011), groups=groups))
+    ledger.seen(A, 1.0)
+    assert row(ledger).groups == groups
+
+
+def test_a_group_ends_with_its_last_block() -> None:
+    ledger = words.ledger()
+    ledger.report(facts(holds(A, 0b011), holds(B, 0b100), groups=Groups((0b011, 0b011, 0b100), 0b111)))
+    for pod in (A, B):
+        ledger.seen(words.running(pod), 1.0)
+    ledger.seen(words.finished(A), 2.0)
+    assert row(ledger).groups == Groups((0b001, 0b010, 0b100), 0b100)
+
+
+def test_a_group_lasts_while_a_block_of_it_does() -> None:
+    groups = Groups((0b011, 0b011, 0b100), 0b011)
+    ledger = words.ledger()
+    ledger.report(facts(holds(A, 0b011), holds(B, 0b011), groups=groups))
+    for pod in (A, B):
+        ledger.seen(words.running(pod), 1.0)
+    ledger.seen(words.finished(A), 2.0)
+    assert row(ledger).groups == groups
+
+
+def test_blocks_that_overlap_leave_the_groups_open() -> None:
+    ledger, third = words.ledger(), words.pod("c")
+    ledger.report(facts(holds(A, 0b100), holds(B, 0b011), holds(third, 0b001), groups=Groups((1, 3, 4), 0b111)))
+    for pod in (A, B, third):
+        ledger.seen(words.running(pod), 1.0)
+    ledger.seen(words.finished(A), 2.0)
+    assert row(ledger).groups is None
+
+
+def test_under_single_numa_node_no_zones_are_ever_bound() -> None:
+    ledger = words.ledger()
+    ledger.report(facts(policy="single-numa-node"))
+    ledger.predict(NODE, A, block(A, 0b010))
+    assert row(ledger).groups == APART
