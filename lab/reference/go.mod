@@ -5,7 +5,6 @@ go 1.24.0
 require (
 	github.com/go-logr/logr v1.4.3
 	github.com/k8stopologyawareschedwg/noderesourcetopology-api v0.1.2
-	golang.org/x/sys v0.31.0
 	k8s.io/api v0.34.7
 	k8s.io/apimachinery v0.34.7
 	k8s.io/client-go v0.34.7
@@ -13,6 +12,7 @@ require (
 	k8s.io/klog/v2 v2.130.1
 	k8s.io/kube-scheduler v0.34.7
 	k8s.io/kubernetes v1.34.7
+	numalign.io/lab/oracle v0.0.0
 	sigs.k8s.io/scheduler-plugins v0.34.7
 )
 
@@ -92,6 +92,7 @@ require (
 	golang.org/x/net v0.38.0 // indirect
 	golang.org/x/oauth2 v0.27.0 // indirect
 	golang.org/x/sync v0.12.0 // indirect
+	golang.org/x/sys v0.31.0 // indirect
 	golang.org/x/term v0.30.0 // indirect
 	golang.org/x/text v0.23.0 // indirect
 	golang.org/x/time v0.9.0 // indirect
@@ -122,6 +123,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace numalign.io/lab/oracle => ../oracle
 
 replace (
 	k8s.io/api => k8s.io/api v0.34.4

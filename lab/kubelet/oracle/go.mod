@@ -4,7 +4,6 @@ go 1.24.0
 
 require (
 	github.com/go-logr/logr v1.4.2
-	golang.org/x/sys v0.31.0
 	google.golang.org/grpc v1.72.1
 	k8s.io/api v0.34.4
 	k8s.io/apimachinery v0.34.4
@@ -13,6 +12,7 @@ require (
 	k8s.io/kubelet v0.34.4
 	k8s.io/kubernetes v1.34.4
 	k8s.io/utils v0.0.0-20250604170112-4c0f3b243397
+	numalign.io/lab/oracle v0.0.0
 )
 
 require (
@@ -86,6 +86,7 @@ require (
 	golang.org/x/net v0.38.0 // indirect
 	golang.org/x/oauth2 v0.27.0 // indirect
 	golang.org/x/sync v0.12.0 // indirect
+	golang.org/x/sys v0.31.0 // indirect
 	golang.org/x/term v0.30.0 // indirect
 	golang.org/x/text v0.23.0 // indirect
 	golang.org/x/time v0.9.0 // indirect
@@ -113,6 +114,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace numalign.io/lab/oracle => ../../oracle
 
 replace (
 	k8s.io/api => k8s.io/api v0.34.4

@@ -111,6 +111,7 @@ require (
 	k8s.io/kube-openapi v0.0.0-20250710124328-f3f2b991d03b // indirect
 	k8s.io/kube-scheduler v0.0.0 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
+	numalign.io/lab/oracle v0.0.0 // indirect
 	sigs.k8s.io/json v0.0.0-20241014173422-cfa47c3a1cc8 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
@@ -118,6 +119,8 @@ require (
 )
 
 replace numalign.io/lab/kubelet/oracle => ../oracle
+
+replace numalign.io/lab/oracle => ../../oracle
 
 replace (
 	k8s.io/api => k8s.io/api v0.34.4

@@ -103,6 +103,7 @@ require (
 	k8s.io/kube-scheduler v0.0.0 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
 	k8s.io/streaming v0.36.3 // indirect
+	numalign.io/lab/oracle v0.0.0 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
@@ -110,6 +111,8 @@ require (
 )
 
 replace numalign.io/lab/kubelet/oracle => ../oracle
+
+replace numalign.io/lab/oracle => ../../oracle
 
 replace (
 	k8s.io/api => k8s.io/api v0.36.3

@@ -3,8 +3,25 @@
 package main
 
 import (
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"numalign.io/lab/oracle/program"
 	"numalign.io/lab/reference/oracle/history"
-	"numalign.io/lab/reference/oracle/program"
 )
 
-func main() { program.Main("oracle-reference", history.Ask) }
+// lifetime is how many histories a worker answers. The plugin starts pod informers that nothing can stop, so a worker is
+// relieved before they add up.
+const lifetime = 200
+
+func main() {
+	program.Main(program.Oracle{Name: "oracle-reference", Prepare: prepare, Lifetime: lifetime})
+}
+
+func prepare() (program.Ask, bool, error) {
+	klog.SetLogger(logr.Discard())
+	debug.SetGCPercent(400)
+	return history.Ask, true, nil
+}

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -17,11 +17,15 @@ from numalign.cli import output
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
+    from numalign.cli.replayed import Replayed
     from numalign.oracle.fuzz import Plan, Summary
-    from numalign.oracle.replay import Report, Verdict
+    from numalign.oracle.reask import Reasked
+    from numalign.oracle.replay import Verdict
+    from numalign.oracle.sources import Kubelet, Source
 
 DIFFERENT = 1
 QUIET_SECONDS, REDRAW_SECONDS = 2.0, 0.2
+Done = TypeVar("Done", "Verdict", "Reasked")
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -33,8 +37,15 @@ Show = Annotated[int, typer.Option("--show", min=0, metavar="N", help="In a tabl
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print; json and yaml list every difference.")]
 
 
+KUBELET = "kubelet[@MINOR]"
+Instead = Annotated[
+    str | None, typer.Option("--against", metavar=KUBELET, help="Ask this real kubelet instead of the model.")
+]
 Against = Annotated[
-    str, typer.Option("--against", metavar="kubelet[@MINOR]", help="Which real kubelet to ask; the newest if no minor.")
+    str,
+    typer.Option(
+        "--against", metavar=f"{KUBELET}|reference", help="Which real code to ask; the newest kubelet if no minor."
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed makes the same cases.")]
 Cases = Annotated[int, typer.Option("--cases", min=1, metavar="N", help="How many cases to make up.")]
@@ -52,13 +63,17 @@ def oracle() -> None:
 
 
 @app.command(epilog="Example: numalign oracle replay tests/oracle/data/*.jsonl.xz")
-def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE) -> None:
+def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE, against: Instead = None) -> None:
     """Put recorded cases to the model, and compare every recorded field with its answer.
 
-    Exit code: 0 if all cases agree, 1 if one differs, 2 if a file cannot be used."""
+    With --against, to a real kubelet, and its answers also to the model. Exit code: 0 if all cases agree, 1 if one
+    differs, 2 if a file or a program cannot be used."""
     from numalign.api import errors
     from numalign.cli import replayed
 
+    if against is not None:
+        _reasked(files, against, show=show, fmt=fmt)
+        return
     try:
         report = _report(files)
     except errors.BadObject as bad:
@@ -66,27 +81,59 @@ def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE) -> None:
     output.show(
         replayed.table(report, show) if fmt is Format.TABLE else output.structured(replayed.result(report), fmt)
     )
-    if report.total.mismatches:
+    if report.diverged:
         raise typer.Exit(DIFFERENT)
 
 
-def _report(files: Iterable[Path]) -> Report:
-    from numalign.oracle import replay, vectors
+def _report(files: Iterable[Path]) -> Replayed:
+    from numalign.cli.replayed import Replayed
+    from numalign.oracle import casefiles, replay, vectors
+    from numalign.oracle.suites import judging
 
-    cases = vectors.load(files)
+    collected = {path: casefiles.load(path) for path in files}
+    cases = vectors.load(path for path, found in collected.items() if found is None)
+    plugins = judging.summed(judging.judge(case) for found in collected.values() for case in found or ())
     verdicts = replay.replay(cases)
-    return replay.summed(_watched(verdicts, len(cases)) if is_watched() else verdicts)
+    return Replayed(replay.summed(_watched(verdicts, len(cases)) if is_watched() else verdicts), plugins)
+
+
+def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> None:
+    from numalign.api import errors
+    from numalign.cli import reasked
+    from numalign.lab.errors import LabError
+    from numalign.oracle import sources
+    from numalign.oracle.programs import ProgramError
+
+    try:
+        source = sources.kubelet(against)
+        asked = _answers(files, source)
+    except (errors.BadObject, LabError, ProgramError) as problem:
+        output.fail(str(problem))
+    told = reasked.result(asked, source.version)
+    output.show(reasked.table(asked, source.version, show) if fmt is Format.TABLE else output.structured(told, fmt))
+    if not reasked.agreed(asked):
+        raise typer.Exit(DIFFERENT)
+
+
+def _answers(files: Iterable[Path], source: Kubelet) -> list[Reasked]:
+    from numalign.oracle import asking, reask, vectors
+    from numalign.oracle.programs import Program
+
+    cases, path = vectors.load(files), source.program()
+    with Program(path, asking.ONCE) as once, Program(path, asking.SURELY) as sure:
+        asked = reask.reask(asking.Pair(once, sure, source.judge), cases)
+        return list(_watched(asked, len(cases)) if is_watched() else asked)
 
 
 def is_watched() -> bool:
     return sys.stderr.isatty()
 
 
-def _watched(verdicts: Iterable[Verdict], total: int) -> Iterator[Verdict]:
-    """The same verdicts; whoever waits for more than a moment sees how far they are."""
+def _watched(cases: Iterable[Done], total: int) -> Iterator[Done]:
+    """The same items; whoever waits for more than a moment sees how far they are."""
     redraw = monotonic() + QUIET_SECONDS
-    for done, verdict in enumerate(verdicts, start=1):
-        yield verdict
+    for done, case in enumerate(cases, start=1):
+        yield case
         if monotonic() >= redraw:
             redraw = monotonic() + REDRAW_SECONDS
             typer.echo(f"\r{done} of {total} cases", nl=False, err=True)
@@ -102,17 +149,19 @@ def fuzz(
     workers: Workers = 2,
     found: Found = FOUND,
 ) -> None:
-    """Make up cases, ask the real kubelet and the model, and save where they disagree.
+    """Make up cases, ask the real code and ours, and save where they disagree.
 
-    Exit code: 0 if they agree about every case, 1 if not, 2 if the real kubelet cannot be asked."""
+    Exit code: 0 if they agree about every case, 1 if not, 2 if the real code cannot be asked."""
     from numalign.cli import fuzzed
     from numalign.oracle import fuzz as fuzzing
 
     plan = _plan(against, seed=seed, cases=cases, minutes=minutes, workers=workers)
+    if plan.source.judge is None:
+        output.fail(f"{against}: there is nothing of ours to compare with; use `numalign oracle record`")
     summary = fuzzing.campaign(plan, _watching(cases))
     for judged in summary.found:
         small = fuzzing.reduced(plan, judged)
-        output.show(fuzzed.disagreement(small, fuzzing.save(small, found, plan.minor)))
+        output.show(fuzzed.disagreement(small, fuzzing.save(small, found, plan.source)))
     output.show(fuzzed.table(summary))
     if summary.disagreements or not summary.compared:
         raise typer.Exit(DIFFERENT)
@@ -120,9 +169,9 @@ def fuzz(
 
 @app.command(epilog="Example: numalign oracle record --against kubelet@1.37 --seed 7 --cases 100 > cases.jsonl")
 def record(against: Against = "kubelet", seed: Seed = 1, cases: Cases = 1_000) -> None:
-    """Make up cases and print them with the real kubelet's answers, one JSON line each.
+    """Make up cases and print them with the real answers, one JSON line each.
 
-    Exit code: 0, or 2 if the real kubelet cannot be asked."""
+    Exit code: 0, or 2 if the real code cannot be asked."""
     import msgspec
 
     from numalign.oracle import fuzz as fuzzing
@@ -133,17 +182,22 @@ def record(against: Against = "kubelet", seed: Seed = 1, cases: Cases = 1_000) -
 
 
 def _plan(against: str, *, seed: int, cases: int, minutes: float | None, workers: int) -> Plan:
+    from numalign.oracle import fuzz as fuzzing
+
+    source, program = _source(against)
+    return fuzzing.Plan(program=program, source=source, seed=seed, cases=cases, minutes=minutes, workers=workers)
+
+
+def _source(against: str) -> tuple[Source, Path]:
     from numalign.api import errors
     from numalign.lab.errors import LabError
-    from numalign.oracle import fuzz as fuzzing
     from numalign.oracle import sources
 
     try:
-        source = sources.kubelet(against)
-        program = source.program()
+        source = sources.of(against)
+        return source, source.program()
     except (errors.BadObject, LabError) as problem:
         output.fail(str(problem))
-    return fuzzing.Plan(program=program, minor=source.minor, seed=seed, cases=cases, minutes=minutes, workers=workers)
 
 
 def _watching(total: int) -> Callable[[Summary], None]:

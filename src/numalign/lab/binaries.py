@@ -89,15 +89,15 @@ def _compile(command: Path, binary: Binary, path: Path) -> None:
 
 
 def _explained(binary: Binary, output: str) -> str:
-    lines = [line for line in output.splitlines() if line.strip()]
-    last = "\n".join(lines[-8:])
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    last = "; ".join(lines[-8:])
     module = MODULE_AT.search(output)
     if module and any(sign in output for sign in UNREACHABLE):
         return (
             f"{binary.name}: module {module[1]} {module[2]} could not be downloaded; check that the Go module proxy "
-            f"(go env GOPROXY) can be reached, then run the same command again\n{last}"
+            f"(go env GOPROXY) can be reached, then run the same command again: {last}"
         )
-    return f"{binary.name}: go build failed in lab/{binary.module}\n{last}"
+    return f"{binary.name}: go build failed in lab/{binary.module}: {last}"
 
 
 def _module_folders(folder: Path) -> list[Path]:
@@ -109,4 +109,6 @@ def _module_folders(folder: Path) -> list[Path]:
 
 
 def _sources(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.suffix in (".go", ".mod", ".sum"))
+    """What a binary is made of; a module's own tests are not."""
+    listed = (file for file in folder.rglob("*") if file.suffix in (".go", ".mod", ".sum"))
+    return sorted(file for file in listed if not file.name.endswith("_test.go"))

@@ -6,6 +6,7 @@ case field by field. What a recording leaves out when there is nothing to say is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
@@ -63,7 +64,13 @@ def unless_empty(value: T) -> T | UnsetType:
 
 
 def hint(model: topologyhints.Hint) -> Hint:
-    return Hint(None if model.mask is None else masks.members(model.mask), model.preferred)
+    return _written(*model)
+
+
+# Remembered: most of a large answer is the same few hundred hints again and again.
+@lru_cache(maxsize=1 << 12)
+def _written(mask: masks.Mask | None, preferred: bool) -> Hint:
+    return Hint(None if mask is None else masks.members(mask), preferred)
 
 
 def hint_map(model: HintMap | None) -> RecordedHints | None:
@@ -74,7 +81,8 @@ def hint_map(model: HintMap | None) -> RecordedHints | None:
 
 def _listed(hints: Hints) -> tuple[Hint, ...]:
     if isinstance(hints, topologyhints.HintList):
-        return tuple(hint(each) for each in hints)
+        preferred = map(hints.preferred.__contains__, hints.masks)
+        return (*map(_written, hints.masks, preferred), *(_written(None, each) for each in sorted(hints.nil)))
     raise Undecided("hints over so many zones are not listed one by one", hints.count)
 
 

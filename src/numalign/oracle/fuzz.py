@@ -1,4 +1,4 @@
-"""The campaign: made-up cases by the million, put to the real kubelet and to the model.
+"""The campaign: made-up cases by the million, put to the real code and to ours.
 
 Chunks of cases go to worker processes, each with an oracle program of its own. A disagreement is made small and saved
 as a recording of the real answer, where tests replay it for ever. Seed and number make a case again, so a campaign can
@@ -16,22 +16,15 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from numalign.kubelet.versions import Minor
 from numalign.oracle import asking
-from numalign.oracle.asking import Case, Judged
-from numalign.oracle.generating import cases as generated
+from numalign.oracle.asking import OFTEN, ONCE, SURELY, Case, Judge, Judged
 from numalign.oracle.programs import Program
 from numalign.oracle.shrink import shrunk
+from numalign.oracle.sources import Source
 
 CHUNK: Final = 500
 MOST_FOUND: Final = 20
 """Disagreements that are made small and saved; a broken model would yield no more insight from more."""
-
-ONCE: Final = ("-repeat", "1")
-"""How a case is asked about first: one run is enough for an answer that the model gives too."""
-
-SURELY: Final = ("-repeat", "16")
-"""How a disagreement is asked about again: an answer that varies now and then is no answer."""
 
 Counts = Counter[tuple[str, str]]
 """(family, finding) to number of cases."""
@@ -41,11 +34,19 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What to ask, of which program, and for how long: until the cases or the minutes are used up."""
 
     program: Path
-    minor: Minor
+    source: Source
     seed: int
     cases: int
     minutes: float | None = None
     workers: int = 2
+
+    @property
+    def judge(self) -> Judge:
+        assert self.source.judge is not None, "whoever plans a campaign has asked whether there is a judge"
+        return self.source.judge
+
+    def draw(self, start: int, stop: int) -> list[tuple[str, Case]]:
+        return [self.source.draw(self.seed, number) for number in range(start, stop)]
 
 
 class Summary(Struct):
@@ -84,26 +85,25 @@ def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
 
 def recorded(plan: Plan) -> Iterator[Case]:
     """The real answers to the plan's cases, without judging them; cases without one answer are left out."""
-    with Program(plan.program) as program:
+    with Program(plan.program, OFTEN) as program:
         for start in range(0, plan.cases, CHUNK):
-            numbers = range(start, min(start + CHUNK, plan.cases))
-            answers = program.ask([generated.draw(plan.seed, number, plan.minor) for number in numbers])
+            answers = program.ask(plan.draw(start, min(start + CHUNK, plan.cases)))
             yield from (answer for answer in answers if asking.is_answered(answer))
 
 
 def reduced(plan: Plan, judged: Judged) -> Judged:
     """A disagreement as small as it can be made."""
-    with Program(plan.program, SURELY) as program:
+    with Program(plan.program, OFTEN) as program:
 
         def ask(case: Case) -> Judged:
-            return asking.ask(program, [(judged.family, case)], plan.minor)[0]
+            return asking.ask(program, [(judged.family, case)], plan.judge)[0]
 
-        return ask(shrunk(judged.case, lambda case: ask(case).finding == "differs"))
+        return ask(shrunk(judged.case, lambda case: asking.differs(ask(case)), plan.source.smaller))
 
 
-def save(judged: Judged, folder: Path, minor: Minor) -> Path:
-    """Write the real answer down as a recording of this minor."""
-    path = folder / str(minor) / f"{judged.answer.get('id', 'case')}.json"
+def save(judged: Judged, folder: Path, source: Source) -> Path:
+    """Write the real answer down as a recording of what was asked."""
+    path = folder / source.version / f"{judged.answer.get('id', 'case')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(judged.answer), indent=1) + b"\n")
     return path
@@ -129,21 +129,16 @@ class _Worker:
     """What a worker process keeps between chunks."""
 
     plan: Plan
-    program: Program
-    sure: Program
+    pair: asking.Pair
 
 
 def _begin(plan: Plan) -> None:
-    _Worker.plan = plan
-    _Worker.program = Program(plan.program, ("-workers", "1", *ONCE))
-    _Worker.sure = Program(plan.program, ("-workers", "1", *SURELY))
+    once, sure = (Program(plan.program, ("-workers", "1", *often)) for often in (ONCE, SURELY))
+    _Worker.plan, _Worker.pair = plan, asking.Pair(once, sure, plan.judge)
 
 
 def _chunk(start: int, count: int) -> tuple[Counts, list[Judged]]:
-    plan = _Worker.plan
-    drawn = [generated.draw(plan.seed, number, plan.minor) for number in range(start, start + count)]
-    judged = asking.ask(_Worker.program, drawn, plan.minor)
-    doubted = [(each.family, each.case) for each in judged if each.finding == "differs"]
-    settled = [each for each in judged if each.finding != "differs"] + asking.ask(_Worker.sure, doubted, plan.minor)
-    counts: Counts = Counter((each.family, each.finding) for each in settled)
-    return counts, [each for each in settled if each.finding == "differs"][:MOST_FOUND]
+    judged = _Worker.pair.ask(_Worker.plan.draw(start, start + count))
+    judged = _Worker.pair.ask_again(judged, list(map(asking.differs, judged)))
+    counts: Counts = Counter((each.family, each.finding) for each in judged)
+    return counts, [each for each in judged if asking.differs(each)][:MOST_FOUND]

@@ -1,7 +1,12 @@
-"""Which real code is asked: `kubelet@1.36` and the like, as a person writes it."""
+"""Which real code is asked: `kubelet@1.36`, `reference`, as a person writes it.
+
+A source brings together what a campaign needs to know: the lab's binary that speaks for the code, how cases for it are
+drawn and made smaller, and who says whether our own answer is right."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,15 +14,28 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
+from numalign.oracle import asking, shrink
+from numalign.oracle.asking import Case, Judge
+from numalign.oracle.generating import cases, histories
+from numalign.oracle.reference import judging
+from numalign.oracle.shrink import Smaller
+from numalign.oracle.shrinking import shortening
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
+REFERENCE = "reference"
 
 
-class Source(Struct, frozen=True):
-    """A kubelet of one minor, and the lab's binary that speaks for it."""
+class Source(Struct, frozen=True, kw_only=True):
+    """One piece of real code, and all that it takes to ask it."""
 
-    minor: Minor
+    version: str
+    """A kubelet's minor, or the word for what has only one version here; disagreements are kept under it."""
     binary: catalogue.Binary
+    draw: Callable[[int, int], tuple[str, Case]]
+    """Seed and number to family and case."""
+    smaller: Smaller
+    judge: Judge | None = None
+    """None where there is nothing of ours to compare with: answers can be recorded only."""
 
     def program(self) -> Path:
         """The oracle program, built if it is not there yet."""
@@ -28,12 +46,40 @@ class Source(Struct, frozen=True):
         return toolchain.found() and binaries.locate(self.binary, toolchain.version_text(toolchain.go())).exists()
 
 
-def kubelet(text: str) -> Source:
+class Kubelet(Source, frozen=True, kw_only=True):
+    """The managers of one minor."""
+
+    minor: Minor
+    judge: Judge
+
+
+def of(text: str) -> Source:
+    """Read `kubelet`, `kubelet@1.36` or `reference`."""
+    return reference() if text == REFERENCE else kubelet(text, others=(REFERENCE,))
+
+
+def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
     """Read `kubelet` (the newest that can be asked) or `kubelet@1.36`."""
     name, _, version = text.partition("@")
-    known = ", ".join(f"kubelet@{minor}" for minor in catalogue.ORACLE_MINORS)
     if name != "kubelet" or (version or NEWEST) not in catalogue.ORACLE_MINORS:
+        known = ", ".join((*(f"kubelet@{minor}" for minor in catalogue.ORACLE_MINORS), *others))
         raise BadObject("Oracle", text, "against", f"unknown; known are kubelet and {known}")
-    minor = version or NEWEST
-    (binary,) = catalogue.chosen([f"oracle-kubelet-{minor}"])
-    return Source(Minor(*map(int, minor.split("."))), binary)
+    version = version or NEWEST
+    (binary,) = catalogue.chosen([f"oracle-kubelet-{version}"])
+    minor = Minor(*map(int, version.split(".")))
+    return Kubelet(
+        version=version,
+        binary=binary,
+        draw=partial(cases.draw, minor=minor),
+        smaller=shrink.smaller,
+        judge=partial(asking.judge, minor=minor),
+        minor=minor,
+    )
+
+
+def reference() -> Source:
+    """NodeResourceTopologyMatch, as the reference scheduler has it."""
+    (binary,) = catalogue.chosen(["oracle-reference"])
+    return Source(
+        version=REFERENCE, binary=binary, draw=histories.draw, smaller=shortening.smaller, judge=judging.judge
+    )

@@ -61,6 +61,12 @@ def test_a_changed_source_makes_another_binary(file: str, module: Binary, tmp_pa
     assert built(module)[0].path != before
 
 
+def test_a_changed_test_makes_no_other_binary(module: Binary) -> None:
+    before = binaries.key(module, "go1.99")
+    (module.folder / "main_test.go").write_text("package main\n")
+    assert binaries.key(module, "go1.99") == before
+
+
 def test_a_local_module_that_is_replaced_counts_as_source(module: Binary, tmp_path: Path) -> None:
     common = tmp_path / "lab" / "common"
     common.mkdir()
@@ -88,7 +94,7 @@ def test_a_failed_build_leaves_nothing_in_the_cache(
 ) -> None:
     pretend(tmp_path, FAILS)
     monkeypatch.setenv("GO_COMPLAINT", "main.go:1: undefined: x")
-    with pytest.raises(LabError, match=r"go build failed in lab/thing\nmain.go:1: undefined: x"):
+    with pytest.raises(LabError, match=r"go build failed in lab/thing: main.go:1: undefined: x"):
         built(module)
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 

@@ -28,34 +28,34 @@ def spinning() -> dict[str, Any]:
 
 
 def test_equal_answers_agree() -> None:
-    assert asking.judge("tm_merge", MERGE, MERGE, NEWEST).finding == "agreed"
+    assert asking.judge(MERGE, MERGE, NEWEST).finding == "agreed"
 
 
 def test_other_answers_differ_and_say_where() -> None:
-    judged = asking.judge("tm_merge", MERGE, {**MERGE, "admit": not MERGE["admit"]}, NEWEST)
+    judged = asking.judge(MERGE, {**MERGE, "admit": not MERGE["admit"]}, NEWEST)
     assert judged.finding == "differs"
     assert [difference.path for difference in judged.differences] == ["admit"]
 
 
 @pytest.mark.parametrize("silence", ["nondeterministic", "refused"])
 def test_what_the_real_code_has_no_one_answer_to_is_not_compared(silence: str) -> None:
-    assert asking.judge("tm_merge", MERGE, {"id": "x", silence: True}, NEWEST).finding == "unanswered"
+    assert asking.judge(MERGE, {"id": "x", silence: True}, NEWEST).finding == "unanswered"
 
 
 def test_a_livelock_that_the_model_names_is_deliberate() -> None:
-    assert asking.judge("cpu_static", spinning(), {"id": "x", "timeout": True}, NEWEST).finding == "deliberate"
+    assert asking.judge(spinning(), {"id": "x", "timeout": True}, NEWEST).finding == "deliberate"
 
 
 def test_a_livelock_that_the_model_does_not_see_is_a_disagreement() -> None:
-    assert asking.judge("tm_merge", MERGE, {"id": "x", "timeout": True}, NEWEST).finding == "differs"
+    assert asking.judge(MERGE, {"id": "x", "timeout": True}, NEWEST).finding == "differs"
 
 
 def test_a_crash_that_the_model_does_not_see_is_a_disagreement() -> None:
-    assert asking.judge("tm_merge", MERGE, {"id": "x", "panic": "nil"}, NEWEST).finding == "differs"
+    assert asking.judge(MERGE, {"id": "x", "panic": "nil"}, NEWEST).finding == "differs"
 
 
 def test_a_program_that_could_not_read_the_case_is_a_disagreement() -> None:
-    judged = asking.judge("tm_merge", MERGE, {"error": "no such family"}, NEWEST)
+    judged = asking.judge(MERGE, {"error": "no such family"}, NEWEST)
     assert judged.differences[0].expected == "no such family"
 
 
@@ -68,7 +68,7 @@ def test_a_model_beyond_its_budget_is_undecided_and_not_wrong(monkeypatch: pytes
         raise Undecided("the kubelet would try every combination of zones", 4_900)
 
     monkeypatch.setattr("numalign.kubelet.merge.merge", give_up)
-    assert asking.judge("tm_merge", MERGE, MERGE, NEWEST).finding == "undecided"
+    assert asking.judge(MERGE, MERGE, NEWEST).finding == "undecided"
 
 
 def test_a_model_that_wrongly_sees_a_livelock_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,4 +76,4 @@ def test_a_model_that_wrongly_sees_a_livelock_disagrees(monkeypatch: pytest.Monk
         raise Undecided("the kubelet never returns")
 
     monkeypatch.setattr("numalign.kubelet.merge.merge", spin)
-    assert asking.judge("tm_merge", MERGE, MERGE, NEWEST).finding == "differs"
+    assert asking.judge(MERGE, MERGE, NEWEST).finding == "differs"

@@ -23,11 +23,6 @@ type Bench struct {
 	Folders func() (stateDir string, err error)
 }
 
-// Refused is a case that the oracle does not ask, with the reason.
-type Refused struct{ Why string }
-
-func (r Refused) Error() string { return r.Why }
-
 var askers = map[string]func(*Bench, []byte) (any, error){
 	"tm_merge":          asking((*Bench).merge),
 	"cpu_static":        asking((*Bench).cpuStatic),

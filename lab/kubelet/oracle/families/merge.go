@@ -8,6 +8,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"numalign.io/lab/kubelet/oracle/cases"
 	"numalign.io/lab/kubelet/oracle/managers"
+	"numalign.io/lab/oracle/program"
 )
 
 // MaxPermutations bounds what a merge may walk; the kubelet itself has no bound.
@@ -20,7 +21,7 @@ func (b *Bench) merge(given cases.Merge) (cases.MergeAnswer, error) {
 		return answer, err
 	}
 	if count := permutations(given); count > MaxPermutations {
-		return answer, Refused{fmt.Sprintf("the merge would walk more than %d permutations", MaxPermutations)}
+		return answer, program.Refused{Why: fmt.Sprintf("the merge would walk more than %d permutations", MaxPermutations)}
 	}
 	var hints []managers.HintMap
 	for i, provider := range given.Providers {

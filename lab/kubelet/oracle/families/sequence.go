@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"numalign.io/lab/kubelet/oracle/cases"
 	"numalign.io/lab/kubelet/oracle/managers"
+	"numalign.io/lab/oracle/program"
 )
 
 const podLevelManagers = "PodLevelResourceManagers"
@@ -166,7 +167,7 @@ func (l *life) snapshot() *cases.Snapshot {
 func setPodLevelManagers(on bool) error {
 	if _, known := utilfeature.DefaultMutableFeatureGate.GetAll()[podLevelManagers]; !known {
 		if on {
-			return Refused{"this kubelet has no gate " + podLevelManagers}
+			return program.Refused{Why: "this kubelet has no gate " + podLevelManagers}
 		}
 		return nil
 	}

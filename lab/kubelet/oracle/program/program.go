@@ -1,50 +1,72 @@
-// Package program is the command around the managers: cases in on stdin, answers out on stdout, both as JSON lines.
-//
-// The command itself only passes lines on. Child processes, started by it as workers, run the kubelet's code; one that
-// spins for ever or dies is replaced, and its case answered for it. Answers leave in the order of the cases.
+// Package program is the command oracle-kubelet around one minor's managers. Passing cases to workers and answers back is
+// the business of the common package of the same name; here is how a worker becomes able to ask a kubelet.
 package program
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"runtime"
-	"time"
+	"runtime/debug"
+	"syscall"
 
+	"github.com/go-logr/logr"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
+	"numalign.io/lab/kubelet/oracle/cases"
+	"numalign.io/lab/kubelet/oracle/families"
 	"numalign.io/lab/kubelet/oracle/managers"
+	"numalign.io/lab/kubelet/oracle/sandbox"
+	"numalign.io/lab/oracle/program"
 )
 
-type settings struct {
-	workers    int
-	repeat     int
-	limit      time.Duration
-	topologies string
-	worker     bool
-	outside    string
-}
+// memory is how much a worker uses before it collects garbage: little of what a case makes lives on.
+const memory = 256 << 20
 
 // Main runs the command with one minor's managers.
 func Main(kubelet managers.Kubelet) {
-	s := parse()
-	run := func() error { return serve(s, os.Stdin, os.Stdout) }
-	if s.worker {
-		run = func() error { return work(s, kubelet, os.Stdin, os.Stdout) }
-	}
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "oracle-kubelet:", err)
-		os.Exit(1)
-	}
+	topologies := flag.String("topologies", "", "a JSON array of machines that cases name as their topology")
+	outside := flag.String("outside", "", "the mount namespace that a worker must not touch")
+	program.Main(program.Oracle{
+		Name:    "oracle-kubelet",
+		Prepare: func() (program.Ask, bool, error) { return prepare(kubelet, *topologies, *outside) },
+		Arguments: func() []string {
+			return []string{"-outside", sandbox.Namespace(), "-topologies", *topologies}
+		},
+		Ways: ways(),
+	})
 }
 
-func parse() settings {
-	var s settings
-	flag.IntVar(&s.workers, "workers", runtime.NumCPU(), "how many worker processes run at a time")
-	flag.IntVar(&s.repeat, "repeat", 2, "how often each case is run, on fresh objects, to find answers that vary")
-	flag.DurationVar(&s.limit, "limit", 2*time.Second, "CPU time that one case may take, all runs together")
-	flag.StringVar(&s.topologies, "topologies", "", "a JSON array of machines that cases name as their topology")
-	flag.BoolVar(&s.worker, "worker", false, "be a worker (only the command itself starts these)")
-	flag.StringVar(&s.outside, "outside", "", "the mount namespace that a worker must not touch")
-	flag.Parse()
-	s.workers, s.repeat = max(s.workers, 1), max(s.repeat, 1)
-	return s
+// ways are the namespaces that a worker may live in. Without one of them only families that need no folders work.
+func ways() []*syscall.SysProcAttr {
+	separated := []*syscall.SysProcAttr{sandbox.Attributes()}
+	if os.Geteuid() == 0 {
+		separated = append(separated, sandbox.RootAttributes())
+	}
+	return separated
+}
+
+func prepare(kubelet managers.Kubelet, topologies, outside string) (program.Ask, bool, error) {
+	klog.SetLogger(logr.Discard())
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(memory)
+	bench := &families.Bench{Kubelet: kubelet, Folders: sandbox.Fresh}
+	separated := sandbox.Enter(outside)
+	if separated != nil {
+		bench.Folders = func() (string, error) { return "", separated }
+	}
+	if topologies != "" {
+		table, err := cases.ReadTopologies(topologies)
+		if err != nil {
+			return nil, false, err
+		}
+		bench.Topologies = table
+	}
+	return bench.Ask, separated == nil, openGates()
+}
+
+// openGates allows every CPU manager option, as for the recorded vectors.
+func openGates() error {
+	return utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
+		"CPUManagerPolicyAlphaOptions": true,
+		"CPUManagerPolicyBetaOptions":  true,
+	})
 }

@@ -64,6 +64,11 @@ def _asks_for_one(given: Mapping[str, Any]) -> bool:
     return _strategy(given) is Strategy.BALANCED_ALLOCATION and _asks_for(given, fewer_than=2)
 
 
+def _has_less_than_none(given: Mapping[str, Any]) -> bool:
+    amounts = (free for each in _readings(given) for node in each.numa_nodes for free in node.free.values())
+    return _strategy(given) is Strategy.BALANCED_ALLOCATION and any(free < 0 for free in amounts)
+
+
 def _is_far(given: Mapping[str, Any]) -> bool:
     far = any(cost > 255 for each in _readings(given) for node in each.numa_nodes for cost in node.costs.values())
     return far and _strategy(given) is Strategy.LEAST_NUMA_NODES
@@ -86,6 +91,7 @@ DELIBERATE = (
     Deliberate("zone-order", "the plugin takes ids for positions and deducts from another zone", _has_no_order),
     Deliberate("asks-nothing", "a request set without resources has no say", _asks_for_nothing, _crashed),
     Deliberate("balanced-one", "a single resource is in balance with itself", _asks_for_one, _below_zero),
+    Deliberate("less-than-none", "a negative amount is no more than none", _has_less_than_none),
     Deliberate("far-zones", "distances above 255 are distances too", _is_far),
     Deliberate("below-zero", "a score is never below 0", _has_many_zones, _below_zero),
 )

@@ -1,18 +1,23 @@
+// The worker: one case after the other, each run on fresh objects as often as wanted.
+
 package program
 
 import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
+)
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
+// A worker's first line; cases are timed from there on. One that can answer some families only says so.
+const (
+	whole = "ready"
+	part  = "ready, in part"
 )
 
 // worker answers one case after the other.
@@ -21,20 +26,22 @@ type worker struct {
 	repeat int
 }
 
-func work(s settings, ask Ask, in io.Reader, out io.Writer) error {
-	quiet()
-	if _, err := fmt.Fprintln(out, "ready"); err != nil {
+// work keeps the process to one core: there are as many workers as cores.
+func work(oracle Oracle, s settings, in io.Reader, out io.Writer) error {
+	runtime.GOMAXPROCS(1)
+	ask, isWhole, err := oracle.Prepare()
+	if err != nil {
+		return err
+	}
+	greeting := whole
+	if !isWhole {
+		greeting = part
+	}
+	if _, err := fmt.Fprintln(out, greeting); err != nil {
 		return err
 	}
 	w := &worker{ask: ask, repeat: s.repeat}
 	return w.serve(in, out)
-}
-
-// quiet silences logging and keeps the process to one core: there are as many workers as cores.
-func quiet() {
-	klog.SetLogger(logr.Discard())
-	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(400)
 }
 
 // serve answers line by line. Nothing is held back: if the next case kills the process, this one is out.
@@ -90,7 +97,11 @@ func (w *worker) once(h header, line []byte) (said []byte, ended bool) {
 		}
 	}()
 	answer, err := w.ask(h.Family, line)
-	if err != nil {
+	var refused Refused
+	switch {
+	case errors.As(err, &refused):
+		return outcome{ID: h.ID, Refused: refused.Why}.line(), true
+	case err != nil:
 		return outcome{ID: h.ID, Error: err.Error()}.line(), true
 	}
 	return encode(answer), false

@@ -18,12 +18,12 @@ type job struct {
 }
 
 // serve passes lines to workers and their answers on, in order.
-func serve(s settings, in io.Reader, out io.Writer) error {
+func serve(oracle Oracle, s settings, in io.Reader, out io.Writer) error {
 	jobs := make(chan *job)
 	queue := make(chan *job, 4*ahead*s.workers)
 	finished := make(chan error, s.workers)
 	for range s.workers {
-		go func() { finished <- newSlot(s).run(jobs) }()
+		go func() { finished <- newSlot(oracle, s).run(jobs) }()
 	}
 	go func() {
 		defer close(queue)

@@ -7,15 +7,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-	"numalign.io/lab/kubelet/oracle/sandbox"
+	"unsafe"
 )
 
 // child is one worker process. Lines go in and answers come out through channels that never block it.
@@ -26,27 +23,25 @@ type child struct {
 	stderr  *tail
 }
 
-// spawn starts a worker in namespaces of its own, or without where that is impossible: families that need no folders
-// work there too.
-func spawn(s settings) (*child, error) {
-	ways := []*syscall.SysProcAttr{sandbox.Attributes()}
-	if os.Geteuid() == 0 {
-		ways = append(ways, sandbox.RootAttributes())
-	}
-	for _, way := range ways {
-		if c, greeting, err := start(s, way); err == nil && greeting == ready {
+// spawn starts a worker in the best of the oracle's ways that makes a whole one, or else as a plain process.
+func spawn(oracle Oracle, s settings) (*child, error) {
+	for _, way := range oracle.Ways {
+		if c, greeting, err := start(oracle, s, way); err == nil && greeting == whole {
 			return c, nil
 		} else if err == nil {
 			c.kill()
 		}
 	}
-	c, _, err := start(s, nil)
+	c, _, err := start(oracle, s, nil)
 	return c, err
 }
 
-func start(s settings, way *syscall.SysProcAttr) (*child, string, error) {
-	command := exec.Command("/proc/self/exe", "-worker", "-outside", sandbox.Namespace(),
-		"-repeat", strconv.Itoa(s.repeat), "-topologies", s.topologies)
+func start(oracle Oracle, s settings, way *syscall.SysProcAttr) (*child, string, error) {
+	arguments := []string{"-worker", "-repeat", strconv.Itoa(s.repeat)}
+	if oracle.Arguments != nil {
+		arguments = append(arguments, oracle.Arguments()...)
+	}
+	command := exec.Command("/proc/self/exe", arguments...)
 	command.SysProcAttr = way
 	c := &child{command: command, lines: make(chan []byte, ahead), answers: make(chan []byte, ahead), stderr: &tail{}}
 	command.Stderr = c.stderr
@@ -108,10 +103,10 @@ func (c *child) kill() { _ = c.command.Process.Kill() }
 
 // used is the CPU time of the process so far.
 func (c *child) used() time.Duration {
-	var spent unix.Timespec
+	var spent syscall.Timespec
 	// The kernel's clock for another process: its number inverted, then "all threads, as scheduled".
-	clock := int32(^c.command.Process.Pid<<3 | 2)
-	if err := unix.ClockGettime(clock, &spent); err != nil {
+	clock := uintptr(^c.command.Process.Pid<<3 | 2)
+	if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&spent)), 0); failed != 0 {
 		return 0
 	}
 	return time.Duration(spent.Nano())

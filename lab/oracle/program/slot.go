@@ -1,3 +1,5 @@
+// Keeping a worker busy, timing its cases, and replacing it when it is lost.
+
 package program
 
 import "time"
@@ -5,22 +7,21 @@ import "time"
 // patience is how many limits a case may wait in wall time: one that sleeps uses no CPU time.
 const patience = 10
 
-// lifetime is how many cases one process answers. The plugin starts pod informers that nothing can stop, so a worker is
-// relieved before they add up.
-const lifetime = 200
-
 // slot is the place of one worker. It replaces the process as often as needed and knows which cases are with it.
 type slot struct {
+	oracle   Oracle
 	settings settings
 	child    *child
+	answers  int // of this process
 	inHand   []*job
-	answers  int
 	clock    *time.Timer
 	since    time.Time
 	before   time.Duration
 }
 
-func newSlot(s settings) *slot { return &slot{settings: s, clock: time.NewTimer(time.Hour)} }
+func newSlot(oracle Oracle, s settings) *slot {
+	return &slot{oracle: oracle, settings: s, clock: time.NewTimer(time.Hour)}
+}
 
 // run answers jobs until there are no more.
 func (s *slot) run(jobs <-chan *job) error {
@@ -30,7 +31,7 @@ func (s *slot) run(jobs <-chan *job) error {
 	defer s.dismiss()
 	for jobs != nil || len(s.inHand) > 0 {
 		offered := jobs
-		if len(s.inHand) >= ahead || s.answers >= lifetime {
+		if len(s.inHand) >= ahead || s.isDue() {
 			offered = nil
 		}
 		var err error
@@ -69,14 +70,17 @@ func (s *slot) watch() {
 
 func (s *slot) answered(answer []byte, alive bool) error {
 	if !alive {
-		return s.lost(outcome{Panic: "the worker died: " + s.child.stderr.String()})
+		return s.lost(outcome{Panic: s.child.obituary()})
 	}
 	s.finish(answer)
-	if s.answers >= lifetime && len(s.inHand) == 0 {
+	if s.isDue() && len(s.inHand) == 0 {
 		return s.replace()
 	}
 	return nil
 }
+
+// isDue tells that the process has answered as much as it is meant to: it gets no more cases.
+func (s *slot) isDue() bool { return s.oracle.Lifetime > 0 && s.answers >= s.oracle.Lifetime }
 
 // expired looks whether the case at the head has used up its time, or only waited for a core.
 func (s *slot) expired() error {
@@ -121,7 +125,7 @@ func (s *slot) finish(answer []byte) {
 // replace starts a process and gives it what is in hand.
 func (s *slot) replace() error {
 	s.dismiss()
-	next, err := spawn(s.settings)
+	next, err := spawn(s.oracle, s.settings)
 	if err != nil {
 		return err
 	}
@@ -137,10 +141,14 @@ func (s *slot) replace() error {
 
 // dismiss ends the worker's input, and with it the worker.
 func (s *slot) dismiss() {
-	if s.child != nil {
-		close(s.child.lines)
-		s.child = nil
+	if s.child == nil {
+		return
 	}
+	close(s.child.lines)
+	for range s.child.answers {
+		// No answer is due any more; the channel closes when the process has ended.
+	}
+	s.child = nil
 }
 
 // giveUp answers everything that is left with the reason why there is no worker, and reports it.

@@ -1,0 +1,3 @@
+module numalign.io/lab/oracle
+
+go 1.24.0

@@ -1,0 +1,75 @@
+"""Putting recorded cases to the real code again: where does this minor answer otherwise than the recording?
+
+The command line brings recordings and a kubelet. Each case is asked about as it was recorded; an answer that is not the
+recorded one is a fact about versions, and the model, told the minor, has to say the same as the real managers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+from msgspec import Struct
+
+from numalign.oracle import asking, divergence
+from numalign.oracle.asking import Case, Judged, Pair
+from numalign.oracle.divergence import Difference
+from numalign.oracle.families import cpu_livelock
+from numalign.oracle.vectors import Vector
+
+CHUNK = 500
+LIVELOCK = cpu_livelock.FAMILY.name
+
+
+class Reasked(Struct, frozen=True):
+    """One recorded case: where the real code now answers otherwise, and what the model says to that answer."""
+
+    vector: Vector
+    judged: Judged
+    differences: tuple[Difference, ...]
+
+    @property
+    def is_answered(self) -> bool:
+        return self.judged.finding != "unanswered"
+
+    @property
+    def model_agrees(self) -> bool:
+        return self.judged.finding in ("agreed", "deliberate")
+
+
+def reask(pair: Pair, vectors: Iterable[Vector]) -> Iterator[Reasked]:
+    """Every case, in its order."""
+    left = iter(vectors)
+    while chunk := list(islice(left, CHUNK)):
+        yield from _asked(pair, chunk)
+
+
+def _asked(pair: Pair, vectors: Sequence[Vector]) -> Iterator[Reasked]:
+    judged = pair.ask([_question(vector) for vector in vectors])
+    paired = list(zip(vectors, judged, strict=True))
+    doubted = [asking.differs(each) or bool(_differences(vector, each)) for vector, each in paired]
+    for vector, each in zip(vectors, pair.ask_again(judged, doubted), strict=True):
+        yield Reasked(vector, each, _differences(vector, each))
+
+
+def _question(vector: Vector) -> tuple[str, Case]:
+    """The case as the program takes it: with its machine, and as one of the families that can be asked."""
+    case: Case = msgspec.json.decode(vector.recorded)
+    if isinstance(case.get("topology"), str):
+        case["topology"] = msgspec.to_builtins(vector.origin.topology(case["topology"]))
+    if vector.family.name == LIVELOCK:
+        step = {"container": case.pop("container"), "affinity": case.pop("affinity")}
+        return "cpu_static", {**case, "steps": [step]}
+    return vector.family.name, case
+
+
+def _differences(vector: Vector, judged: Judged) -> tuple[Difference, ...]:
+    if judged.finding == "unanswered":
+        return ()
+    recorded: Case = msgspec.json.decode(vector.recorded)
+    if vector.family.name == LIVELOCK and "timeout" in judged.answer:
+        return ()
+    answer = dict(judged.answer)
+    if "topology" in answer:
+        answer["topology"] = recorded["topology"]
+    return divergence.between(vector.recorded, divergence.canonical(answer))

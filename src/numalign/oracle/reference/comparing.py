@@ -1,0 +1,53 @@
+"""The plugin's answers beside played ones, in one form: what may be written in several ways is written in one.
+
+A panic is a panic, whatever its text; of an Error the first reason counts, as the second depends on the order of a
+map; reports are compared as they are read, amounts by value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from numalign.api import decode
+from numalign.api.meta import ObjectMeta
+from numalign.api.nrtwire import NodeResourceTopology
+from numalign.oracle.divergence import Difference
+from numalign.oracle.reference.playing import PANIC, Answer
+from numalign.oracle.suites import objects
+
+Raw = Mapping[str, Any]
+
+
+def differences(recorded: Iterable[Raw], played: Sequence[Answer]) -> tuple[Difference, ...]:
+    """Between the answers of a recorded history's steps and those of a play."""
+    steps = enumerate(zip(recorded, played, strict=True))
+    return tuple(found for place, (step, answer) in steps for found in _of_step(place, step.get("answer"), answer.said))
+
+
+def _of_step(place: int, expected: Any, said: Any) -> list[Difference]:
+    if expected == said:
+        return []
+    found = objects.by_amount(one_form(expected), one_form(said))
+    return [structs.replace(each, path=f"steps[{place}].answer.{each.path}") for each in found]
+
+
+def one_form(answer: Any) -> Any:
+    if not isinstance(answer, Mapping):
+        return answer
+    if "panic" in answer:
+        return PANIC
+    if answer.get("code") == "Error":
+        return {**answer, "reasons": answer["reasons"][:1]}
+    if answer.get("nrt") is not None:
+        return {**answer, "nrt": _as_read(answer["nrt"])}
+    return {key: one_form(value) for key, value in answer.items()}
+
+
+def _as_read(raw: Raw) -> Any:
+    nrt = decode.decode(NodeResourceTopology, msgspec.json.encode(raw))
+    metadata = ObjectMeta(name=nrt.metadata.name, annotations=nrt.metadata.annotations)
+    read = structs.replace(nrt, api_version="", kind="", metadata=metadata, zones=nrt.zones or ())
+    return msgspec.to_builtins(read)

@@ -1,0 +1,53 @@
+"""A history with its objects read: what a cluster was, and what happens to it step by step.
+
+`playing` plays these. Answers that a recorded history may carry are left out, so nobody here can look at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from numalign.api import decode
+from numalign.api.node import Node
+from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.pod import Pod
+from numalign.api.wire import Wire
+from numalign.oracle.asking import Case
+from numalign.oracle.generating.clusterpods import PROFILE
+from numalign.oracle.reference import oldqos
+
+
+class Step(Wire, frozen=True):
+    """One thing that happens; which fields it has depends on `op` (docs/oracle-reference.md)."""
+
+    op: str
+    pod: Pod = Pod()
+    node: str = ""
+    nodes: tuple[str, ...] | None = None
+    nrt: NodeResourceTopology = NodeResourceTopology()
+
+
+class History(Wire, frozen=True):
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
+    profile_names: tuple[str, ...] = (PROFILE,)
+    nodes: tuple[Node, ...] = ()
+    nrts: tuple[NodeResourceTopology, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+def read(raw: Case) -> History:
+    return decode.decode(History, msgspec.json.encode(raw))
+
+
+def with_old_classes(history: History, raw: Case) -> History:
+    """The same history, with the class of Kubernetes 1.34 written into each pod."""
+    pods = tuple(oldqos.stamped(*each) for each in zip(history.pods, raw.get("pods") or (), strict=True))
+    steps = tuple(_stamped(*each) for each in zip(history.steps, raw["steps"], strict=True))
+    return structs.replace(history, pods=pods, steps=steps)
+
+
+def _stamped(step: Step, raw: Case) -> Step:
+    return structs.replace(step, pod=oldqos.stamped(step.pod, raw["pod"])) if "pod" in raw else step

@@ -1,0 +1,25 @@
+"""The recorded histories beside the plugin itself: what it said then it says again."""
+
+from typing import Any
+
+from numalign.lab import toolchain
+from numalign.oracle import loading, sources
+from numalign.oracle.programs import Program
+from tests import conftest
+from tests.oracle import recordings
+
+EVERY = 20
+
+
+def asked(history: dict[str, Any]) -> dict[str, Any]:
+    """The history without its answers."""
+    steps = [{key: value for key, value in step.items() if key != "answer"} for step in history["steps"]]
+    return {**{key: value for key, value in history.items() if key != "init_error"}, "steps": steps}
+
+
+def test_the_real_plugin_gives_the_recorded_answers() -> None:
+    conftest.require(toolchain.found(), "Go, to build the reference scheduler's plugin")
+    recorded = [found.value for found in loading.values(recordings.DATA / "reference-histories.xz")][::EVERY]
+    with Program(sources.reference().program()) as program:
+        answers = program.ask([("reference", asked(history)) for history in recorded])
+    assert answers == recorded
