@@ -43,6 +43,8 @@ class Program(Struct, frozen=True):
     """Scope pod: the one alignment that all containers share."""
     budget: Ask | None = None
     """Pod-level resources served as one allocation; the containers' own CPUs and memory come out of it."""
+    pinned: bool = False
+    """Whether CPU and memory manager care for the pod at all."""
 
 
 def program(shape: Shape, rules: NodeRules, resources: Resources) -> Program:
@@ -50,7 +52,7 @@ def program(shape: Shape, rules: NodeRules, resources: Resources) -> Program:
     whole = _whole(demand, rules, resources) if rules.scope == "pod" and rules.policy != "none" else None
     budget = _ask(demand.budget, rules, resources) if whole is not None and demand.budget is not None else None
     steps = tuple(Step(each.role, _ask(each, rules, resources)) for each in demand.containers)
-    return Program(steps=steps, whole=whole, budget=budget)
+    return Program(steps=steps, whole=whole, budget=budget, pinned=demand.pinned)
 
 
 def _ask(container: ContainerDemand, rules: NodeRules, resources: Resources) -> Ask:

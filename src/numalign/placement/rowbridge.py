@@ -1,0 +1,86 @@
+"""From the ledger's row to the forms in which rows are evaluated: the row model's, and numbers for arrays.
+
+`exactflavour` calls these whenever a node changed. Whatever kernels cannot see in numbers makes a row loose: charges
+known as intervals, devices of several zones, sizes or memory groups that the report leaves open (engine spec 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from numalign.placement import rowstate
+from numalign.placement.books import Row
+from numalign.placement.columns import MIXED, NOBODY, UNSOUND, FreeState
+from numalign.placement.entries import Holding, Source
+from numalign.placement.noderules import FULL_CORES
+from numalign.placement.resources import Resources
+from numalign.placement.rowfacts import RowFacts
+from numalign.placement.rowstate import RowState
+
+
+def charged(row: Row, resources: Resources) -> RowState:
+    """With every known pod on it."""
+    state = rowstate.of(row.facts, resources, base=_by_column(row.free), entries=row.entries)
+    return structs.replace(state, groups=row.groups, homeless=_present(row.homeless))
+
+
+def settled(row: Row, resources: Resources) -> RowState:
+    """Without pods whose turn on the node is open."""
+    state = rowstate.of(row.facts, resources, base=_by_column(row.settled), entries=row.settled_entries)
+    return structs.replace(state, groups=row.settled_groups, homeless=_present(row.settled_homeless))
+
+
+def free_state(row: Row, state: RowState) -> FreeState:
+    least, most = state.full_core_cpus or (-1, -1)
+    return FreeState(
+        free=row.free,
+        settled=row.settled,
+        homeless=row.homeless,
+        groups=row.groups,
+        full_core_cpus=least if least == most else -1,
+        split_known=_split_known(row.facts, state),
+        loose=is_loose(state),
+        tenure=tenure(row.pending),
+    )
+
+
+def tenure(pending: Sequence[Holding]) -> int:
+    """Whose turn is open. Pods that hold their zones in any order, and equals of one shape, disturb nobody."""
+    if not pending:
+        return NOBODY
+    if any(not entry.is_exact for each in pending for entry in each.entries) or any(
+        each.source is not Source.PREDICTED for each in pending
+    ):
+        return UNSOUND
+    shapes = {each.shape for each in pending}
+    if len(shapes) == 1:
+        return pending[0].shape
+    groups = {each.shape for each in pending if each.interchangeable}
+    return MIXED if len(groups) <= 1 else UNSOUND
+
+
+def is_loose(state: RowState) -> bool:
+    rules = state.rules
+    if state.entries or state.classes or state.broken or not rules.fits_arrays:
+        return True
+    if rules.policy == "single-numa-node":
+        return False
+    sizes_open = bool(state.unknown_size) and rules.policy != "none"
+    return sizes_open or (rules.static_memory and state.groups is None)
+
+
+def _split_known(facts: RowFacts, state: RowState) -> bool:
+    """Whether no core is partly free. Where only whole cores are given out, that stays so while pods come and go."""
+    if facts.rules.threads_per_core == 1:
+        return True
+    known = facts.cores if FULL_CORES in facts.rules.cpu_options else state.cores
+    return known is not None and not any(any(zone[:-1]) for zone in known)
+
+
+def _by_column(table: Sequence[Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    return dict(enumerate(zip(*table, strict=True)))
+
+
+def _present(amounts: Sequence[int]) -> dict[int, int]:
+    return {column: amount for column, amount in enumerate(amounts) if amount}

@@ -1,0 +1,82 @@
+"""Why a pod does not fit on a row, or why nobody can say: causes as data.
+
+The row model raises one of these two and `rowmodel.evaluate` turns it into a verdict; `reasons` makes it readable.
+Numbers are columns, positions and amounts; there are no names and no sentences in here."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Cause(StrEnum):
+    """What stands in the way."""
+
+    # The kubelet refuses the pod.
+    NO_COMMON_ZONES = "no-common-zones"
+    DIFFERENT_ZONE_COUNTS = "different-zone-counts"
+    TOO_FEW_CPUS = "too-few-cpus"
+    TOO_FEW_DEVICES = "too-few-devices"
+    TOO_LITTLE_MEMORY = "too-little-memory"
+    MEMORY_GROUP = "memory-group"
+    NO_HEALTHY_DEVICE = "no-healthy-device"
+    PARTIAL_CORES = "partial-cores"
+    TOO_FEW_FULL_CORES = "too-few-full-cores"
+    BUDGET_USED_UP = "budget-used-up"
+    NOT_WHOLE_BYTES = "not-whole-bytes"
+    UNEVEN_SHARES = "uneven-shares"
+    # It may or may not: what is on the row is not known well enough.
+    UNSETTLED_PODS = "unsettled-pods"
+    SIZE_UNKNOWN = "size-unknown"
+    GROUPS_UNKNOWN = "groups-unknown"
+    CORES_UNKNOWN = "cores-unknown"
+    DEVICE_CHOICE = "device-choice"
+    # Amounts do not decide it; the kubelet's managers may be asked.
+    CPU_IDS = "cpu-ids"
+    MANY_ZONES = "many-zones"
+    MEMORY_TYPE_UNKNOWN = "memory-type-unknown"
+    NEVER_ENDS = "never-ends"
+
+
+BY_IDS = frozenset({Cause.CPU_IDS, Cause.MANY_ZONES, Cause.MEMORY_TYPE_UNKNOWN, Cause.NEVER_ENDS})
+
+
+class Want(Struct, frozen=True):
+    """One resource of what was looked for: how much, in how many zones by size, and what there is."""
+
+    column: int
+    need: int
+    zones: int
+    """Zones that it takes by size, whatever is free; 0 where no zones are looked for."""
+    free: tuple[int, ...]
+    """By position, and at least."""
+
+
+class Shortfall(Struct, frozen=True, kw_only=True):
+    """The first thing that stood in the way."""
+
+    cause: Cause
+    step: int = -1
+    """The container's place in admission order; -1: the pod as a whole."""
+    wants: tuple[Want, ...] = ()
+    best: int = 0
+    """The zones that came closest."""
+
+
+class Stopped(Exception):
+    """An evaluation goes no further."""
+
+    def __init__(self, cause: Cause, wants: tuple[Want, ...] = (), best: int = 0) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.wants = wants
+        self.best = best
+
+
+class Refuses(Stopped):
+    """The kubelet refuses the pod, whatever is unknown about the row."""
+
+
+class Unsure(Stopped):
+    """The kubelet may admit the pod or not."""
