@@ -1,0 +1,46 @@
+"""Verdicts, zones and scores of one program for many rows: the same rules three times, equal by test.
+
+`arrays` is NumPy over all rows, `compiled` is numba row by row, `scalar` is plain Python for a single row. The engine
+asks `best` which one to use; rows that none of them decides come back as `block.ASK`, for the row model."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Protocol, cast
+
+from numalign.placement.kernels import arrays
+from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
+from numalign.placement.kernels.plans import Plan
+from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.programs import Program
+
+
+class Kernel(Protocol):
+    """What `arrays` and `compiled` have in common. Plans come from `plans.plan`."""
+
+    def evaluate(self, block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes: ...
+
+    def evaluate_row(self, block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]: ...
+
+
+def best() -> Kernel:
+    """The compiled kernel once `warm` has made it ready, until then NumPy."""
+    return cast(Kernel, _compiled if _compiled is not None else arrays)
+
+
+def warm() -> bool:
+    """Compile, or load what an earlier process compiled; False where numba is missing.
+
+    Takes a second, or half a minute the first time ever. The caller may run it in a thread of its own."""
+    global _compiled
+    if find_spec("numba") is None:
+        return False
+    from numalign.placement.kernels import compiled
+
+    compiled.warm()
+    _compiled = compiled
+    return True
+
+
+_compiled: ModuleType | None = None

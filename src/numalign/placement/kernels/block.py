@@ -1,0 +1,51 @@
+"""What goes into a kernel and what comes out: rows of one kind as arrays, a code or score per row.
+
+`columns` hands out blocks as views of its arrays, `verdicts` stores outcomes. Rows whose charges are known only as
+intervals, and rows with devices that lie in several zones at once, are not for kernels: their caller asks the row
+model. Amounts beyond 2^52 are cut by `columns`, so that a hundred times a sum over zones fits an int64."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numalign.placement.noderules import NodeRules
+
+Amounts = NDArray[np.int64]
+Masks = NDArray[np.uint8]
+Codes = NDArray[np.int32]
+Rows = NDArray[np.int32]
+
+UNFIT: Final = -1
+ASK: Final = -3
+"""Counts do not decide: the row model is to be asked. (-2, not certain, is for rows that kernels never see.)"""
+
+
+class RowBlock(NamedTuple):
+    """Rows with equal rules, by [row, zone position, column]; arrays may have more zones than the rules name."""
+
+    rules: NodeRules
+    free: Amounts
+    """At most `size`; negative where pods hold more than there is, which counts as nothing."""
+    size: Amounts
+    allocatable: Amounts
+    homeless: Amounts
+    """Free devices without a zone, by [row, column]."""
+    homeless_size: Amounts
+    """All devices without a zone: with `size` it tells whether a device plugin serves the resource on this row."""
+    full_core_cpus: Amounts
+    """What `full-pcpus-only` counts, by row, pods charged; negative: not known."""
+    cells: Masks
+    """The memory group of each zone, by [row, zone position]."""
+    busy: Masks
+    split_known: NDArray[np.bool_]
+    """Whether no core is partly free, so that counts tell how CPUs are divided among zones."""
+
+
+class Outcomes(NamedTuple):
+    """`code_or_score`: 1 to 100 fits, else a code from above. `masks`: zones by step, 0 where any zone will do."""
+
+    code_or_score: Codes
+    masks: Masks

@@ -1,0 +1,59 @@
+"""One row at a time in plain Python: what serves single rows where numba is missing, and what `arrays` leaves over.
+
+Same functions as `compiled`, uncompiled: they run on lists (see `work`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numalign.placement.kernels import simple, walk
+from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
+from numalign.placement.kernels.plans import ZONES, Plan, plan
+from numalign.placement.kernels.simple import GENERAL
+from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.work import Work
+from numalign.placement.programs import Program
+
+
+def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes:
+    """One after the other; twin of `arrays.evaluate` and `compiled.evaluate`."""
+    made = plan(block.rules, program, scoring)
+    found = [evaluate_row(block, row, made) for row in rows.tolist()]
+    codes = np.array([code for code, _ in found], np.int32)
+    masks = np.array([own for _, own in found], np.uint8).reshape(len(found), made.steps)
+    return Outcomes(codes, masks)
+
+
+def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]:
+    """Code or score of one row, and the mask of every step."""
+    scratch = Work()
+    code = GENERAL
+    if made.plain:
+        load(block, row, made, scratch)
+        code = simple.decide_simply(made, scratch)
+    if code == GENERAL:
+        load(block, row, made, scratch)
+        code = walk.decide(made, scratch)
+    return code, tuple(scratch.masks[: made.steps]) if code >= 0 else (0,) * made.steps
+
+
+def load(block: RowBlock, row: int, made: Plan, scratch: Work) -> None:
+    free, size, allocatable = block.free[row].tolist(), block.size[row].tolist(), block.allocatable[row].tolist()
+    width = block.free.shape[2]
+    for place, column in enumerate(made.columns):
+        scratch.domains[place] = 0
+        if column >= width:
+            continue
+        for zone in range(made.zones):
+            at = place * ZONES + zone
+            scratch.size[at] = size[zone][column]
+            scratch.free[at] = max(0, free[zone][column])
+            scratch.allocatable[at] = allocatable[zone][column]
+            if scratch.size[at] > 0:
+                scratch.domains[place] |= 1 << zone
+        scratch.homeless[place] = max(0, int(block.homeless[row, column]))
+        scratch.homeless_size[place] = int(block.homeless_size[row, column])
+    scratch.cells[: made.zones] = block.cells[row, : made.zones].tolist()
+    scratch.busy = int(block.busy[row])
+    scratch.full_core_cpus = int(block.full_core_cpus[row])
+    scratch.whole_cores = int(block.split_known[row])

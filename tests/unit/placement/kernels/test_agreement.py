@@ -1,0 +1,79 @@
+"""All kernels give the same answers, and these are the row model's and the kubelet's."""
+
+from importlib.util import find_spec
+
+import numpy as np
+
+from numalign.kubelet import admission
+from numalign.placement import rowmodel
+from numalign.placement.kernels import Kernel, arrays, plans, scalar
+from numalign.placement.kernels.block import ASK, RowBlock
+from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.programs import Program
+from numalign.placement.rowmodel import Verdict
+from tests.campaigns import holds_for
+from tests.conftest import require
+from tests.strategies.placement import Lived, lived
+from tests.unit.placement.kernels.blocks import block_of_node, questions, row_of, scorings
+
+Question = tuple[RowBlock, Program]
+UNSURE = {Verdict.NOT_CERTAIN, Verdict.NOT_DECIDED}
+
+
+def answers(kernel: Kernel, question: Question, scoring: Scoring) -> tuple[list[int], list[list[int]]]:
+    block, program = question
+    # Rows out of order and twice, as an engine may ask for them.
+    rows = np.array([*range(len(block.busy)), 3, 0], np.int32)
+    outcomes = kernel.evaluate(block, rows, program, scoring)
+    return outcomes.code_or_score.tolist(), outcomes.masks.tolist()
+
+
+@holds_for(questions(), scorings, examples=40)
+def test_arrays_answer_as_plain_python_does(question: Question, scoring: Scoring) -> None:
+    assert answers(arrays, question, scoring) == answers(scalar, question, scoring)
+
+
+@holds_for(questions(), scorings, examples=40)
+def test_compiled_code_answers_as_plain_python_does(question: Question, scoring: Scoring) -> None:
+    require(find_spec("numba"), "numba: make fast")
+    from numalign.placement.kernels import compiled
+
+    assert answers(compiled, question, scoring) == answers(scalar, question, scoring)
+
+
+@holds_for(questions(), examples=10)
+def test_one_row_is_answered_as_many_are(question: Question) -> None:
+    block, program = question
+    made = plans.plan(block.rules, program, Scoring())
+    codes, masks = answers(arrays, question, Scoring())
+    assert arrays.evaluate_row(block, 3, made) == (codes[3], tuple(masks[3]))
+
+
+@holds_for(questions(), examples=30)
+def test_what_a_kernel_decides_the_row_model_decides_alike(question: Question) -> None:
+    block, program = question
+    outcomes = scalar.evaluate(block, np.arange(len(block.busy), dtype=np.int32), program, Scoring())
+    for row, code in enumerate(outcomes.code_or_score.tolist()):
+        verdict = rowmodel.evaluate(row_of(block, row), program)
+        if code == ASK or verdict.code in UNSURE:
+            continue
+        assert verdict.fits == (code > 0), (row, verdict)
+        for mask, possible in zip(outcomes.masks[row].tolist(), verdict.possible, strict=False):
+            assert mask in possible or mask in (0, block.rules.every_zone)
+
+
+@holds_for(lived(coming=4), examples=30)
+def test_a_kernel_decides_as_the_kubelet_does(life: Lived) -> None:
+    state = life.state
+    for pod in life.coming:
+        program, block = life.view.program(pod), block_of_node(life.view, state)
+        state, outcome = admission.align(life.kubelet, state, pod)
+        if block is None:
+            return
+        made = plans.plan(life.view.rules, program, Scoring())
+        code, masks = scalar.evaluate_row(block, 0, made)
+        if code != ASK:
+            assert outcome.verdict == ("admitted" if code > 0 else "rejected"), (code, outcome)
+        for container, mask in zip(pod.in_admission_order(), masks if code > 0 else (), strict=False):
+            stored = state.affinity(pod.metadata.uid, container.name).mask
+            assert mask == (0 if stored is None else life.view.positions(stored))
