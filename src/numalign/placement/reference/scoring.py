@@ -87,7 +87,7 @@ def balanced_allocation(demand: Demand, node: NumaNode, _: Mapping[str, int]) ->
     shares = [_share(_units(wanted), _units(node.free.get(name, 0))) for name, wanted in demand.asked]
     if any(share > 1 for share in shares):
         return LOWEST
-    return int((1 - _variance(shares)) * HIGHEST)
+    return int((1 - variance(shares)) * HIGHEST)
 
 
 def _share(wanted: int, free: int) -> float:
@@ -96,7 +96,7 @@ def _share(wanted: int, free: int) -> float:
 
 # In floating point and step by step as the plugin's library computes it, so that truncation gives the same number:
 # two passes, with a correction for the rounding of the mean.
-def _variance(shares: Sequence[float]) -> float:
+def variance(shares: Sequence[float]) -> float:
     """Of a sample; a single share does not vary (the plugin divides by zero there)."""
     if len(shares) < 2:
         return 0.0

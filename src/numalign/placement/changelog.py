@@ -1,0 +1,36 @@
+"""Which rows changed, in order, for readers that each look when they please.
+
+`columns` appends, every shape's verdicts remember how far they have read. The log is a ring: whoever lags behind by
+more than its length is told so and looks at everything again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+LENGTH: Final = 1 << 13
+Rows = NDArray[np.int32]
+
+
+class ChangeLog:
+    """Row numbers by generation: entry g lies at g modulo the ring's length."""
+
+    def __init__(self) -> None:
+        self.ring: Rows = np.zeros(LENGTH, np.int32)
+        self.generation = 0
+
+    def append(self, row: int) -> None:
+        self.ring[self.generation & (LENGTH - 1)] = row
+        self.generation += 1
+
+    def since(self, generation: int) -> Rows | None:
+        """The rows that changed since then, each once; None: too many to tell."""
+        behind = self.generation - generation
+        if behind > LENGTH:
+            return None
+        if behind <= 1:
+            return self.ring[generation & (LENGTH - 1) :][:behind].copy()
+        places = np.arange(generation, self.generation) & (LENGTH - 1)
+        return np.unique(self.ring[places])

@@ -1,0 +1,252 @@
+"""The cluster as arrays: a node is a row, a resource a column.
+
+`engine` writes rows as facts come in, `verdicts` and kernels read them; nobody else holds numbers of nodes. Rows are
+reused after a node is gone, arrays grow by doubling in every direction, and every change of a row is logged so that
+readers need not look at the others. Values beyond `LARGEST` are cut to it: sums over zones then stay within int64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.placement.changelog import ChangeLog
+from numalign.placement.noderules import MOST_ZONES, NodeRules
+from numalign.placement.resources import Resources
+from numalign.placement.rowfacts import Groups, RowFacts
+
+LARGEST: Final = 1 << 52
+"""4 PiB, or as many CPUs; a hundred times the sum over eight zones is still an int64."""
+VACANT: Final = -1
+UNREPORTED: Final = -2
+"""Kind of a row whose node has no report."""
+NOBODY, MIXED, UNSOUND = -1, -2, -3
+"""Tenure of a row: nobody's turn is open; several shapes', each certain of its zones; some are not."""
+
+Amounts = NDArray[np.int64]
+FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS = 64, 2, 8
+BY_ZONE: Final = ("free", "settled", "size", "allocatable")
+BY_COLUMN: Final = ("homeless", "homeless_size", "offered", "requested")
+PLAIN: Final = {
+    "kind": np.int32,
+    "busy": np.uint8,
+    "full_core_cpus": np.int64,
+    "pods": np.int32,
+    "most_pods": np.int32,
+    "tenure": np.int32,
+}
+FLAGS: Final = ("loose", "split_known")
+
+
+class FreeState(Struct, frozen=True, kw_only=True):
+    """What changes on a node while its report stands; amounts by zone position, then column."""
+
+    free: Sequence[Sequence[int]]
+    settled: Sequence[Sequence[int]]
+    homeless: Sequence[int]
+    groups: Groups | None = None
+    full_core_cpus: int = -1
+    split_known: bool = False
+    loose: bool = False
+    tenure: int = UNSOUND
+
+
+class Columns:
+    """Numbers by [row, zone position, column], [row, column] and [row]."""
+
+    free: Amounts
+    """What is free with every known pod charged."""
+    settled: Amounts
+    """The same without pods that are bound but in no report yet."""
+    size: Amounts
+    allocatable: Amounts
+    homeless: Amounts
+    """Free devices that lie in no zone, every known pod charged."""
+    homeless_size: Amounts
+    offered: Amounts
+    """Node allocatable, cpu in thousandths like everything that counts for the node as a whole."""
+    requested: Amounts
+    kind: NDArray[np.int32]
+    busy: NDArray[np.uint8]
+    cells: NDArray[np.uint8]
+    full_core_cpus: Amounts
+    """Free CPUs on cores without a reserved one; negative: not known."""
+    pods: NDArray[np.int32]
+    most_pods: NDArray[np.int32]
+    tenure: NDArray[np.int32]
+    """The shape of the pods whose turn on the node is open, `NOBODY` or `MIXED`; `UNSOUND`: not exact."""
+    loose: NDArray[np.bool_]
+    """Rows that kernels cannot decide from numbers alone."""
+    split_known: NDArray[np.bool_]
+
+    def __init__(self) -> None:
+        self.resources = Resources()
+        self.log = ChangeLog()
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.kinds: list[NodeRules] = []
+        self._kind_numbers: dict[NodeRules, int] = {}
+        self._vacant: list[int] = []
+        self._allocate(FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS)
+
+    def row(self, name: str) -> int:
+        """The node's row, a new one if it has none."""
+        row = self.rows.get(name)
+        if row is None:
+            row = self._vacant.pop() if self._vacant else self._next_row()
+            self.rows[name], self.names[row] = row, name
+            self._clear(row)
+            self.kind[row] = UNREPORTED
+            self.log.append(row)
+        return row
+
+    def drop(self, name: str) -> None:
+        row = self.rows.pop(name)
+        self.names[row] = ""
+        self._clear(row)
+        self._vacant.append(row)
+        self.log.append(row)
+
+    def describe(self, row: int, facts: RowFacts) -> None:
+        """Take over what a report says about a node, except what is free."""
+        zones = min(len(facts.rules.zones), MOST_ZONES)
+        self._make_room(zones)
+        for name in facts.supplies:
+            self.column(name)
+        for array in (self.size, self.allocatable, self.homeless_size):
+            array[row] = 0
+        for name, supply in facts.supplies.items():
+            column = self.resources.column(name)
+            self.size[row, :zones, column] = _cut(supply.size[:zones])
+            self.allocatable[row, :zones, column] = _cut(supply.allocatable[:zones])
+            self.homeless_size[row, column] = min(max(supply.homeless_size, 0), LARGEST)
+        self.kind[row] = self._kind(facts.rules)
+        self.log.append(row)
+
+    def undescribe(self, row: int) -> None:
+        """There is no report any more."""
+        self.kind[row] = UNREPORTED
+        self.loose[row] = False
+        self.log.append(row)
+
+    def set_free(self, row: int, state: FreeState) -> None:
+        """What is free now; columns that are not mentioned have nothing."""
+        zones, width = min(len(state.free), MOST_ZONES), len(state.homeless)
+        self.ensure_columns(width)
+        if zones:
+            self.free[row, :zones, :width] = _cut2(state.free[:zones])
+            self.settled[row, :zones, :width] = _cut2(state.settled[:zones])
+        self.homeless[row, :width] = _cut(state.homeless)
+        for zone in range(zones):
+            self.cells[row, zone] = state.groups.cells[zone] & 0xFF if state.groups else 1 << zone
+        self.busy[row] = state.groups.busy & 0xFF if state.groups else 0
+        self.full_core_cpus[row] = min(state.full_core_cpus, LARGEST)
+        self.split_known[row] = state.split_known
+        self.loose[row] = state.loose
+        self.tenure[row] = state.tenure
+        self.log.append(row)
+
+    def set_totals(self, row: int, offered: Mapping[str, int], most_pods: int) -> None:
+        self.offered[row].fill(0)
+        for name, amount in offered.items():
+            self.offered[row, self.column(name)] = min(max(amount, 0), LARGEST)
+        self.most_pods[row] = most_pods
+        self.log.append(row)
+
+    def charge_totals(self, row: int, amounts: Sequence[tuple[int, int]], pods: int) -> None:
+        """Add to what pods request of the node as a whole; negative amounts and counts take away."""
+        for column, amount in amounts:
+            self.requested[row, column] += min(max(amount, -LARGEST), LARGEST)
+        self.pods[row] += pods
+        self.log.append(row)
+
+    def column(self, name: str) -> int:
+        column = self.resources.column(name)
+        self.ensure_columns(column + 1)
+        return column
+
+    def ensure_columns(self, width: int) -> None:
+        """Programs name columns that no report has shown yet; every row has room for them all the same."""
+        rows, zones, columns = self.free.shape
+        if width > columns:
+            self._grow(rows, zones, _doubled(columns, width))
+
+    @property
+    def height(self) -> int:
+        """Rows in use or vacant; arrays are longer."""
+        return len(self.names)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    def rules(self, row: int) -> NodeRules | None:
+        number = int(self.kind[row])
+        return self.kinds[number] if number >= 0 else None
+
+    def _kind(self, rules: NodeRules) -> int:
+        number = self._kind_numbers.get(rules)
+        if number is None:
+            number = self._kind_numbers[rules] = len(self.kinds)
+            self.kinds.append(rules)
+        return number
+
+    def _next_row(self) -> int:
+        rows, zones, columns = self.free.shape
+        if len(self.names) == rows:
+            self._grow(rows * 2, zones, columns)
+        self.names.append("")
+        return len(self.names) - 1
+
+    def _make_room(self, zones: int) -> None:
+        rows, there, columns = self.free.shape
+        if zones > there:
+            self._grow(rows, _doubled(there, zones), columns)
+
+    def _clear(self, row: int) -> None:
+        for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
+            getattr(self, name)[row] = 0
+        self.kind[row] = VACANT
+
+    def _grow(self, rows: int, zones: int, columns: int) -> None:
+        # One array at a time: the old one is free before the next is made, which halves the peak.
+        for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
+            old = getattr(self, name)
+            new = self._made(name, rows, zones, columns)
+            new[tuple(slice(length) for length in old.shape)] = old
+            setattr(self, name, new)
+
+    def _allocate(self, rows: int, zones: int, columns: int) -> None:
+        for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
+            setattr(self, name, self._made(name, rows, zones, columns))
+
+    @staticmethod
+    def _made(name: str, rows: int, zones: int, columns: int) -> NDArray[np.generic]:
+        if name in BY_ZONE:
+            return np.zeros((rows, zones, columns), np.int64)
+        if name in BY_COLUMN:
+            return np.zeros((rows, columns), np.int64)
+        if name == "cells":
+            return np.zeros((rows, zones), np.uint8)
+        if name in FLAGS:
+            return np.zeros(rows, np.bool_)
+        return np.full(rows, VACANT if name == "kind" else 0, PLAIN[name])
+
+
+def _doubled(there: int, wanted: int) -> int:
+    while there < wanted:
+        there *= 2
+    return there
+
+
+def _cut(amounts: Sequence[int]) -> list[int]:
+    return [min(max(amount, -LARGEST), LARGEST) for amount in amounts]
+
+
+def _cut2(amounts: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+    if all(min(zone, default=0) >= -LARGEST and max(zone, default=0) <= LARGEST for zone in amounts):
+        return amounts
+    return [_cut(zone) for zone in amounts]

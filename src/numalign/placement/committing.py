@@ -1,0 +1,169 @@
+"""A pod tried on one row in earnest, with everything the ledger knows about the node.
+
+`exactflavour` comes here with pods that numbers alone do not place, and the ledger with pods that others have bound.
+`commit` does the thinking; here it gets its row, the programs of pending pods and, where a complete report allows it,
+the kubelet's own managers to ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
+
+from msgspec import Struct, structs
+
+from numalign.api.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement import anyorder, commit, kubeletmodel, objectmodel, programs, rowbridge, unknowns
+from numalign.placement.books import Row
+from numalign.placement.commit import Newcomer, Placement
+from numalign.placement.entries import ContainerZones, Entry, Holding, Source
+from numalign.placement.kubeletmodel import Question
+from numalign.placement.mirror import Mirror
+from numalign.placement.noderules import NodeRules
+from numalign.placement.programs import Program
+from numalign.placement.rowmodel import RowVerdict, Verdict
+from numalign.placement.shapes import Shape, Shapes
+from numalign.placement.shares import Life
+
+NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
+
+
+class Committed(Struct, frozen=True):
+    """What the pod holds, and what is known otherwise of pods that are pending beside it."""
+
+    holding: Holding
+    revised: tuple[Holding, ...] = ()
+
+
+class Committer:
+    """`paths` counts how placements were found."""
+
+    def __init__(self, mirror: Mirror, shapes: Shapes, *, trust_bind_order: bool) -> None:
+        self.paths: Counter[str] = Counter()
+        self._mirror = mirror
+        self._shapes = shapes
+        self._trusting = trust_bind_order
+        self._programs: dict[tuple[int, NodeRules], Program] = {}
+
+    def place(self, pod: Pod, shape: Shape, row: Row) -> Committed | None:
+        """None: the pod is not certain to be admitted there, whatever the order in which pods arrive."""
+        rules = row.facts.rules
+        placement = commit.place(
+            rowbridge.settled(row, self._mirror.columns.resources),
+            [_as_far_as_known(each) for each in row.pending],
+            Newcomer(shape.number, self._ask(pod, shape, row)),
+            lambda number: self.program(number, rules),
+            trust_bind_order=self._trusting,
+        )
+        self.paths[placement.path] += 1
+        if not placement.verdict.fits:
+            return None
+        return Committed(_holding(pod, shape, placement), placement.revised)
+
+    def revised(self, row: Row) -> Sequence[Holding]:
+        """Pending pods that may be in more places than was known, the row having more room than they were placed on."""
+        rules, resources = row.facts.rules, self._mirror.columns.resources
+        settled = rowbridge.settled(row, resources)
+        pending = [_as_far_as_known(each) for each in row.pending]
+        found = anyorder.place(settled, pending, Program(()), lambda number: self.program(number, rules))
+        if found is None:
+            return [self._anywhere(each, row) for each in row.pending]
+        before = {each.uid: each for each in row.pending}
+        return [_either(before[each.uid], each) for each in found.revised]
+
+    def _anywhere(self, holding: Holding, row: Row) -> Holding:
+        program = self.program(holding.shape, row.facts.rules)
+        if program is None:
+            return holding
+        every = (row.facts.rules.every_zone,)
+        return structs.replace(
+            holding,
+            source=Source.UNKNOWN,
+            entries=unknowns.anywhere(program, row.facts, self._mirror.columns.resources),
+            containers=tuple(ContainerZones(each.container, every) for each in holding.containers),
+        )
+
+    def program(self, number: int, rules: NodeRules) -> Program | None:
+        """What nodes of these rules are asked for a shape; None: of this pod no spec was seen."""
+        if number < 0:
+            return None
+        found = self._programs.get((number, rules))
+        if found is None:
+            made = programs.program(self._shapes.all[number], rules, self._mirror.columns.resources)
+            found = self._programs[number, rules] = made
+        return found
+
+    def _ask(self, pod: Pod, shape: Shape, row: Row) -> Callable[[], RowVerdict]:
+        return lambda: self._answer(pod, shape, row)
+
+    def _answer(self, pod: Pod, shape: Shape, row: Row) -> RowVerdict:
+        """By the kubelet's own managers (engine spec R9)."""
+        topology, pods = self._mirror.topology(row.facts.node), self._pods(row)
+        program = self.program(shape.number, row.facts.rules)
+        if topology is None or pods is None or program is None:
+            return NOT_DECIDED
+        resources = self._mirror.columns.resources
+        restored = objectmodel.restored(topology, {each.metadata.full_name: each for each in pods.values()})
+        if restored is None:
+            return NOT_DECIDED
+        return kubeletmodel.answer(
+            Question(
+                kubelet=restored.kubelet,
+                state=restored.state,
+                pending=[pods[each.uid] for each in row.pending],
+                pod=pod,
+                program=program,
+                row=rowbridge.charged(row, resources),
+                resources=resources,
+            )
+        )
+
+    def _pods(self, row: Row) -> dict[str, Pod] | None:
+        """Every pod on the node; None where one left after the report, which still shows it."""
+        book = next((book for book in self._mirror.ledger.books() if book.node == row.facts.node), None)
+        if book is None or any(record.life is not Life.LIVE for record in book.records.values()):
+            return None
+        return {uid: record.pod for uid, record in book.records.items()}
+
+
+def _as_far_as_known(holding: Holding) -> Holding:
+    """A pod that may be anywhere stays so: it is no use to ask where a pod of its shape would go."""
+    return holding if holding.source is not Source.UNKNOWN else structs.replace(holding, shape=-1)
+
+
+def _either(before: Holding, now: Holding) -> Holding:
+    """A pod that is where it was predicted to be, or where it would go by now."""
+    masks = {each.container: each.possible for each in before.containers}
+    containers = tuple(
+        ContainerZones(each.container, tuple(sorted({*each.possible, *masks.get(each.container, ())})))
+        for each in now.containers
+    )
+    return structs.replace(now, entries=_joined(before.entries, now.entries), containers=containers)
+
+
+def _joined(before: Sequence[Entry], now: Sequence[Entry]) -> tuple[Entry, ...]:
+    """By column at most as much as either says, anywhere that either says."""
+    found = []
+    for column in sorted({entry.column for entry in (*before, *now)}):
+        parts = [[entry for entry in half if entry.column == column] for half in (before, now)]
+        amounts = [sum(entry.amount for entry in part) for part in parts]
+        zones = reduce(or_, (entry.zones for part in parts for entry in part))
+        sure = amounts[0] == amounts[1] and all(entry.certain and entry.zones for part in parts for entry in part)
+        found.append(Entry(column, max(amounts), zones, certain=sure))
+    return tuple(found)
+
+
+def _holding(pod: Pod, shape: Shape, placement: Placement) -> Holding:
+    names: Sequence[str] = [container.name for container in pod.in_admission_order()]
+    possible = placement.verdict.possible
+    return Holding(
+        uid=demands.identity(pod),
+        name=pod.metadata.full_name,
+        source=Source.PREDICTED,
+        entries=placement.verdict.everything,
+        containers=tuple(ContainerZones(name, masks) for name, masks in zip(names, possible, strict=False)),
+        shape=shape.number,
+        interchangeable=placement.interchangeable,
+    )

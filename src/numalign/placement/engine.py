@@ -1,0 +1,165 @@
+"""The one door to placement: facts go in by `apply`, decisions come out of `decide`.
+
+One owner calls it, from one task. Everything the engine knows came through here as a fact; nothing that comes in,
+however odd, makes it raise: what cannot be used is left out and counted in `problems` by name. Which rules decide is
+the flavour's affair, that nodes have room as a whole is looked after here for all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import structs
+
+from numalign.api import resourcenames
+from numalign.api.errors import BadObject
+from numalign.api.node import Node
+from numalign.api.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement import fit
+from numalign.placement import settings as modes
+from numalign.placement.columns import Columns
+from numalign.placement.decisions import Decision, Randomness, Wake
+from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.facts import (
+    BindFailed,
+    Fact,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+    ReportGone,
+    ReportSeen,
+    Tick,
+)
+from numalign.placement.referenceflavour import ReferenceFlavour
+from numalign.placement.settings import Settings
+from numalign.placement.shapes import Shape, Shapes
+from numalign.placement.tenants import Tenants
+
+PODS: Final = "pods"
+MOST_PODS: Final = 1 << 30
+POD_NOT_UNDERSTOOD: Final = "pod-not-understood"
+
+
+class Engine:
+    """The whole cluster, as far as placing pods goes."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        modes.cache_mode(self.settings)
+        self.columns = Columns()
+        self.shapes = Shapes()
+        self.problems: Counter[str] = Counter()
+        """What was left out or put right, by name."""
+        self.tenants = Tenants(self.columns)
+        self._nodes: set[str] = set()
+        self._reports: set[str] = set()
+        self._gone: set[str] = set()
+        self.flavour: ExactFlavour | ReferenceFlavour = (
+            ExactFlavour(self.settings, self.columns, self.shapes, self.tenants)
+            if self.settings.flavour == "exact"
+            else ReferenceFlavour(self.settings, self.columns, self.tenants)
+        )
+
+    def apply(self, fact: Fact) -> list[Wake]:
+        """Take a fact in; the nodes for which pods that did not fit may be tried again."""
+        match fact:
+            case NodeSeen(node=node):
+                self._node(node)
+            case ReportSeen(topology=topology):
+                self._reports.add(topology.node)
+                self._row(topology.node)
+            case PodSeen(pod=pod) if pod.spec.node_name:
+                self._pod(pod)
+            case BindFailed(uid=uid):
+                self.tenants.drop(uid)
+        wakes = self.flavour.apply(fact)
+        match fact:
+            case NodeGone(name=name):
+                self._nodes.discard(name)
+                self._drop_row(name)
+            case ReportGone(node=name):
+                self._reports.discard(name)
+                self._drop_row(name)
+            case PodGone(pod=pod):
+                self._gone.add(demands.identity(pod))
+                self._end_gone()
+            case Tick():
+                self._end_gone()
+        return wakes
+
+    def warm(self) -> bool:
+        """Compile, or load what an earlier process compiled; False where numba is missing or of no use.
+
+        Takes a second, or a minute the first time ever. NumPy serves until then: call it in a thread, if you like."""
+        return isinstance(self.flavour, ExactFlavour) and self.flavour.warm()
+
+    def shape(self, pod: Pod) -> Shape:
+        """The pod's shape, or BadObject if its annotations make no sense; callers keep it with the pod."""
+        return self.shapes.intern(pod)
+
+    def decide(self, pod: Pod, now: float, rng: Randomness, shape: Shape | None = None) -> Decision:
+        """Where the pod goes; what it will hold there is charged at once. `shape`: if it is known already."""
+        return self.decide_many((pod,), now, rng, shape)[0]
+
+    def decide_many(
+        self, pods: Sequence[Pod], now: float, rng: Randomness, shape: Shape | None = None
+    ) -> list[Decision]:
+        """The same for pods that are all of one shape, in their order."""
+        if not pods:
+            return []
+        try:
+            shape = shape or self.shapes.intern(pods[0])
+        except BadObject as problem:
+            self.problems[POD_NOT_UNDERSTOOD] += 1
+            return [Decision(uid=demands.identity(pod), problem=str(problem)) for pod in pods]
+        return self.flavour.decide_many(pods, shape, rng)
+
+    def _node(self, node: Node) -> None:
+        name = node.metadata.name
+        self._nodes.add(name)
+        amounts = {
+            resource: amount.milli if resource == resourcenames.CPU else amount.value
+            for resource, amount in node.allocatable.items()
+        }
+        pods = amounts.pop(PODS, 0)
+        self.columns.set_totals(self._row(name), amounts, max(0, min(pods, MOST_PODS)))
+
+    def _row(self, name: str) -> int:
+        is_new = name not in self.columns.rows
+        row = self.columns.row(name)
+        if is_new:
+            self.tenants.arrived(name)
+        return row
+
+    def _drop_row(self, name: str) -> None:
+        """A node without Node object takes no pods; its row stays as long as there are reports about it."""
+        row = self.columns.rows.get(name)
+        if row is None:
+            return
+        if name not in self._nodes and name not in self._reports:
+            self.columns.drop(name)
+        elif name not in self._nodes:
+            self.columns.set_totals(row, {}, 0)
+
+    def _pod(self, pod: Pod) -> None:
+        uid = demands.identity(pod)
+        if pod.status.is_finished:
+            self.tenants.drop(uid)
+        elif uid not in self._gone:
+            self.tenants.put(uid, pod.spec.node_name, fit.totals(self._shape_of_any(pod), self.columns).pairs)
+
+    def _shape_of_any(self, pod: Pod) -> Shape:
+        try:
+            return self.shapes.intern(pod)
+        except BadObject:
+            self.problems[POD_NOT_UNDERSTOOD] += 1
+            return self.shapes.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+
+    def _end_gone(self) -> None:
+        """Deleted pods count for their node as long as their containers may still run there."""
+        for uid in [uid for uid in self._gone if not self.flavour.charges(uid)]:
+            self._gone.discard(uid)
+            self.tenants.drop(uid)

@@ -1,0 +1,156 @@
+"""What rows say to a shape: node totals, then the pod's wishes, then the node's managers.
+
+`verdicts` asks for rows that changed. Rows of one kind are given to a kernel together; those that numbers alone do not
+decide are asked one by one, and how that is done (`ask`) is the caller's. Codes and scores are described in
+`decisions.Code`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from numalign.placement import fit, intent, kernels, programs
+from numalign.placement.changelog import Rows
+from numalign.placement.columns import UNREPORTED, VACANT, Columns
+from numalign.placement.decisions import Code
+from numalign.placement.intent import Judgement
+from numalign.placement.kernels import plans, scalar, scoring
+from numalign.placement.kernels.block import RowBlock
+from numalign.placement.kernels.plans import Plan
+from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.work import Work
+from numalign.placement.noderules import NodeRules
+from numalign.placement.pick import Codes
+from numalign.placement.programs import Program
+from numalign.placement.verdicts import VerdictTable
+
+Ask = Callable[[VerdictTable, int], int]
+"""A row's code or score for a shape, by whatever is exact for this row."""
+
+
+class Evaluation:
+    """The judge of all rows, for `verdicts`."""
+
+    def __init__(self, columns: Columns, scoring: Scoring, ask: Ask) -> None:
+        self.scoring = scoring
+        self._columns = columns
+        self._ask = ask
+
+    @property
+    def kernel(self) -> kernels.Kernel:
+        return kernels.best()
+
+    def row(self, table: VerdictTable, row: int) -> int:
+        kind = int(self._columns.kind[row])
+        if kind == VACANT:
+            return Code.VACANT
+        if not fit.fits_row(self._columns, row, table.totals):
+            return Code.TOTALS
+        wish = self.judgement(table, kind)
+        if not wish.allowed:
+            return Code.INTENT
+        return _lowered(self._code(table, kind, row), wish)
+
+    def rows(self, table: VerdictTable, rows: Rows) -> Codes:
+        kinds = self._columns.kind[rows]
+        codes: Codes = np.where(kinds == VACANT, Code.VACANT, Code.TOTALS).astype(np.int32)
+        room = fit.fits(self._columns, rows, table.totals) & (kinds != VACANT)
+        for kind in np.unique(kinds[room]).tolist():
+            where = np.flatnonzero(room & (kinds == kind))
+            codes[where] = self._of_kind(table, kind, rows[where])
+        return codes
+
+    def program(self, table: VerdictTable, kind: int) -> Program:
+        """What nodes of this kind are asked for the shape."""
+        found = table.programs.get(kind)
+        if found is None:
+            resources = self._columns.resources
+            found = table.programs[kind] = programs.program(table.shape, self._columns.kinds[kind], resources)
+            self._columns.ensure_columns(len(resources))
+        return found
+
+    def plan(self, table: VerdictTable, kind: int) -> Plan:
+        """The same as numbers."""
+        found = table.plans.get(kind)
+        if found is None:
+            program = self.program(table, kind)
+            found = table.plans[kind] = plans.plan(self._columns.kinds[kind], program, self.scoring)
+        return found
+
+    def judgement(self, table: VerdictTable, kind: int) -> Judgement:
+        """What the pod's wishes mean on nodes of this kind."""
+        found = table.judgements.get(kind)
+        if found is None:
+            rules = self._rules(kind)
+            program = None if rules is None else self.program(table, kind)
+            found = table.judgements[kind] = intent.judge(table.shape.intent, rules, program)
+        return found
+
+    def block(self, kind: int) -> RowBlock:
+        """All rows of the cluster, to be read by the rules of one kind."""
+        columns = self._columns
+        return RowBlock(
+            rules=columns.kinds[kind],
+            free=columns.free,
+            size=columns.size,
+            allocatable=columns.allocatable,
+            homeless=columns.homeless,
+            homeless_size=columns.homeless_size,
+            full_core_cpus=columns.full_core_cpus,
+            cells=columns.cells,
+            busy=columns.busy,
+            split_known=columns.split_known,
+        )
+
+    def score(self, table: VerdictTable, row: int, possible: Sequence[Sequence[int]]) -> int:
+        """Of a row that the row model found to fit: by what all zones that a container may be in have together."""
+        kind = int(self._columns.kind[row])
+        plan = self.plan(table, kind)
+        if plan.standing == plans.ROW_MODEL:
+            return 1
+        scratch = Work()
+        scalar.load(self.block(kind), row, plan, scratch)
+        scores = [scoring.container(plan, scratch, step, _union(masks)) for step, masks in enumerate(possible)]
+        counted = [score for score in scores if score != scoring.NOTHING_ASKED]
+        return scoring.summed_up(sum(counted), len(counted))
+
+    def _rules(self, kind: int) -> NodeRules | None:
+        return None if kind == UNREPORTED else self._columns.kinds[kind]
+
+    def _code(self, table: VerdictTable, kind: int, row: int) -> int:
+        if kind == UNREPORTED:
+            return 0
+        if self._columns.loose[row]:
+            return self._ask(table, row)
+        code, table.masks[row] = self.kernel.evaluate_row(self.block(kind), row, self.plan(table, kind))
+        return self._ask(table, row) if code == Code.NOT_DECIDED else code
+
+    def _of_kind(self, table: VerdictTable, kind: int, rows: Rows) -> Codes:
+        wish = self.judgement(table, kind)
+        if not wish.allowed:
+            return np.full(len(rows), Code.INTENT, np.int32)
+        if kind == UNREPORTED:
+            return np.zeros(len(rows), np.int32)
+        program = self.program(table, kind)
+        codes = np.full(len(rows), Code.NOT_DECIDED, np.int32)
+        tight = np.flatnonzero(~self._columns.loose[rows])
+        if len(tight):
+            found = self.kernel.evaluate(self.block(kind), rows[tight], program, self.scoring)
+            codes[tight], table.masks[rows[tight]] = found.code_or_score, found.masks
+        for place in np.flatnonzero(codes == Code.NOT_DECIDED).tolist():
+            codes[place] = self._ask(table, int(rows[place]))
+        if wish.penalty:
+            codes[codes > 0] = np.maximum(1, codes[codes > 0] - wish.penalty)
+        return codes
+
+
+def _lowered(code: int, wish: Judgement) -> int:
+    return max(1, code - wish.penalty) if code > 0 else code
+
+
+def _union(masks: Sequence[int]) -> int:
+    together = 0
+    for mask in masks:
+        together |= mask
+    return together

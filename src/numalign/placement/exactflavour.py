@@ -1,0 +1,205 @@
+"""The exact flavour: what the kubelets will do, node by node, behind the engine's door.
+
+`engine` hands facts and pods over. A decision takes the best row of the shape's table and tries the pod there in
+earnest: on the columns alone where every container has one zone whatever happens, else by `commit` on the ledger's
+row. A row on which the pod is not certain to be admitted is left out until it changes, and the next best is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from numalign.api.errors import BadObject
+from numalign.api.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement import kernels, pick, rowmodel, tightrows
+from numalign.placement.books import Row
+from numalign.placement.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
+from numalign.placement.committing import Committer
+from numalign.placement.decisions import Code, Decision, Randomness, Wake
+from numalign.placement.entries import Holding
+from numalign.placement.evaluation import Evaluation
+from numalign.placement.facts import BindFailed, Fact
+from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.mirror import Mirror
+from numalign.placement.rowmodel import Verdict
+from numalign.placement.settings import Settings
+from numalign.placement.shapes import Shape, Shapes
+from numalign.placement.templates import Template, aligned
+from numalign.placement.tenants import Tenants
+from numalign.placement.tightrows import Cells
+from numalign.placement.verdicts import Verdicts, VerdictTable
+
+if TYPE_CHECKING:
+    from numalign.placement import repeating
+
+LAST_RESORT: Final = 1
+"""Score of a row that amounts do not decide. If no other is left, the kubelet's own managers are asked there."""
+CODES: Final = {
+    Verdict.DOES_NOT_FIT: Code.DOES_NOT_FIT,
+    Verdict.NOT_CERTAIN: Code.NOT_CERTAIN,
+    Verdict.NOT_DECIDED: Code.NOT_DECIDED,
+}
+
+
+class ExactFlavour:
+    """Decisions on the mirrored ledger."""
+
+    def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, tenants: Tenants) -> None:
+        self.mirror = Mirror(columns, shapes, self._placed_by_others, self._revised)
+        self.committer = Committer(self.mirror, shapes, trust_bind_order=settings.trust_bind_order)
+        weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
+        self.evaluation = Evaluation(columns, Scoring(settings.strategy, weights), self._ask)
+        self.verdicts = Verdicts(columns, self.evaluation, settings.live_shapes)
+        self._settings = settings
+        self.columns = columns
+        self._shapes = shapes
+        self.tenants = tenants
+        self._charges = tightrows.charges()
+        self._fast: repeating.Repeater | None = None
+
+    def apply(self, fact: Fact) -> list[Wake]:
+        return self.mirror.apply(fact)
+
+    def charges(self, uid: str) -> bool:
+        """Whether a pod that is gone may still run, for all that is known."""
+        return self.mirror.charges(uid)
+
+    def decide_many(self, pods: Sequence[Pod], shape: Shape, rng: Randomness) -> list[Decision]:
+        self.mirror.refresh()
+        for pod in pods:
+            if self.tenants.node_of(demands.identity(pod)) is not None:
+                self._withdraw(demands.identity(pod))
+        chances = [rng.random() for _ in pods]
+        if self._fast is not None:
+            return self._fast.decide(pods, self.verdicts.find(shape), chances)
+        return [self.decide(pod, self.verdicts.find(shape), chance) for pod, chance in zip(pods, chances, strict=True)]
+
+    def warm(self) -> bool:
+        """Make machine code ready for many pods at once; False where numba is missing."""
+        if not kernels.warm():
+            return False
+        from numalign.placement import repeating
+
+        repeating.warm()
+        self._fast = repeating.Repeater(self, trusting=self._settings.trust_bind_order)
+        return True
+
+    def decide(self, pod: Pod, table: VerdictTable, chance: float) -> Decision:
+        """The next pod of a shape, row by row in Python."""
+        self.verdicts.refresh(table)
+        while True:
+            number = table.peaks.pick(table.codes, chance)
+            if number == pick.NO_ROW:
+                return self.refused(pod, table)
+            decision = self.placed(pod, table, number)
+            if decision is not None:
+                return decision
+            chance = pick.another(chance)
+
+    def refused(self, pod: Pod, table: VerdictTable) -> Decision:
+        return Decision(uid=demands.identity(pod), refused=table.refused())
+
+    def _withdraw(self, uid: str) -> None:
+        """A pod is decided once more: what was decided before did not come about."""
+        self.mirror.apply(BindFailed(uid))
+        self.tenants.drop(uid)
+        self.mirror.refresh()
+
+    def placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
+        """Try the pod on a row in earnest. None: it is not certain to be admitted there, which holds until the row
+        changes."""
+        score = int(table.codes[number])
+        if self.columns.kind[number] == UNREPORTED:
+            return self._decision(pod, table, number, score, None)
+        holding = self._placed_simply(pod, table, number) or self._placed_by_model(pod, table, number)
+        if holding is None:
+            table.put(number, Code.NOT_CERTAIN)
+            return None
+        self.mirror.refresh()
+        return self._decision(pod, table, number, score, holding)
+
+    def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Holding | None:
+        """By numbers alone, where every container has one zone in whatever order pods arrive."""
+        columns = self.columns
+        if columns.loose[number] or columns.tenure[number] == UNSOUND:
+            return None
+        kind = int(columns.kind[number])
+        plan, masks = self.evaluation.plan(table, kind), table.masks[number].tolist()
+        cells = Cells(*(getattr(columns, name) for name in Cells._fields))
+        pinned = tightrows.gather(plan, cells, number, masks, self._charges)
+        if pinned == tightrows.NOT_SIMPLE:
+            return None
+        holds = tightrows.holds_anything(plan, self._charges)
+        if holds and self._hangs_on_order(table, number, masks):
+            return None
+        holding = self.template(table, kind, masks).filled(pod)[0]
+        tightrows.charge(plan, cells, number, pinned, self._charges)
+        tenure = int(columns.tenure[number])
+        if holds:
+            columns.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
+        columns.log.append(number)
+        self.mirror.enter(number, pod, holding, tenure)
+        return holding
+
+    def _hangs_on_order(self, table: VerdictTable, number: int, masks: Sequence[int]) -> bool:
+        """Whether another order of the pods that are on their way to this node could move this one (engine spec R2).
+
+        Free amounts lie between those with none of the others charged and with all of them. Fewer zones are possible
+        the less is free, so a pod that gets the same zones at both ends gets them always; and pods of one shape only
+        change places with each other."""
+        tenure = int(self.columns.tenure[number])
+        if self._settings.trust_bind_order or tenure in (NOBODY, table.shape.number):
+            return False
+        kind = int(self.columns.kind[number])
+        settled = self.evaluation.block(kind)._replace(free=self.columns.settled)
+        _, alone = self.evaluation.kernel.evaluate_row(settled, number, self.evaluation.plan(table, kind))
+        return list(alone) != list(masks)
+
+    def template(self, table: VerdictTable, kind: int, masks: Sequence[int]) -> Template:
+        key = kind, tuple(masks)
+        found = table.templates.get(key)
+        if found is None:
+            rules, program = self.columns.kinds[kind], self.evaluation.program(table, kind)
+            found = table.templates[key] = Template(rules, program, key[1], table.shape.number)
+        return found
+
+    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> Holding | None:
+        found = self.committer.place(pod, table.shape, self.mirror.row(number))
+        if found is None:
+            return None
+        self.mirror.predict(number, pod, found.holding, found.revised)
+        return found.holding
+
+    def _decision(self, pod: Pod, table: VerdictTable, number: int, score: int, holding: Holding | None) -> Decision:
+        uid, rules = demands.identity(pod), self.columns.rules(number)
+        self.tenants.put(uid, self.columns.names[number], table.totals.pairs)
+        return Decision(
+            uid=uid,
+            node=self.columns.names[number],
+            score=score,
+            placement=aligned(holding.containers, rules) if holding is not None and rules is not None else (),
+            entries=holding.entries if holding else (),
+            warning=self.evaluation.judgement(table, int(self.columns.kind[number])).reason,
+        )
+
+    def _ask(self, table: VerdictTable, number: int) -> int:
+        program = self.evaluation.program(table, int(self.columns.kind[number]))
+        verdict = rowmodel.evaluate(self.mirror.state(number), program)
+        if verdict.code is Verdict.NOT_DECIDED and self.mirror.topology(self.columns.names[number]) is not None:
+            return LAST_RESORT
+        if not verdict.fits:
+            return CODES[verdict.code]
+        return self.evaluation.score(table, number, verdict.possible)
+
+    def _placed_by_others(self, pod: Pod, row: Row) -> Sequence[Holding]:
+        """Where a pod may be that somebody else has bound; nothing: nobody can tell."""
+        try:
+            shape = self._shapes.intern(pod)
+        except BadObject:
+            return ()
+        found = self.committer.place(pod, shape, row)
+        return (found.holding, *found.revised) if found is not None else ()
+
+    def _revised(self, row: Row) -> Sequence[Holding]:
+        return self.committer.revised(row)

@@ -1,0 +1,50 @@
+"""Whether a node as a whole has room: the stock scheduler's NodeResourcesFit, over many rows at once.
+
+`verdicts` asks before any zone is looked at. Requests are held against node allocatable less the requests of all pods
+on the node; a resource that a pod does not ask for never refuses it (kube-scheduler spec, NodeResourcesFit)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.placement.changelog import Rows
+from numalign.placement.columns import LARGEST, Columns
+from numalign.placement.shapes import Shape
+
+
+class Totals(Struct, frozen=True, dict=True):
+    """What a shape asks of a node as a whole, by column; amounts of zero are left out."""
+
+    columns: tuple[int, ...]
+    amounts: tuple[int, ...]
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        return tuple(zip(self.columns, self.amounts, strict=True))
+
+
+def totals(shape: Shape, columns: Columns) -> Totals:
+    # One more than the largest amount of any node, so that cutting never makes a pod fit.
+    asked = {columns.column(name): min(amount, LARGEST + 1) for name, amount in shape.totals.items() if amount > 0}
+    return Totals(tuple(asked), tuple(asked.values()))
+
+
+def fits(columns: Columns, rows: Rows, totals: Totals) -> NDArray[np.bool_]:
+    """Which of the rows have room."""
+    room = columns.pods[rows] < columns.most_pods[rows]
+    if totals.columns:
+        where = np.ix_(rows, np.array(totals.columns, np.int32))
+        room &= (columns.requested[where] + np.array(totals.amounts) <= columns.offered[where]).all(axis=1)
+    return room
+
+
+def fits_row(columns: Columns, row: int, totals: Totals) -> bool:
+    """The same for one row, without the price of arrays."""
+    if columns.pods[row] >= columns.most_pods[row]:
+        return False
+    requested, offered = columns.requested[row], columns.offered[row]
+    return all(requested[column] + amount <= offered[column] for column, amount in totals.pairs)

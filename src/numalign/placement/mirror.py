@@ -1,0 +1,280 @@
+"""The ledger's rows, mirrored in columns.
+
+`exactflavour` brings facts here and reads rows; nobody else writes to the ledger. A node that changed is read from the
+ledger once before the next decision, however many facts were about it. The other way round, decisions that were made
+on the columns alone are entered into the ledger together, before anybody looks there again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, structs
+
+from numalign.api.node import Node
+from numalign.api.nodetopology import NodeTopology
+from numalign.api.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement import ingest, rowbridge
+from numalign.placement.books import Row
+from numalign.placement.changes import Change
+from numalign.placement.columns import NOBODY, Columns
+from numalign.placement.decisions import Wake, WakeCause
+from numalign.placement.entries import Holding
+from numalign.placement.facts import (
+    BindFailed,
+    Fact,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+    ReportGone,
+    ReportSeen,
+    Tick,
+)
+from numalign.placement.ledger import Ledger, Placer
+from numalign.placement.rowfacts import RowFacts
+from numalign.placement.rowstate import RowState
+from numalign.placement.shapes import Shapes
+from numalign.placement.shares import Life
+
+Reviser = Callable[[Row], Sequence[Holding]]
+"""Pending pods that may be in other places than was predicted, now that the row has more room."""
+
+
+class Known(Struct):
+    """What was last heard of a node from outside."""
+
+    node: Node | None = None
+    topology: NodeTopology | None = None
+
+
+class Entering(NamedTuple):
+    """A decision that the ledger does not know yet."""
+
+    node: str
+    pod: Pod
+    holding: Holding
+    revised: tuple[Holding, ...] = ()
+
+
+class Mirror:
+    """Ledger and columns, kept in step."""
+
+    def __init__(self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser) -> None:
+        self.columns = columns
+        self._reviser = reviser
+        self._ledger = Ledger(columns.resources, shapes, placer)
+        self._known: dict[str, Known] = {}
+        self._stale: dict[str, None] = {}
+        self._entering: list[Entering] = []
+        self._lingering: dict[str, str] = {}
+        """Pods that are gone and may still run, with their nodes."""
+        self._described: dict[int, RowFacts] = {}
+        self._loose: dict[int, RowState] = {}
+        self._alike: dict[int, list[Holding]] = {}
+
+    @property
+    def ledger(self) -> Ledger:
+        """With every decision in it."""
+        if self._entering:
+            entering, self._entering = self._entering, []
+            for each in entering:
+                self._ledger.predict(each.node, each.pod, each.holding, each.revised)
+        return self._ledger
+
+    # Facts
+
+    def apply(self, fact: Fact) -> list[Wake]:
+        match fact:
+            case NodeSeen(node=node):
+                return self._node(node)
+            case NodeGone(name=name):
+                self._forget(name, "node")
+            case ReportSeen(topology=topology):
+                return self._report(topology)
+            case ReportGone(node=name):
+                self._forget(name, "topology")
+                return self.changed(self.ledger.report_gone(name))
+            case PodSeen(pod=pod, now=now):
+                return self.changed(self.ledger.seen(pod, now))
+            case PodGone(pod=pod, now=now):
+                return self._gone(pod, now)
+            case BindFailed(uid=uid):
+                return self.changed(self.ledger.bind_failed(uid))
+            case Tick(now=now):
+                return self._tick(now)
+        return []
+
+    def changed(self, change: Change) -> list[Wake]:
+        self._stale.update(dict.fromkeys(change.rows))
+        return [Wake(node, WakeCause.FREED) for node in change.freed]
+
+    def charges(self, uid: str) -> bool:
+        """Whether a pod that is gone may still run, for all that is known."""
+        return uid in self._lingering
+
+    def _gone(self, pod: Pod, now: float) -> list[Wake]:
+        change = self.ledger.gone(pod, now)
+        if set(change.rows) - set(change.freed):
+            self._lingering[demands.identity(pod)] = pod.spec.node_name
+        return self.changed(change)
+
+    def _tick(self, now: float) -> list[Wake]:
+        change = self.ledger.tick(now)
+        books = {book.node: book for book in self.ledger.books()} if change.freed else {}
+        for uid, node in list(self._lingering.items()) if change.freed else ():
+            record = books[node].records.get(uid) if node in books else None
+            if record is None or record.life is not Life.LINGERING:
+                del self._lingering[uid]
+        return self.changed(change)
+
+    def _node(self, node: Node) -> list[Wake]:
+        name = node.metadata.name
+        known = self._known.setdefault(name, Known())
+        before, known.node = known.node, node
+        # Heartbeats change nothing that a report is read with.
+        if known.topology is not None and (before is None or _differs(before, node)):
+            self.changed(self.ledger.report(ingest.read(known.topology, node), again=True))
+        return [Wake(name, WakeCause.NODE)]
+
+    def _report(self, topology: NodeTopology) -> list[Wake]:
+        known = self._known.setdefault(topology.node, Known())
+        known.topology = topology
+        self.changed(self.ledger.report(ingest.read(topology, known.node)))
+        return [Wake(topology.node, WakeCause.REPORT)]
+
+    def _forget(self, name: str, what: str) -> None:
+        known = self._known.get(name)
+        if known is not None:
+            setattr(known, what, None)
+            if known.node is None and known.topology is None:
+                del self._known[name]
+
+    # Rows
+
+    def refresh(self) -> None:
+        """Read every node that changed from the ledger."""
+        while self._stale:
+            name, _ = self._stale.popitem()
+            number = self.columns.rows.get(name)
+            if number is not None:
+                self._read(name, number)
+
+    def read_again(self) -> None:
+        """Read every node, for whoever doubts that rows follow the ledger."""
+        self._stale.update(dict.fromkeys(self.columns.rows))
+        self.refresh()
+
+    def row(self, number: int) -> Row:
+        row = self.ledger.row(self.columns.names[number])
+        assert row is not None, "rows of a kind have a report"
+        return row
+
+    def state(self, number: int) -> RowState:
+        """The row as the row model wants it; kept for rows that every shape has to ask."""
+        known = self._loose.get(number)
+        return known if known is not None else rowbridge.charged(self.row(number), self.columns.resources)
+
+    def facts(self, number: int) -> RowFacts | None:
+        """What the node's report says, as far as it was read."""
+        return self._described.get(number)
+
+    def topology(self, node: str) -> NodeTopology | None:
+        known = self._known.get(node)
+        return known.topology if known else None
+
+    def _read(self, name: str, number: int) -> None:
+        row = self._revised(name, number)
+        self._loose.pop(number, None)
+        self._alike.pop(number, None)
+        if row is None:
+            self._described.pop(number, None)
+            self.columns.undescribe(number)
+            return
+        before = self._described.get(number)
+        if before is not row.facts:
+            self._described[number] = row.facts
+            # A row that changed hands is empty, whatever was described there before.
+            if before is None or self.columns.kind[number] < 0 or not _same_hardware(before, row.facts):
+                self.columns.describe(number, row.facts)
+        state = rowbridge.charged(row, self.columns.resources)
+        free = rowbridge.free_state(row, state)
+        if free.loose:
+            self._loose[number] = state
+        if row.pending:
+            self._alike[number] = list(row.pending)
+        self.columns.set_free(number, free)
+
+    def _revised(self, name: str, number: int) -> Row | None:
+        """The node's row. Where something came free, pods that have not arrived yet may go there instead."""
+        row = self.ledger.row(name)
+        if row is None or not row.pending or not self._has_grown(number, row):
+            return row
+        revised = self._reviser(row)
+        if revised:
+            book = next(book for book in self.ledger.books() if book.node == name)
+            first = book.records[revised[0].uid].pod
+            self.ledger.predict(name, first, revised[0], revised[1:])
+        return self.ledger.row(name)
+
+    def _has_grown(self, number: int, row: Row) -> bool:
+        """Whether anything is free that was not when the row was last read."""
+        if self._described.get(number) is None or self.columns.rules(number) != row.facts.rules:
+            return True
+        before = self.columns.settled[number].tolist()
+        return any(
+            amount > known
+            for zone, zone_before in zip(row.settled, before, strict=False)
+            for amount, known in zip(zone, zone_before, strict=False)
+        ) or len(row.settled) > len(before)
+
+    # Decisions
+
+    def predict(self, number: int, pod: Pod, holding: Holding, revised: Sequence[Holding] = ()) -> None:
+        """A decision by the row model: the row is to be read again."""
+        self.changed(self.ledger.predict(self.columns.names[number], pod, holding, revised))
+
+    def enter(self, number: int, pod: Pod, holding: Holding, tenure: int) -> None:
+        """A decision on the columns alone, which have been charged. `tenure`: the row's before."""
+        revised: tuple[Holding, ...] = ()
+        if not holding.entries:
+            pass  # in nobody's way, whenever its turn comes
+        elif tenure == NOBODY:
+            self._alike[number] = [holding]
+        elif tenure == holding.shape:
+            holding, revised = self._among_equals(number, holding)
+        self._entering.append(Entering(self.columns.names[number], pod, holding, revised))
+
+    def _among_equals(self, number: int, holding: Holding) -> tuple[Holding, tuple[Holding, ...]]:
+        """Pods of one shape that got different zones by their order may each have the other's."""
+        alike = self._alike[number]
+        revised: tuple[Holding, ...] = ()
+        first = alike[0]
+        if first.interchangeable or (first.containers is not holding.containers and _zones(first) != _zones(holding)):
+            holding = structs.replace(holding, interchangeable=True)
+            if not first.interchangeable:
+                alike[:] = [structs.replace(each, interchangeable=True) for each in alike]
+                revised = tuple(alike)
+        alike.append(holding)
+        return holding, revised
+
+
+def _zones(holding: Holding) -> list[tuple[int, ...]]:
+    return [each.possible for each in holding.containers]
+
+
+def _same_hardware(before: RowFacts, after: RowFacts) -> bool:
+    """Whether a report tells nothing new but what is free."""
+    if before.rules != after.rules or before.supplies.keys() != after.supplies.keys():
+        return False
+    return all(
+        old.size == new.size and old.allocatable == new.allocatable and old.homeless_size == new.homeless_size
+        for old, new in zip(before.supplies.values(), map(after.supplies.__getitem__, before.supplies), strict=True)
+    )
+
+
+def _differs(before: Node, after: Node) -> bool:
+    """In what a report is read with."""
+    old, new = before.status, after.status
+    return old.capacity != new.capacity or old.allocatable != new.allocatable or old.node_info != new.node_info

@@ -1,0 +1,191 @@
+"""The reference flavour: what NodeResourceTopologyMatch decides, over all nodes, behind the engine's door.
+
+`engine` hands facts and pods over. Nodes have to have room as a whole first; then the plugin's cache tells what is
+known of a node, its filter who may go there and its scoring who should. Nothing here predicts a zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct, structs
+
+from numalign.api import nrt
+from numalign.api.node import Node
+from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.pod import Pod
+from numalign.placement import fit
+from numalign.placement import settings as modes
+from numalign.placement.columns import Columns
+from numalign.placement.decisions import Code, Decision, Randomness, Wake, WakeCause
+from numalign.placement.facts import (
+    BindFailed,
+    Fact,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+    ReportGone,
+    ReportSeen,
+    Tick,
+)
+from numalign.placement.reference import classes, demand, filter, numanodes, scoring
+from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
+from numalign.placement.reference.caches import selection
+from numalign.placement.reference.caches.cache import Cache
+from numalign.placement.reference.demand import PodDemand
+from numalign.placement.reference.filter import Seen
+from numalign.placement.reference.numanodes import Reading
+from numalign.placement.reference.scoring import Scoring
+from numalign.placement.reference.status import Status
+from numalign.placement.settings import Settings
+from numalign.placement.shapes import Shape
+from numalign.placement.tenants import Tenants
+
+RESYNC_PERIOD: Final = 5
+"""Seconds between rounds of the over-reserve cache where nothing else is configured."""
+
+
+class Reserved(Struct, frozen=True):
+    node: str
+    pod: Pod
+
+
+class ReferenceFlavour:
+    """The plugin with its cache, told of the cluster fact by fact."""
+
+    def __init__(self, settings: Settings, columns: Columns, tenants: Tenants) -> None:
+        self._columns = columns
+        self._tenants = tenants
+        self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
+        self._scoring = Scoring(settings.strategy, settings.weights)
+        self._present: dict[str, frozenset[str]] = {}
+        self._reports: dict[str, NodeResourceTopology] = {}
+        self._readings: dict[str, Reading] = {}
+        self._pods: dict[str, Pod] = {}
+        self._reserved: dict[str, Reserved] = {}
+
+    def apply(self, fact: Fact) -> list[Wake]:
+        match fact:
+            case NodeSeen(node=node):
+                return self._node(node)
+            case NodeGone(name=name):
+                self._present.pop(name, None)
+            case ReportSeen():
+                return self._report(fact)
+            case ReportGone(node=name):
+                self._reports.pop(name, None)
+                self._cache.nrt_gone(name)
+            case PodSeen(pod=pod):
+                self._pod(pod)
+            case PodGone(pod=pod):
+                return self._ended(pod)
+            case BindFailed(uid=uid):
+                return self._bind_failed(uid)
+            case Tick(now=now):
+                return self._resync(now)
+        return []
+
+    def charges(self, uid: str) -> bool:
+        """The plugin forgets a pod with its object."""
+        return False
+
+    def decide_many(self, pods: Sequence[Pod], shape: Shape, rng: Randomness) -> list[Decision]:
+        return [self.decide(pod, shape, rng) for pod in pods]
+
+    def decide(self, pod: Pod, shape: Shape, rng: Randomness) -> Decision:
+        wanted = demand.of(pod)
+        totals = fit.totals(shape, self._columns)
+        refused: dict[Code, int] = {}
+        scores: dict[int, int] = {}
+        for row, room in self._rows(totals):
+            code = self._code(wanted, self._columns.names[row]) if room else Code.TOTALS
+            if code < 0:
+                refused[Code(code)] = refused.get(Code(code), 0) + 1
+            else:
+                scores[row] = code
+        if not scores:
+            return Decision(uid=pod.metadata.uid, refused=refused)
+        best = max(scores.values())
+        equals = [row for row, score in scores.items() if score == best]
+        node = self._columns.names[equals[int(rng.random() * len(equals))]]
+        self._cache.reserve(node, pod)
+        self._reserved[pod.metadata.uid] = Reserved(node, pod)
+        self._tenants.put(pod.metadata.uid, node, totals.pairs)
+        return Decision(uid=pod.metadata.uid, node=node, score=best, refused=refused)
+
+    def status(self, pod: Pod, node: str) -> Status:
+        """What the plugin's filter says about a node; its cache does not hear of it."""
+        return filter.decide(demand.of(pod), self._present.get(node), self._seen(node)).status
+
+    def _rows(self, totals: fit.Totals) -> Iterator[tuple[int, bool]]:
+        rows = np.array(sorted(self._columns.rows.values()), np.int32)
+        return zip(rows.tolist(), fit.fits(self._columns, rows, totals).tolist(), strict=True)
+
+    def _code(self, wanted: PodDemand, node: str) -> int:
+        seen = self._seen(node)
+        verdict = filter.decide(wanted, self._present.get(node), seen)
+        if verdict.rejects_node:
+            self._cache.rejected(node)
+        if not verdict.status.is_success:
+            return Code.NOT_CERTAIN if not seen.fresh else Code.DOES_NOT_FIT
+        return scoring.score(wanted, seen, self._scoring)
+
+    def _seen(self, node: str) -> Seen:
+        known = self._cache.look_up(node)
+        if known.nrt is None:
+            return Seen(known.fresh)
+        reading = self._readings.get(node)
+        if reading is None or reading.report is not known.nrt:
+            reading = self._readings[node] = numanodes.read(known.nrt)
+        return Seen(known.fresh, reading)
+
+    def _node(self, node: Node) -> list[Wake]:
+        self._present[node.metadata.name] = classes.present_on(node)
+        return [Wake(node.metadata.name, WakeCause.NODE)]
+
+    def _report(self, fact: ReportSeen) -> list[Wake]:
+        name = fact.topology.node
+        written = fact.written or nrt.encode(fact.topology)
+        (self._cache.nrt_changed if name in self._reports else self._cache.nrt_added)(written)
+        self._reports[name] = written
+        return [Wake(name, WakeCause.REPORT)]
+
+    def _pod(self, pod: Pod) -> None:
+        self._pods[pod.metadata.uid] = pod
+        reserved = self._reserved.pop(pod.metadata.uid, None)
+        if reserved is not None:
+            self._cache.post_bind(reserved.node, pod)
+        self._cache.pod_seen(pod)
+
+    def _ended(self, pod: Pod) -> list[Wake]:
+        self._pods.pop(pod.metadata.uid, None)
+        self._reserved.pop(pod.metadata.uid, None)
+        self._cache.pod_gone(pod)
+        return [Wake(pod.spec.node_name, WakeCause.FREED)]
+
+    def _bind_failed(self, uid: str) -> list[Wake]:
+        reserved = self._reserved.pop(uid, None)
+        if reserved is None:
+            return []
+        self._cache.unreserve(reserved.node, reserved.pod)
+        return [Wake(reserved.node, WakeCause.FREED)]
+
+    def _resync(self, now: float) -> list[Wake]:
+        due = self._cache.due()
+        if due is None or now < due:
+            return []
+        refreshed = self._cache.resync(self._reports, self._pods.values(), now)
+        return [Wake(node, WakeCause.REPORT) for node in refreshed]
+
+
+def _arguments(settings: Settings) -> NodeResourceTopologyMatchArgs:
+    """The plugin's own arguments for the cache that the mode names (scheduler plugin spec 10)."""
+    mode = modes.cache_mode(settings)
+    period = settings.reference.cache_resync_period_seconds or RESYNC_PERIOD
+    return structs.replace(
+        settings.reference,
+        discard_reserved_nodes=mode == "discardReserved",
+        cache_resync_period_seconds=period if mode == "overReserve" else 0,
+    )

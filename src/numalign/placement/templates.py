@@ -1,0 +1,72 @@
+"""What pods of one shape hold once it is settled which zone each container gets.
+
+Made once per shape, kind of node and choice of zones; thousands of replicas share the entries. Only pods of which
+every container has one zone have a template: their entries are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numalign.api.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement.decisions import Aligned
+from numalign.placement.entries import ContainerZones, Entry, Holding, Source
+from numalign.placement.noderules import NodeRules
+from numalign.placement.programs import Ask, Program
+from numalign.placement.resources import CPU
+
+Names = tuple[str, ...]
+
+
+class Template:
+    """Entries and zones, waiting for a pod's names."""
+
+    def __init__(self, rules: NodeRules, program: Program, masks: tuple[int, ...], shape: int) -> None:
+        self._rules = rules
+        self._possible = [
+            (mask,) if mask and _asks(step.ask) else () for step, mask in zip(program.steps, masks, strict=True)
+        ]
+        self._shape = shape
+        self._entries = _entries(program, masks, rules)
+        self._named: dict[Names, tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]] = {}
+
+    def filled(self, pod: Pod) -> tuple[Holding, tuple[Aligned, ...]]:
+        """What the pod holds, and the zones of its containers by real ids."""
+        names = tuple([container.name for container in pod.in_admission_order()])
+        containers, placement = self._of(names)
+        holding = Holding(
+            uid=demands.identity(pod),
+            name=pod.metadata.full_name,
+            source=Source.PREDICTED,
+            entries=self._entries,
+            containers=containers,
+            shape=self._shape,
+        )
+        return holding, placement
+
+    def _of(self, names: Names) -> tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]:
+        found = self._named.get(names)
+        if found is None:
+            pairs = zip(names, self._possible, strict=True)
+            containers = tuple(ContainerZones(name, possible) for name, possible in pairs)
+            found = self._named[names] = containers, aligned(containers, self._rules)
+        return found
+
+
+def aligned(containers: Sequence[ContainerZones], rules: NodeRules) -> tuple[Aligned, ...]:
+    """The same in real zone ids."""
+    return tuple(Aligned(each.container, tuple(map(rules.real, each.possible))) for each in containers)
+
+
+def _asks(ask: Ask) -> bool:
+    return bool(ask.cpus or ask.memory or ask.devices)
+
+
+def _entries(program: Program, masks: tuple[int, ...], rules: NodeRules) -> tuple[Entry, ...]:
+    amounts: dict[tuple[int, int], int] = {}
+    for step, mask in zip(program.steps, masks, strict=True):
+        zones = mask or rules.every_zone
+        for column, amount in ((CPU, step.ask.cpus), *(step.ask.memory or ()), *step.ask.devices):
+            if amount:
+                amounts[column, zones] = amounts.get((column, zones), 0) + amount
+    return tuple(Entry(column, amount, zones) for (column, zones), amount in sorted(amounts.items()))

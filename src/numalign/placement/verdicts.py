@@ -1,0 +1,127 @@
+"""Per shape: the code or score of every row, kept up to date by looking only at rows that changed.
+
+`engine` asks for a shape's table when a pod of that shape is to be placed. A table that was looked at before reads the
+change log from where it stopped; a new one, or one that lags too far, is evaluated over all rows at once. How a row
+is judged is `evaluation`'s affair; the tables longest not asked for are dropped."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from numalign.placement import fit, pick
+from numalign.placement.changelog import Rows
+from numalign.placement.columns import Columns
+from numalign.placement.decisions import Code
+from numalign.placement.intent import Judgement
+from numalign.placement.kernels.plans import Plan
+from numalign.placement.pick import Codes, Peaks
+from numalign.placement.programs import Program
+from numalign.placement.shapes import Shape
+from numalign.placement.templates import Template
+
+FEW: Final = 12
+"""Rows up to which one after the other is faster than arrays over them."""
+
+
+class VerdictTable:
+    """One shape's answer for every row."""
+
+    def __init__(self, shape: Shape, totals: fit.Totals) -> None:
+        self.shape = shape
+        self.totals = totals
+        self.programs: dict[int, Program] = {}
+        self.plans: dict[int, Plan] = {}
+        self.judgements: dict[int, Judgement] = {}
+        """All three by kind of row."""
+        self.templates: dict[tuple[int, tuple[int, ...]], Template] = {}
+        """By kind of row and the zones of each container."""
+        self.kind = -1
+        """The kind of row that was picked last; -1: none yet."""
+        self.job: Any = None
+        """Whatever `repeating` keeps from run to run."""
+        self.codes: Codes = np.full(pick.BLOCK, Code.VACANT, np.int32)
+        self.masks = np.zeros((pick.BLOCK, len(shape.pod.in_admission_order())), np.uint8)
+        """By row and container the zones that a kernel found, where it found the row to fit."""
+        self.peaks = Peaks(self.codes)
+        self.seen = -1
+        """Generation up to which changes are in here; -1: never looked."""
+
+    def put(self, row: int, code: int) -> None:
+        """One row's answer, until the row changes."""
+        if self.codes[row] != code:
+            self.codes[row] = code
+            self.peaks.update(self.codes, row)
+
+    def put_all(self, rows: Rows, codes: Codes) -> None:
+        self.codes[rows] = codes
+        self.peaks.rebuild(self.codes)
+
+    def make_room(self, rows: int) -> None:
+        """New rows are vacant until the change log names them."""
+        if rows > len(self.codes):
+            grown: Codes = np.full(rows, Code.VACANT, np.int32)
+            grown[: len(self.codes)] = self.codes
+            self.codes = grown
+            masks = np.zeros((rows, self.masks.shape[1]), np.uint8)
+            masks[: len(self.masks)] = self.masks
+            self.masks = masks
+            self.peaks.rebuild(grown)
+
+    def refused(self) -> dict[Code, int]:
+        """How many nodes are no candidates, by cause."""
+        found, counts = np.unique(self.codes[self.codes < 0], return_counts=True)
+        each = zip(found.tolist(), counts.tolist(), strict=True)
+        return {Code(code): count for code, count in each if code != Code.VACANT}
+
+
+class Judge(Protocol):
+    """Whoever knows what a row says to a shape."""
+
+    def row(self, table: VerdictTable, row: int) -> int: ...
+
+    def rows(self, table: VerdictTable, rows: Rows) -> Codes: ...
+
+
+class Verdicts:
+    """The tables of the shapes asked for lately."""
+
+    def __init__(self, columns: Columns, judge: Judge, most: int) -> None:
+        self._columns = columns
+        self._judge = judge
+        self._most = most
+        self._tables: OrderedDict[int, VerdictTable] = OrderedDict()
+
+    def table(self, shape: Shape) -> VerdictTable:
+        """The shape's answers, true for the columns as they are now."""
+        table = self.find(shape)
+        self.refresh(table)
+        return table
+
+    def find(self, shape: Shape) -> VerdictTable:
+        """The shape's table as it was left; whoever asks brings it up to date."""
+        table = self._tables.get(shape.number)
+        if table is None:
+            table = self._tables[shape.number] = VerdictTable(shape, fit.totals(shape, self._columns))
+            if len(self._tables) > self._most:
+                self._tables.popitem(last=False)
+        else:
+            self._tables.move_to_end(shape.number)
+        return table
+
+    def refresh(self, table: VerdictTable) -> None:
+        log = self._columns.log
+        if table.seen == log.generation:
+            return
+        table.make_room(len(self._columns.kind))
+        rows = log.since(table.seen) if table.seen >= 0 else None
+        if rows is None:
+            rows = np.arange(self._columns.height, dtype=np.int32)
+        table.seen = log.generation
+        if len(rows) > FEW:
+            table.put_all(rows, self._judge.rows(table, rows))
+            return
+        for row in rows.tolist():
+            table.put(row, self._judge.row(table, row))

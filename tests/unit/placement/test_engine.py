@@ -1,0 +1,298 @@
+"""Facts go in, decisions come out: what is placed is charged, what is gone is free, and nothing odd makes it raise."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from numalign.api import quantity
+from numalign.api.errors import BadObject
+from numalign.api.meta import ObjectMeta
+from numalign.api.node import Node, NodeStatus
+from numalign.api.nodetopology import Amounts, NodeTopology, Zone
+from numalign.api.pod import Pod
+from numalign.api.topologymanager import TopologyManager
+from numalign.placement.decisions import Code, Decision, Wake, WakeCause
+from numalign.placement.engine import Engine
+from numalign.placement.facts import BindFailed, NodeGone, NodeSeen, PodGone, PodSeen, ReportGone, ReportSeen, Tick
+from numalign.placement.settings import Settings
+from tests.unit.kubelet import made
+
+GIB = 1 << 30
+NIC = "example.com/nic"
+
+
+def node(name: str = "n", cpus: int = 16, pods: int = 110, **more: int) -> Node:
+    offered = {"cpu": cpus, "memory": 64 * GIB, NIC: 8, "pods": pods} | more
+    amounts = {resource: quantity.of(amount) for resource, amount in offered.items()}
+    return Node(metadata=ObjectMeta(name=name), status=NodeStatus(capacity=amounts, allocatable=amounts))
+
+
+def report(name: str = "n", cpus: tuple[int, ...] = (8, 8), policy: Any = "single-numa-node") -> NodeTopology:
+    zones = tuple(
+        Zone(
+            id=place,
+            resources={"cpu": Amounts(1000 * free, 1000 * free, 1000 * free), "memory": Amounts(*[32 * GIB] * 3)},
+        )
+        for place, free in enumerate(cpus)
+    )
+    return NodeTopology(node=name, manager=TopologyManager(policy=policy), zones=zones)
+
+
+def engine(*nodes: str, policy: Any = "single-numa-node", **settings: Any) -> Engine:
+    made = Engine(Settings(**settings))
+    for name in nodes:
+        made.apply(NodeSeen(node(name)))
+        made.apply(ReportSeen(report(name, policy=policy), 0.0))
+    return made
+
+
+def pod(name: str, cpu: int = 6, **more: Any) -> Pod:
+    return made.pod(name, made.container("c", cpu=cpu), **more)
+
+
+def decided(engine: Engine, pod: Pod) -> Decision:
+    return engine.decide(pod, 0.0, Random(1))
+
+
+def bound(pod: Pod, node: str, phase: str = "Pending") -> Pod:
+    return structs.replace(
+        pod, spec=structs.replace(pod.spec, node_name=node), status=structs.replace(pod.status, phase=phase)
+    )
+
+
+FLAVOURS = ["exact", "reference"]
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_pod_goes_where_it_fits(flavour: str) -> None:
+    found = decided(engine("n", flavour=flavour), pod("p"))
+    assert (found.uid, found.node) == ("p", "n")
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_pod_that_fits_no_zone_goes_nowhere(flavour: str) -> None:
+    found = decided(engine("n", flavour=flavour), pod("p", cpu=9))
+    assert (found.node, found.refused) == (None, {Code.DOES_NOT_FIT: 1})
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_pod_too_large_for_the_node_as_a_whole_is_refused_for_that(flavour: str) -> None:
+    found = decided(engine("n", flavour=flavour), pod("p", cpu=17))
+    assert found.refused == {Code.TOTALS: 1}
+
+
+def test_the_zones_of_a_placement_are_real_ids() -> None:
+    known = Engine()
+    known.apply(NodeSeen(node()))
+    zones = tuple(structs.replace(zone, id=zone.id * 3 + 2) for zone in report().zones)
+    known.apply(ReportSeen(structs.replace(report(), zones=zones), 0.0))
+    assert decided(known, pod("p")).placement[0].zones == ((2,),)
+
+
+def test_what_is_placed_is_charged_at_once() -> None:
+    known = engine("n")
+    places = [decided(known, pod(name)).placement for name in "ab"]
+    assert [place[0].zones for place in places] == [((0,),), ((1,),)]
+    assert decided(known, pod("c")).node is None
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_bind_that_failed_frees_what_was_charged(flavour: str) -> None:
+    known = engine("n", flavour=flavour)
+    placed = [name for name in "abc" if decided(known, pod(name, cpu=8)).node]
+    assert known.apply(BindFailed(placed[-1])) == [Wake("n", WakeCause.FREED)]
+    assert decided(known, pod("d", cpu=8)).node == "n"
+
+
+def test_a_pod_that_finished_frees_its_zones_at_once() -> None:
+    known = engine("n")
+    both = made.pod("a", made.container("one", cpu=8), made.container("two", cpu=8))
+    known.apply(PodSeen(bound(both, "n"), 0.0))
+    assert decided(known, pod("c", cpu=8)).node is None
+    known.apply(PodSeen(bound(both, "n", "Succeeded"), 0.0))
+    assert decided(known, pod("c", cpu=8)).node == "n"
+
+
+def test_a_deleted_pod_is_charged_until_its_grace_period_is_over_and_ten_seconds_more() -> None:
+    known = engine("n")
+    running = bound(pod("a", cpu=16), "n", "Running")
+    known.apply(PodSeen(running, 0.0))
+    known.apply(PodGone(running, 0.0))
+    assert decided(known, pod("b", cpu=8)).refused == {Code.TOTALS: 1}
+    known.apply(Tick(39.0))
+    assert decided(known, pod("b", cpu=8)).node is None
+    known.apply(Tick(41.0))
+    assert decided(known, pod("b", cpu=8)).node == "n"
+
+
+def test_a_node_without_a_report_takes_pods_with_score_zero() -> None:
+    known = Engine()
+    known.apply(NodeSeen(node()))
+    found = decided(known, pod("p", cpu=12))
+    assert (found.node, found.score, found.placement) == ("n", 0, ())
+
+
+def test_a_node_with_a_report_is_better_than_one_without() -> None:
+    known = engine("reported")
+    known.apply(NodeSeen(node("bare")))
+    found = decided(known, pod("p"))
+    assert (found.node, found.score >= 1) == ("reported", True)
+
+
+def test_a_report_without_a_node_is_no_place_for_pods() -> None:
+    known = Engine()
+    known.apply(ReportSeen(report(), 0.0))
+    assert decided(known, pod("p")).refused == {Code.TOTALS: 1}
+
+
+def test_a_node_that_is_gone_takes_no_pods_until_it_is_back() -> None:
+    known = engine("n")
+    known.apply(NodeGone("n"))
+    assert decided(known, pod("p")).node is None
+    known.apply(NodeSeen(node()))
+    assert decided(known, pod("p")).node == "n"
+
+
+def test_a_node_that_takes_the_row_of_another_is_described_anew() -> None:
+    known = engine("old")
+    decided(known, pod("a", cpu=1))
+    known.apply(NodeGone("old"))
+    known.apply(ReportGone("old"))
+    known.apply(NodeSeen(node("new")))
+    known.apply(ReportSeen(report("new"), 1.0))
+    found = decided(known, pod("p"))
+    assert (found.node, found.placement[0].zones) == ("new", ((0,),))
+
+
+def test_pods_stay_charged_while_their_node_is_away() -> None:
+    known = engine("n")
+    known.apply(PodSeen(bound(pod("a", cpu=12), "n"), 0.0))
+    known.apply(NodeGone("n"))
+    known.apply(ReportGone("n"))
+    known.apply(NodeSeen(node()))
+    assert decided(known, pod("p", cpu=6)).refused == {Code.TOTALS: 1}
+
+
+def test_a_report_that_is_gone_leaves_a_node_without_one() -> None:
+    known = engine("n")
+    known.apply(ReportGone("n"))
+    assert decided(known, pod("p", cpu=12)).score == 0
+
+
+def test_the_number_of_pods_is_limited() -> None:
+    known = Engine()
+    known.apply(NodeSeen(node(pods=1)))
+    known.apply(ReportSeen(report(), 0.0))
+    assert [decided(known, pod(name, cpu=1)).node for name in "ab"] == ["n", None]
+
+
+def test_replicas_are_placed_in_one_go_as_they_are_one_by_one() -> None:
+    replicas = [pod(f"p{number}", cpu=3) for number in range(12)]
+    names = ["a", "b"]
+    together = engine(*names).decide_many(replicas, 0.0, Random(5))
+    rng, single = Random(5), engine(*names)
+    assert together == [single.decide(each, 0.0, rng) for each in replicas]
+
+
+def test_equals_are_chosen_at_random() -> None:
+    names = [f"n{number}" for number in range(8)]
+    found = {engine(*names).decide(pod("p"), 0.0, Random(seed)).node for seed in range(40)}
+    assert found == set(names)
+
+
+def test_a_pod_that_makes_no_sense_is_named_and_counted() -> None:
+    known = engine("n")
+    odd = pod("p")
+    odd = structs.replace(odd, metadata=structs.replace(odd.metadata, annotations={"numalign.io/scope": "galaxy"}))
+    assert "galaxy" in decided(known, odd).problem
+    known.apply(PodSeen(bound(odd, "n"), 0.0))
+    assert known.problems["pod-not-understood"] == 2
+
+
+def test_a_flavour_and_a_cache_mode_have_to_go_together() -> None:
+    with pytest.raises(BadObject, match="passthrough"):
+        Engine(Settings(cache_mode="passthrough"))
+
+
+def test_nobody_is_asked_to_place_nothing() -> None:
+    assert engine("n").decide_many([], 0.0, Random(1)) == []
+
+
+def wishing(name: str, **words: str) -> Pod:
+    plain = pod(name)
+    annotations = {f"numalign.io/{key}": word for key, word in words.items()}
+    return structs.replace(plain, metadata=structs.replace(plain.metadata, annotations=annotations))
+
+
+def test_a_required_wish_is_refused_where_the_node_is_weaker() -> None:
+    found = decided(engine("n", policy="best-effort"), wishing("p", strictness="require"))
+    assert found.refused == {Code.INTENT: 1}
+
+
+def test_a_preferred_wish_is_warned_of_where_the_node_is_weaker() -> None:
+    found = decided(engine("n", policy="best-effort"), wishing("p", strictness="prefer"))
+    assert (found.node, found.score, found.warning) == ("n", 1, "policy-too-weak")
+
+
+def test_a_node_that_keeps_a_preferred_wish_is_better() -> None:
+    known = engine("weak", policy="best-effort")
+    known.apply(NodeSeen(node("strong")))
+    known.apply(ReportSeen(report("strong"), 0.0))
+    assert decided(known, wishing("p", strictness="prefer")).node == "strong"
+
+
+def test_a_pod_that_is_decided_again_is_charged_once() -> None:
+    known = engine("n")
+    decided(known, pod("a", cpu=8))
+    decided(known, pod("a", cpu=8))
+    assert decided(known, pod("b", cpu=8)).node == "n"
+
+
+def test_pods_that_hold_no_zones_leave_the_order_of_others_alone() -> None:
+    known = engine("n")
+    shared = [made.pod(name, made.container("c", cpu="500m", burstable=True)) for name in "xy"]
+    for each in (shared[0], pod("a"), shared[1], pod("b")):
+        assert decided(known, each).node == "n"
+
+
+def test_what_came_free_may_attract_pods_that_have_not_arrived() -> None:
+    known = engine("n")
+    known.apply(PodSeen(bound(pod("a", cpu=8), "n", "Running"), 0.0))
+    decided(known, pod("b", cpu=8))
+    known.apply(PodSeen(bound(pod("a", cpu=8), "n", "Succeeded"), 0.0))
+    assert decided(known, pod("c", cpu=8)).refused[Code.NOT_CERTAIN] == 1
+
+
+ODD = {
+    "no zones": (),
+    "negative amounts": (Zone(id=0, resources={"cpu": Amounts(-5, -5, -5)}),),
+    "absurd amounts": (Zone(id=0, resources={"cpu": Amounts(1 << 62, 1 << 62, 1 << 62)}),),
+    "two hundred zones": tuple(Zone(id=place, resources={"cpu": Amounts(1000, 1000, 1000)}) for place in range(200)),
+    "unknown resources": (Zone(id=0, resources={"": Amounts(1, 1, 1), "odd one/": Amounts(1, 1, 1)}),),
+}
+
+
+@pytest.mark.parametrize("zones", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_odd_reports_never_raise(zones: tuple[Zone, ...], flavour: str) -> None:
+    known = engine("n", flavour=flavour)
+    decided(known, pod("a"))
+    known.apply(ReportSeen(structs.replace(report(), zones=zones), 1.0))
+    assert isinstance(decided(known, pod("b", cpu=1)), Decision)
+    known.apply(ReportSeen(report(), 2.0))
+    assert decided(known, pod("c", cpu=1)).node == "n"
+
+
+def test_odd_facts_never_raise() -> None:
+    known = Engine()
+    for fact in (
+        NodeGone("x"),
+        ReportGone("x"),
+        BindFailed("x"),
+        PodGone(pod("x"), 0.0),
+        PodSeen(pod("x"), 0.0),
+        Tick(0),
+    ):
+        assert known.apply(fact) == []
