@@ -75,6 +75,9 @@ def place(
     alike = all(each.shape == newcomer.shape for each in pending)
     if alike or trust_bind_order:
         return _in_bind_order(settled, pending, newcomer, program)
+    first = rowmodel.evaluate(settled, program)
+    if not first.fits:
+        return Placement(verdict=first, path=Path.ANY_ORDER)
     fixed = _either_way(settled, pending, newcomer.shape, program_of)
     if fixed is not None:
         return _among_equals(fixed, Path.EITHER_WAY, pending, newcomer.shape)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from numalign.placement import fit, intent, kernels, programs
+from numalign.placement import fit, intent, kernels, programs, tightrows
 from numalign.placement.changelog import Rows
 from numalign.placement.columns import UNREPORTED, VACANT, Columns
 from numalign.placement.decisions import Code
@@ -124,7 +124,10 @@ class Evaluation:
         if self._columns.loose[row]:
             return self._ask(table, row)
         code, table.masks[row] = self.kernel.evaluate_row(self.block(kind), row, self.plan(table, kind))
-        return self._ask(table, row) if code == Code.NOT_DECIDED else code
+        if code != Code.NOT_DECIDED:
+            return code
+        table.masks[row] = tightrows.NO_MASK
+        return self._ask(table, row)
 
     def _of_kind(self, table: VerdictTable, kind: int, rows: Rows) -> Codes:
         wish = self.judgement(table, kind)
@@ -139,6 +142,7 @@ class Evaluation:
             found = self.kernel.evaluate(self.block(kind), rows[tight], program, self.scoring)
             codes[tight], table.masks[rows[tight]] = found.code_or_score, found.masks
         for place in np.flatnonzero(codes == Code.NOT_DECIDED).tolist():
+            table.masks[rows[place]] = tightrows.NO_MASK
             codes[place] = self._ask(table, int(rows[place]))
         if wish.penalty:
             codes[codes > 0] = np.maximum(1, codes[codes > 0] - wish.penalty)

@@ -31,7 +31,7 @@ from numalign.placement.tightrows import Cells
 from numalign.placement.verdicts import Verdicts, VerdictTable
 
 if TYPE_CHECKING:
-    from numalign.placement import repeating
+    from numalign.placement import repeater
 
 LAST_RESORT: Final = 1
 """Score of a row that amounts do not decide. If no other is left, the kubelet's own managers are asked there."""
@@ -56,7 +56,7 @@ class ExactFlavour:
         self._shapes = shapes
         self.tenants = tenants
         self._charges = tightrows.charges()
-        self._fast: repeating.Repeater | None = None
+        self._fast: repeater.Repeater | None = None
 
     def apply(self, fact: Fact) -> list[Wake]:
         return self.mirror.apply(fact)
@@ -79,10 +79,10 @@ class ExactFlavour:
         """Make machine code ready for many pods at once; False where numba is missing."""
         if not kernels.warm():
             return False
-        from numalign.placement import repeating
+        from numalign.placement import repeater
 
-        repeating.warm()
-        self._fast = repeating.Repeater(self, trusting=self._settings.trust_bind_order)
+        repeater.warm()
+        self._fast = repeater.Repeater(self, trusting=self._settings.trust_bind_order)
         return True
 
     def decide(self, pod: Pod, table: VerdictTable, chance: float) -> Decision:
@@ -153,8 +153,8 @@ class ExactFlavour:
             return False
         kind = int(self.columns.kind[number])
         settled = self.evaluation.block(kind)._replace(free=self.columns.settled)
-        _, alone = self.evaluation.kernel.evaluate_row(settled, number, self.evaluation.plan(table, kind))
-        return list(alone) != list(masks)
+        code, alone = self.evaluation.kernel.evaluate_row(settled, number, self.evaluation.plan(table, kind))
+        return code < 0 or list(alone) != list(masks)
 
     def template(self, table: VerdictTable, kind: int, masks: Sequence[int]) -> Template:
         key = kind, tuple(masks)

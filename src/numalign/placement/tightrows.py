@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numalign.placement.kernels.plans import Plan
 
 NOT_SIMPLE: Final = -1
+NO_MASK: Final = 0xFF
+"""Stands for the zones of every container where a row fits by more than a kernel's word."""
 Charges = NDArray[np.int64]
 """Amount of place p in zone z at 8p + z."""
 
@@ -65,7 +67,7 @@ def gather(plan: Plan, cells: Cells, row: int, masks: Any, found: Charges) -> in
 def lone_zone(plan: Plan, mask: int) -> int:
     """The only zone that the container can be in; -1: there are several."""
     if plan.zones == 1:
-        return 0
+        return 0 if mask <= 1 else -1
     if mask == 0 or mask & (mask - 1) != 0:
         return -1
     zone = 0

@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from typer.testing import CliRunner
 
 from numalign.api.errors import BadObject
@@ -45,6 +46,8 @@ def test_a_source_can_travel_to_a_worker_process(text: str) -> None:
 
 
 def test_a_campaign_without_a_judge_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unjudged = structs.replace(sources.reference(), judge=None)
+    monkeypatch.setattr(sources, "reference", lambda: unjudged)
     monkeypatch.setattr(sources.Source, "program", lambda self: pretending.program(tmp_path, pretending.AS_RECORDED))
     result = CliRunner().invoke(oracle.app, ["fuzz", "--against", "reference"])
     assert result.exit_code == 2

@@ -151,7 +151,9 @@ def test_without_alignment_the_order_decides_which_cpus_are_taken() -> None:
     assert row.cpus("b") == [Entry(CPU, 5, 3)]
 
 
-def test_a_pod_that_does_not_fit_is_refused_on_any_path(row: Row) -> None:
+def test_a_pod_that_would_not_even_fit_alone_does_not_fit(row: Row) -> None:
+    assert row.place(simple("a", 9)).verdict.code is Verdict.DOES_NOT_FIT
+    row.place(simple("b", 1))
     assert row.place(simple("a", 9)).verdict.code is Verdict.DOES_NOT_FIT
 
 

@@ -96,7 +96,7 @@ class Walk:
             never = table.needs_one_zone(ask)
         else:
             return np.zeros(len(table), np.bool_)
-        return never & np.any(table.memory_fits(ask), axis=1) if self.plan.as_a_whole else never
+        return never & table.memory_counts(ask)
 
     def _holds(self, step: int) -> Truths:
         return at_zones(self.table.fits(step), self.zones)

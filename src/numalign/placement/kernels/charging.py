@@ -60,13 +60,19 @@ def take_devices(plan: Plan, work: Work, step: int, item: int, mask: int) -> boo
     exact = drained_exactly(plan, work, place, aligned, need) and work.kept[place] & ~aligned == 0
     left = drain(plan, work, place, aligned, need)
     if left > 0:
-        exact = exact and drained_exactly(plan, work, place, plan.every & ~aligned, left)
+        exact = exact and rest_is_exact(plan, work, place, plan.every & ~aligned, left)
         left = drain(plan, work, place, plan.every & ~aligned, left)
     work.homeless[place] -= left
     hand_on_devices(work, place, need)
     if not exact or (mask == 0 and work.homeless_size[place] > 0):
         work.unknown[place] = 1
     return True
+
+
+def rest_is_exact(plan: Plan, work: Work, place: int, others: int, need: int) -> bool:
+    """Beyond the aligned ones a plugin may prefer any device, with a zone or without (kubelet spec 7.3, step 8)."""
+    kinds = plan.count[free_zones(plan, work, place, others)] + int(work.homeless[place] > 0)
+    return kinds <= 1 or summed(work.free, place, others) + work.homeless[place] <= need
 
 
 def keep_devices(plan: Plan, work: Work, place: int, need: int, aligned: int) -> None:

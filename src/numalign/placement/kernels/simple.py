@@ -59,7 +59,7 @@ def first_zone(plan: Plan, work: Work, ask: int) -> int:
         zone = plan.zone_order[rank]
         if holds(plan, work, ask, zone):
             return zone
-    if plan.as_a_whole and not memory_counts(plan, work, ask):
+    if not memory_counts(plan, work, ask):
         return GENERAL
     if plan.policy == SINGLE or (plan.policy == RESTRICTED and needs_one_zone(plan, work, ask)):
         return UNFIT
@@ -91,14 +91,18 @@ def holds(plan: Plan, work: Work, ask: int, zone: int) -> bool:
 
 
 def memory_counts(plan: Plan, work: Work, ask: int) -> bool:
-    """Whether memory surely has a say: what fits nowhere has none, and a pod's containers may still fit one by one."""
+    """Whether memory that has no room surely means no. What fits nowhere has no say in the merge, and may still be had:
+
+    by a pod's containers one by one, or in a single zone of a group, which is not looked at (kubelet spec 6.4)."""
+    if plan.memory[ask] == plan.devices[ask] or (not plan.as_a_whole and ungrouped(plan, work)):
+        return True
     for zone in range(plan.zones):
         room = work.cells[zone] == 1 << zone
         for item in range(plan.memory[ask], plan.devices[ask]):
             room = room and work.free[plan.places_asked[item] * ZONES + zone] >= plan.amounts[item]
         if room:
             return True
-    return plan.memory[ask] == plan.devices[ask]
+    return False
 
 
 def needs_one_zone(plan: Plan, work: Work, ask: int) -> bool:

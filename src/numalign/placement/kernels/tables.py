@@ -156,6 +156,11 @@ class Table:
             found &= self.free(place) >= amount
         return found
 
+    def memory_counts(self, ask: int) -> Truths:
+        """Twin of `simple.memory_counts`."""
+        somewhere = np.any(self.memory_fits(ask), axis=1)
+        return np.asarray(somewhere if self.plan.as_a_whole else somewhere | self._ungrouped().all(axis=1))
+
     def _ungrouped(self) -> Truths:
         own = 1 << np.arange(self.plan.zones)
         return self._found("ungrouped", 0, lambda: self.block.cells[self._where, : self.plan.zones] == own)

@@ -92,6 +92,11 @@ FITTING: dict[str, tuple[RowBlock, Program, Masks]] = {
         Program((Step(Role.INIT, Ask(6, ((MEMORY, 8),))), Step(Role.APP, Ask(8, ((MEMORY, 8),))))),
         (0b10, 0b10),
     ),
+    "memory in a single zone of a broken group": (
+        block_of(SINGLE, {MEMORY: (2, 4), GPU: (0, 1)}, groups=Groups((0b01, 0b11), 0b11)),
+        asks(Ask(memory=((MEMORY, 3),), devices=((GPU, 1),))),
+        (0b10,),
+    ),
     "none: the node as a whole": (block_of(NONE, {CPU: (3, 3)}), SIX_CPUS, (0,)),
     "memory that fits nowhere together is aligned to nothing": (
         block_of(SINGLE, {MEMORY: (4, 4)}, groups=Groups((1, 2), 0b11)),
@@ -160,6 +165,12 @@ UNDECIDED: dict[str, tuple[RowBlock, Program]] = {
         asks(Ask(cpus=2, devices=((GPU, 3),)), Ask(devices=((GPU, 1),))),
     ),
 }
+
+# A plugin may prefer a device without a zone to one outside the mask.
+UNDECIDED["devices beyond the mask, with a zone or without"] = (
+    block_of(BEST_EFFORT, {GPU: (1, 3), NIC: (2, 0)}, size={GPU: (1, 4), NIC: (2, 1)}, homeless={GPU: (3, 3)}),
+    asks(Ask(devices=((GPU, 2), (NIC, 2))), Ask(devices=((GPU, 2),))),
+)
 
 
 @pytest.mark.parametrize("block, program", UNDECIDED.values(), ids=UNDECIDED)

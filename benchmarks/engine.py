@@ -1,0 +1,114 @@
+"""How many pods per second does the engine place, beside the reference plugin on the same nodes and pods?
+
+The peer is NodeResourceTopologyMatch v0.34.7 with its overReserve cache: Filter, Score and Reserve and nothing else of
+a scheduler, over a sample of a tenth of the nodes as kube-scheduler takes it. Ours looks at all nodes. The other rows
+hold a limit: growth, memory, the first decision, changed nodes, and the compiled kernels row by row. NODES=1000 makes
+everything smaller for a quick look; goals are meant for 5,000."""
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import product
+
+from msgspec import Struct
+
+from benchmarks import _decisions, _kernelrows, _upkeep, table
+from benchmarks._cluster import Cluster
+from benchmarks._kernelrows import NOT_PREFERRED, ONE_ZONE, TWO_ZONES, Question
+from benchmarks._peer import Peer
+
+NODES = int(os.environ.get("NODES", "5000"))
+SAMPLED_PODS, ALL_PODS = 40, 8
+
+
+class Way(Struct, frozen=True):
+    """A way of asking, and how many times the peer's sampled rate it has to reach."""
+
+    words: str
+    compiled: float
+    numpy: float
+
+
+WAYS = {
+    "batches": Way("one shape, in batches", 5000, 500),
+    "singly": Way("one shape, pod by pod", 1000, 100),
+    "turns": Way("50 shapes in turn", 1000, 100),
+    "new": Way("every pod a new shape", 50, 10),
+}
+GROWTH = 1.5
+MEMORY = 500e6 / 50_000
+"""Bytes per node of 8 zones and 16 resources."""
+FIRST_DECISION = 5.0
+CHANGED_ROW = 100e-6
+KERNEL_ROWS = 5000
+
+
+def rows() -> Iterator[table.Row]:
+    peer = Peer()
+    has_numba = find_spec("numba") is not None
+    if not has_numba:
+        print("engine: compiled kernels are left out; `make fast` installs numba", file=sys.stderr)
+    for zones, containers in product((2, 8), (1, 4)):
+        cluster = Cluster(nodes=NODES, zones=zones, containers=containers)
+        yield from throughput(cluster, peer, (True, False) if has_numba else (False,))
+    yield from upkeep()
+    if has_numba:
+        yield growth()
+        yield from kernels()
+
+
+def throughput(cluster: Cluster, peer: Peer, kinds: tuple[bool, ...]) -> Iterator[table.Row]:
+    """Without a peer there is no goal, and 0 in its place."""
+    title = f"engine: {cluster.zones} zones x {cluster.containers}"
+    sampled = peer.sampled(cluster, SAMPLED_PODS) if peer.there else 0.0
+    if peer.there:
+        yield faster(f"{title}, the peer itself over all nodes", peer.over_all(cluster, ALL_PODS), sampled, 0.0)
+    for compiled in kinds:
+        found = _decisions.rates(cluster, tuple(WAYS), compiled=compiled)
+        for name, way in WAYS.items():
+            goal = (way.compiled if compiled else way.numpy) if peer.there else 0.0
+            words = f"{title}, {way.words}, {'compiled' if compiled else 'NumPy'}"
+            yield faster(words, found[name], sampled, goal)
+
+
+def faster(name: str, ours: float, peer: float, goal: float) -> table.Row:
+    return table.Row(name=name, ours=ours, peer=peer, unit="decisions/s", goal=goal, higher_is_better=True)
+
+
+def upkeep() -> Iterator[table.Row]:
+    wide = Cluster(nodes=10 * NODES, zones=8, resources=16)
+    kept = _upkeep.measured("memory", wide)
+    for what, words in (("all", "everything kept"), ("columns", "columns alone")):
+        title = f"engine: memory, {wide.nodes:,} nodes x 8 zones x 16 resources, {words}"
+        yield table.Row(name=title, ours=kept[what] / 1e6, peer=MEMORY * wide.nodes / 1e6, unit="MB")
+    for zones in (2, 8):
+        cluster = Cluster(nodes=NODES, zones=zones)
+        (started,) = _upkeep.measured("cold_start", cluster).values()
+        yield table.Row(name=f"engine: {zones} zones, first decision", ours=started, peer=FIRST_DECISION, unit="s")
+        for what in ("report", "deletion"):
+            (taken,) = _upkeep.measured(what, cluster).values()
+            yield in_microseconds(f"{zones} zones, {what}, 100 live shapes", taken, CHANGED_ROW)
+
+
+def growth() -> table.Row:
+    """A decision where there are fifty times as many nodes, beside what it may cost there."""
+    small, large = (Cluster(nodes=nodes) for nodes in (NODES // 5, 10 * NODES))
+    few, many = (1 / _decisions.rates(each, ("batches",), compiled=True)["batches"] for each in (small, large))
+    return in_microseconds(f"a decision with {small.nodes:,} nodes, then {large.nodes:,}", many, GROWTH * few)
+
+
+def kernels() -> Iterator[table.Row]:
+    """At 8 zones; the first limit is a row of single-numa-node, times five."""
+    single = _kernelrows.seconds(Question(policy="single-numa-node", parts=ONE_ZONE), KERNEL_ROWS)
+    limits = {
+        "restricted, one zone": (Question(policy="restricted", parts=ONE_ZONE), 5 * single),
+        "restricted, two zones": (Question(policy="restricted", parts=TWO_ZONES), 1e-6),
+        "best-effort, nothing preferred": (Question(policy="best-effort", parts=NOT_PREFERRED), 3e-6),
+    }
+    for name, (question, limit) in limits.items():
+        yield in_microseconds(f"a row, {name}", _kernelrows.seconds(question, KERNEL_ROWS), limit)
+
+
+def in_microseconds(name: str, ours: float, limit: float) -> table.Row:
+    return table.Row(name=f"engine: {name}", ours=ours * 1e6, peer=limit * 1e6, unit="us")
