@@ -33,6 +33,10 @@ SURELY: Final = ("-repeat", "200", "-limit", "60s")
 those vary early, so only true disagreements take that long."""
 
 
+PATIENTLY: Final = ("-workers", "1", "-repeat", "1", "-limit", "60s")
+"""How a case is asked about again that took too long: slow is not the same as endless."""
+
+
 class Deliberate(Struct, frozen=True):
     """A difference that we want: what the real code does, and what the model says instead."""
 
@@ -85,9 +89,23 @@ class Pair:
 
     def ask_again(self, judged: Sequence[Judged], doubted: Sequence[bool]) -> list[Judged]:
         """The same list, with those in doubt asked about once more, and for good."""
-        questions = [(each.family, each.case) for each, doubt in zip(judged, doubted, strict=True) if doubt]
-        again = iter(ask(self.sure, questions, self.judge))
-        return [next(again) if doubt else each for each, doubt in zip(judged, doubted, strict=True)]
+        doubts = [each for each, doubt in zip(judged, doubted, strict=True) if doubt]
+        slow = [each for each in doubts if "timeout" in each.answer]
+        sure = iter(self._again(self.sure, [each for each in doubts if "timeout" not in each.answer]))
+        patient = iter(self._patiently(slow))
+        return [
+            (next(patient) if "timeout" in each.answer else next(sure)) if doubt else each
+            for each, doubt in zip(judged, doubted, strict=True)
+        ]
+
+    def _again(self, program: Program, doubts: Sequence[Judged]) -> list[Judged]:
+        return ask(program, [(each.family, each.case) for each in doubts], self.judge)
+
+    def _patiently(self, doubts: Sequence[Judged]) -> list[Judged]:
+        if not doubts:
+            return []
+        with Program(self.once.path, PATIENTLY) as program:
+            return self._again(program, doubts)
 
 
 def differs(judged: Judged) -> bool:

@@ -22,6 +22,9 @@ NEVER_THE_SAME = """
 SPINS = """
     case = {"id": case["id"], "timeout": True}
 """
+SLOW = """
+    case = case if "60s" in sys.argv else {"id": case["id"], "timeout": True}
+"""
 TAIL = """
     print(json.dumps(case), flush=True)
 """

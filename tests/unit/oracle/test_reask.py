@@ -56,6 +56,11 @@ def test_an_answer_that_varies_when_asked_again_is_none(tmp_path: Path, files: P
         assert (each.is_answered, each.differences) == (False, ())
 
 
+def test_a_slow_answer_is_waited_for(tmp_path: Path, files: Path) -> None:
+    for each in reasked(tmp_path, pretending.SLOW, files):
+        assert (each.differences, each.model_agrees) == ((), True)
+
+
 def test_machines_that_are_only_named_are_sent_along(tmp_path: Path) -> None:
     files = small.with_table(small.lines(tmp_path / "cpu.jsonl", small.CPU))
     (each,) = reasked(tmp_path, pretending.AS_RECORDED, files)
