@@ -1,12 +1,12 @@
 """The plugin's answers beside played ones, in one form: what may be written in several ways is written in one.
 
-A panic is a panic, whatever its text; of an Error the first reason counts, as the second depends on the order of a
-map; reports are compared as they are read, amounts by value."""
+A panic is a panic, whatever its text; of inconsistent accounting the first reason counts, as the second depends on the
+order of a map; reports are compared as they are read, amounts by value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 from msgspec import structs
@@ -14,23 +14,25 @@ from msgspec import structs
 from numalign.api import decode
 from numalign.api.meta import ObjectMeta
 from numalign.api.nrtwire import NodeResourceTopology
+from numalign.oracle import divergence
 from numalign.oracle.divergence import Difference
+from numalign.oracle.reference import defects
 from numalign.oracle.reference.playing import PANIC, Answer
 from numalign.oracle.suites import objects
 
 Raw = Mapping[str, Any]
 
-
-def differences(recorded: Iterable[Raw], played: Sequence[Answer]) -> tuple[Difference, ...]:
-    """Between the answers of a recorded history's steps and those of a play."""
-    steps = enumerate(zip(recorded, played, strict=True))
-    return tuple(found for place, (step, answer) in steps for found in _of_step(place, step.get("answer"), answer.said))
+INCONSISTENT: Final = list(defects.INCONSISTENT.reasons)
 
 
-def _of_step(place: int, expected: Any, said: Any) -> list[Difference]:
-    if expected == said:
-        return []
-    found = objects.by_amount(one_form(expected), one_form(said))
+def differences(expected: Sequence[Any], played: Sequence[Answer]) -> tuple[Difference, ...]:
+    """Between the answers of a recorded history's steps, in one form, and those of a play."""
+    steps = enumerate(zip(expected, played, strict=True))
+    return tuple(found for place, (real, answer) in steps for found in _of_step(place, real, one_form(answer.said)))
+
+
+def _of_step(place: int, real: Any, ours: Any) -> list[Difference]:
+    found = objects.by_amount(real, ours) if divergence.canonical(real) != divergence.canonical(ours) else ()
     return [structs.replace(each, path=f"steps[{place}].answer.{each.path}") for each in found]
 
 
@@ -39,8 +41,8 @@ def one_form(answer: Any) -> Any:
         return answer
     if "panic" in answer:
         return PANIC
-    if answer.get("code") == "Error":
-        return {**answer, "reasons": answer["reasons"][:1]}
+    if answer.get("reasons", ())[:1] == INCONSISTENT:
+        return {**answer, "reasons": INCONSISTENT}
     if answer.get("nrt") is not None:
         return {**answer, "nrt": _as_read(answer["nrt"])}
     return {key: one_form(value) for key, value in answer.items()}

@@ -43,11 +43,13 @@ def read(raw: Case) -> History:
 
 
 def with_old_classes(history: History, raw: Case) -> History:
-    """The same history, with the class of Kubernetes 1.34 written into each pod."""
+    """The same history; into pods that had another class in Kubernetes 1.34, that class is written."""
     pods = tuple(oldqos.stamped(*each) for each in zip(history.pods, raw.get("pods") or (), strict=True))
     steps = tuple(_stamped(*each) for each in zip(history.steps, raw["steps"], strict=True))
-    return structs.replace(history, pods=pods, steps=steps)
+    is_same = pods == history.pods and steps == history.steps
+    return history if is_same else structs.replace(history, pods=pods, steps=steps)
 
 
 def _stamped(step: Step, raw: Case) -> Step:
-    return structs.replace(step, pod=oldqos.stamped(step.pod, raw["pod"])) if "pod" in raw else step
+    pod = oldqos.stamped(step.pod, raw["pod"]) if "pod" in raw else step.pod
+    return step if pod is step.pod else structs.replace(step, pod=pod)

@@ -15,10 +15,9 @@ from numalign.oracle import asking
 from numalign.oracle.asking import Case, Judged
 from numalign.oracle.divergence import Difference
 from numalign.oracle.generating.histories import FAMILY
-from numalign.oracle.reference import comparing, dialect, history, playing, rules
+from numalign.oracle.reference import causes, comparing, defectrules, dialect, history, playing
 from numalign.oracle.reference.history import History
-from numalign.oracle.reference.playing import Answer
-from numalign.oracle.reference.rules import Histories
+from numalign.oracle.reference.playing import Answer, Script
 from numalign.placement.reference import args
 from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
 
@@ -40,20 +39,32 @@ def judge(case: Case, answer: Case) -> Judged:
         return without
     if "timeout" in answer:
         return Judged(FAMILY, case, answer, "unanswered")
-    found = opinion(answer) if "panic" not in answer else Opinion((Difference("", expected=answer["panic"]),))
+    found = _survived(answer)
     if found.differences:
         return Judged(FAMILY, case, answer, "differs", found.differences)
     return Judged(FAMILY, case, answer, "deliberate" if found.entries else "agreed")
 
 
+# Whatever goes wrong while a history is looked at, it has no answer of ours.
+def _survived(answer: Case) -> Opinion:
+    if "panic" in answer:
+        return Opinion((Difference("", expected=answer["panic"]),))
+    try:
+        return opinion(answer)
+    except Exception as problem:
+        return Opinion((Difference("", answered=f"no answer: {type(problem).__name__}: {problem}"),))
+
+
 def opinion(recorded: Case) -> Opinion:
     """Of a history with its answers."""
     refused, settings = recorded.get("init_error"), recorded.get("args") or {}
-    expected = refusal(settings)
-    if refused is not None or expected is not None:
-        return _of_refusal(refused, expected, settings)
-    new = history.read(recorded)
-    return _of_plays(Histories(history.with_old_classes(new, recorded), new), recorded["steps"])
+    reason = refusal(settings)
+    if refused is not None or reason is not None:
+        return _of_refusal(refused, reason, settings)
+    told = history.read(recorded)
+    new, old = playing.script(told), history.with_old_classes(told, recorded)
+    expected = [comparing.one_form(step.get("answer")) for step in recorded["steps"]]
+    return _of_plays(new if old is told else playing.script(old), new, expected)
 
 
 def refusal(settings: Mapping[str, Any]) -> str | None:
@@ -75,31 +86,28 @@ def _of_refusal(refused: str | None, expected: str | None, settings: Mapping[str
         args.complete(settings)
     except errors.BadObject:
         return Opinion()
-    return Opinion(entries=frozenset({"settings"}))
+    return Opinion(entries=frozenset({"difference 1" if "preemptionMode" in settings else "settings"}))
 
 
-def _of_plays(histories: Histories, recorded: Sequence[Mapping[str, Any]]) -> Opinion:
-    played = playing.play(histories.old, dialect.V0_34_7)
-    if wrong := comparing.differences(recorded, played):
+def _of_plays(old: Script, new: Script, expected: Sequence[Any]) -> Opinion:
+    played = playing.play(old, dialect.V0_34_7)
+    if wrong := comparing.differences(expected, played):
         return Opinion(wrong)
-    named = list(_of_nodes(histories.old, recorded, played))
+    named = list(_of_nodes(old.history, expected, played))
     unnamed = tuple(each for each in named if isinstance(each, Difference))
-    if unnamed or not comparing.differences(recorded, playing.play(histories.new, dialect.OURS)):
+    if unnamed or not comparing.differences(expected, playing.play(new, dialect.OURS)):
         return Opinion(unnamed)
-    shown = list(rules.of_history(histories))
-    impossible = tuple(Difference("", answered=f"{each.entry} cannot show") for each in shown if not each.possible)
-    entries = {each for each in named if isinstance(each, str)} | {each.entry for each in shown}
-    return Opinion(impossible, frozenset(entries))
+    found = list(causes.of(old, new))
+    entries = {each for each in named if isinstance(each, str)} | {each.entry for each in found}
+    if not entries or not all(each.possible for each in found):
+        return Opinion((Difference("", answered=f"differs without an occasion: {', '.join(entries)}"),))
+    return Opinion(entries=frozenset(entries))
 
 
-def _of_nodes(
-    told: History, recorded: Sequence[Mapping[str, Any]], played: Sequence[Answer]
-) -> Iterator[str | Difference]:
+def _of_nodes(told: History, expected: Sequence[Any], played: Sequence[Answer]) -> Iterator[str | Difference]:
     """For every node of a Filter or Score that the product answers otherwise: the entry, or what has none."""
-    for place, (step, raw, answer) in enumerate(zip(told.steps, recorded, played, strict=True)):
+    for place, (step, real, answer) in enumerate(zip(told.steps, expected, played, strict=True)):
         for node, own in answer.own.items():
-            expected = raw["answer"][node]
-            if comparing.one_form(expected) == own:
-                continue
-            entry = rules.of_node(step, node, answer.known[node], told.args, expected)
-            yield entry or Difference(f"steps[{place}].answer.{node}", expected, own)
+            if real[node] != own:
+                entry = defectrules.entry(step, answer.known[node], told.args, real[node])
+                yield entry or Difference(f"steps[{place}].answer.{node}", real[node], own)

@@ -22,6 +22,8 @@ def stamped(pod: Pod, raw: Mapping[str, Any]) -> Pod:
     if pod.status.qos_class in qos.KNOWN:
         return pod
     computed = of(pod, pod_level=(raw.get("spec") or {}).get("resources") is not None)
+    if computed is qos.computed(pod):
+        return pod
     return structs.replace(pod, status=structs.replace(pod.status, qos_class=computed))
 
 

@@ -6,6 +6,7 @@ informers that tell the cache what changed, Filter and Score on what the cache s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from numalign.oracle.reference import defects, dialect
 from numalign.oracle.reference.dialect import Dialect, Habit
 from numalign.oracle.reference.history import History, Step
 from numalign.placement.reference import args, classes, demand, filter, numanodes, scoring
-from numalign.placement.reference.args import InformerMode
+from numalign.placement.reference.args import InformerMode, NodeResourceTopologyMatchArgs
 from numalign.placement.reference.caches import podgroups
 from numalign.placement.reference.caches.cache import Lookup
 from numalign.placement.reference.caches.overreserve import OverReserve
@@ -43,31 +44,49 @@ class Answer(Struct, frozen=True):
 NOTHING: Final = Answer()
 
 
-def play(history: History, manner: Dialect) -> list[Answer]:
+class Script(Struct, frozen=True):
+    """A history with all that every play of it needs; `demands` has the pods of Filter and Score, by step."""
+
+    history: History
+    settings: NodeResourceTopologyMatchArgs
+    present: Mapping[str, frozenset[str]]
+    demands: Mapping[int, PodDemand]
+
+
+def script(history: History) -> Script:
     """For arguments that are not refused."""
-    session = _Session(history, manner)
-    return [session.take(step) for step in history.steps]
+    return Script(
+        history=history,
+        settings=args.complete(history.args),
+        present={node.metadata.name: classes.present_on(node) for node in history.nodes},
+        demands={
+            place: demand.of(step.pod) for place, step in enumerate(history.steps) if step.op in ("filter", "score")
+        },
+    )
+
+
+def play(script: Script, manner: Dialect) -> list[Answer]:
+    session = _Session(script, manner)
+    return [session.take(step, script.demands.get(place)) for place, step in enumerate(script.history.steps)]
 
 
 class _Session:
-    def __init__(self, history: History, manner: Dialect) -> None:
-        settings = args.complete(history.args)
+    def __init__(self, script: Script, manner: Dialect) -> None:
+        history, settings = script.history, script.settings
         self.cache = dialect.cache_of(settings, history.profile_names, history.nrts, manner)
         self.scoring = scoring.scoring(settings)
         self.has_defects = Habit.DEFECTS in manner.habits
-        self.present = {node.metadata.name: classes.present_on(node) for node in history.nodes}
+        self.present = script.present
         self.nrts = {nrt.metadata.name: nrt for nrt in history.nrts}
         self.pods = _Informer(args.informer_mode(settings.cache), history.pods)
         self.readings: dict[str, Reading] = {}
         for pod in self.pods.listed():
             self.cache.pod_seen(pod)
 
-    def take(self, step: Step) -> Answer:
+    def take(self, step: Step, pod: PodDemand | None) -> Answer:
+        if pod is not None:
+            return self._of_nodes(step, partial(self._filter if step.op == "filter" else self._score, pod))
         match step.op:
-            case "filter":
-                return self._of_nodes(step, self._filter)
-            case "score":
-                return self._of_nodes(step, self._score)
             case "reserve" | "unreserve" | "postbind":
                 return self._decided(step)
             case "nrt_update" | "nrt_delete" | "pod_add" | "pod_update" | "pod_delete":
@@ -76,12 +95,11 @@ class _Session:
                 return Answer(_written(self.cache.look_up(step.node)))
         return self._asked_cache(step)
 
-    def _of_nodes(self, step: Step, ask: Callable[[PodDemand, str, Seen], tuple[Any, Any]]) -> Answer:
-        pod, known = demand.of(step.pod), dict[str, Lookup]()
-        said, own = dict[str, Any](), dict[str, Any]()
+    def _of_nodes(self, step: Step, ask: Callable[[str, Seen], tuple[Any, Any]]) -> Answer:
+        said, own, known = dict[str, Any](), dict[str, Any](), dict[str, Lookup]()
         for node in self.present if step.nodes is None else step.nodes:
             known[node] = self.cache.look_up(node)
-            said[node], own[node] = ask(pod, node, self._seen(node, known[node]))
+            said[node], own[node] = ask(node, self._seen(node, known[node]))
         return Answer(said, own, known)
 
     def _filter(self, pod: PodDemand, node: str, seen: Seen) -> tuple[Any, Any]:

@@ -1,0 +1,114 @@
+"""Our reference flavour beside the plugin's v0.34.7, history by history: recorded, written by hand, and made up."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numalign.lab import toolchain
+from numalign.oracle import fuzz, loading, sources
+from numalign.oracle.programs import Program
+from numalign.oracle.reference import judging
+from tests import conftest
+from tests.oracle import handmade, recordings
+
+SECONDS = 15
+KIND = ("apiVersion", "kind")
+"""Clients drop these of a report, and the oracle program puts them back."""
+FOUND = sorted(Path(__file__).with_name("found").glob("reference/*.json"))
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [(DOCS / name).read_text() for name in ("compatibility.md", "compatibility-caches.md", "oracle-reference.md")]
+
+
+@cache
+def recorded() -> list[dict[str, Any]]:
+    return [found.value for found in loading.values(recordings.DATA / "reference-histories.xz")]
+
+
+@cache
+def opinions() -> list[judging.Opinion]:
+    return list(map(judging.opinion, recorded()))
+
+
+def test_every_recorded_answer_is_agreed_with_or_differs_on_purpose() -> None:
+    wrong = {each["id"]: found.differences for each, found in zip(recorded(), opinions(), strict=True)}
+    assert {name: differences for name, differences in wrong.items() if differences} == {}
+
+
+def test_most_histories_go_the_same_way_with_the_product() -> None:
+    counts = Counter(bool(found.entries) for found in opinions())
+    assert counts[False] > 600
+
+
+@pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
+def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
+    (found,) = loading.values(path)
+    assert judging.opinion(found.value).differences == ()
+
+
+def is_documented(entry: str) -> bool:
+    number = entry.removeprefix("difference ")
+    return any(f"### {entry}\n" in page or (number != entry and f"\n| {number} | " in page) for page in PAGES)
+
+
+def test_every_entry_is_documented() -> None:
+    shown = {entry for found in opinions() for entry in found.entries} | set(map(handmade.entry, handmade.HISTORIES))
+    assert [entry for entry in shown - {"settings"} if not is_documented(entry)] == []
+
+
+def wrong(answer: Any) -> Iterator[Any]:
+    """The answer with one thing changed, for every thing in it; an empty text may as well be left out."""
+    match answer:
+        case dict() if "panic" in answer:
+            yield {"score": 0}
+        case dict():
+            for key, each in ((key, answer[key]) for key in answer if key not in KIND):
+                yield from [{name: answer[name] for name in answer if name != key}] if each != "" else []
+                yield from ({**answer, key: changed} for changed in wrong(each))
+        case list():
+            yield [*answer, "more"]
+            for place, each in enumerate(answer):
+                yield from ([*answer[:place], changed, *answer[place + 1 :]] for changed in wrong(each))
+        case bool():
+            yield not answer
+        case int():
+            yield answer + 1
+        case str():
+            yield f"{answer}x"
+
+
+def unnoticed(history: dict[str, Any]) -> list[Any]:
+    changed = (
+        {**history, "steps": [*history["steps"][:place], {**step, "answer": answer}, *history["steps"][place + 1 :]]}
+        for place, step in enumerate(history["steps"])
+        for answer in wrong(step.get("answer"))
+    )
+    return [each for each in changed if judging.judge(each, each).finding != "differs"]
+
+
+@pytest.mark.parametrize("every", [pytest.param(60, id="quick"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+def test_a_wrong_answer_is_noticed(every: int) -> None:
+    agreed = [each for each, found in zip(recorded(), opinions(), strict=True) if not found.entries]
+    assert {each["id"]: missed for each in agreed[::every] if (missed := unnoticed(each))} == {}
+
+
+def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
+    conftest.require(toolchain.found(), "Go, to build the reference scheduler's plugin")
+    with Program(sources.reference().program()) as program:
+        answers = program.ask([("reference", history) for history in handmade.HISTORIES.values()])
+    shown = {name: judging.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
+    assert shown == {name: judging.Opinion(entries=frozenset({handmade.entry(name)})) for name in handmade.HISTORIES}
+
+
+@pytest.mark.parametrize("seed", [20261116, int(time.time())], ids=["fixed", "fresh"])
+def test_the_real_plugin_and_the_reference_flavour_agree(seed: int) -> None:
+    conftest.require(toolchain.found(), "Go, to build the reference scheduler's plugin")
+    source = sources.reference()
+    plan = fuzz.Plan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
+    summary = fuzz.campaign(plan, lambda _: None)
+    assert summary.compared > 100
+    assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]
