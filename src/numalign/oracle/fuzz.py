@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from numalign.oracle import asking
-from numalign.oracle.asking import OFTEN, ONCE, SURELY, Case, Judge, Judged
+from numalign.oracle.asking import OFTEN, ONCE, SURELY, Case, Judged
 from numalign.oracle.programs import Program
 from numalign.oracle.shrink import shrunk
 from numalign.oracle.sources import Source
@@ -39,11 +39,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     cases: int
     minutes: float | None = None
     workers: int = 2
-
-    @property
-    def judge(self) -> Judge:
-        assert self.source.judge is not None, "whoever plans a campaign has asked whether there is a judge"
-        return self.source.judge
 
     def draw(self, start: int, stop: int) -> list[tuple[str, Case]]:
         return [self.source.draw(self.seed, number) for number in range(start, stop)]
@@ -96,7 +91,7 @@ def reduced(plan: Plan, judged: Judged) -> Judged:
     with Program(plan.program, OFTEN) as program:
 
         def ask(case: Case) -> Judged:
-            return asking.ask(program, [(judged.family, case)], plan.judge)[0]
+            return asking.ask(program, [(judged.family, case)], plan.source.judge)[0]
 
         return ask(shrunk(judged.case, lambda case: asking.differs(ask(case)), plan.source.smaller))
 
@@ -134,7 +129,7 @@ class _Worker:
 
 def _begin(plan: Plan) -> None:
     once, sure = (Program(plan.program, ("-workers", "1", *often)) for often in (ONCE, SURELY))
-    _Worker.plan, _Worker.pair = plan, asking.Pair(once, sure, plan.judge)
+    _Worker.plan, _Worker.pair = plan, asking.Pair(once, sure, plan.source.judge)
 
 
 def _chunk(start: int, count: int) -> tuple[Counts, list[Judged]]:

@@ -34,8 +34,7 @@ class Source(Struct, frozen=True, kw_only=True):
     draw: Callable[[int, int], tuple[str, Case]]
     """Seed and number to family and case."""
     smaller: Smaller
-    judge: Judge | None = None
-    """None where there is nothing of ours to compare with: answers can be recorded only."""
+    judge: Judge
 
     def program(self) -> Path:
         """The oracle program, built if it is not there yet."""
@@ -50,7 +49,6 @@ class Kubelet(Source, frozen=True, kw_only=True):
     """The managers of one minor."""
 
     minor: Minor
-    judge: Judge
 
 
 def of(text: str) -> Source:

@@ -4,7 +4,6 @@ import pickle
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 from typer.testing import CliRunner
 
 from numalign.api.errors import BadObject
@@ -43,15 +42,6 @@ def test_a_kubelet_draws_and_judges_cases_of_its_minor() -> None:
 def test_a_source_can_travel_to_a_worker_process(text: str) -> None:
     source = pickle.loads(pickle.dumps(sources.of(text)))
     assert source.draw(3, 5) == sources.of(text).draw(3, 5)
-
-
-def test_a_campaign_without_a_judge_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unjudged = structs.replace(sources.reference(), judge=None)
-    monkeypatch.setattr(sources, "reference", lambda: unjudged)
-    monkeypatch.setattr(sources.Source, "program", lambda self: pretending.program(tmp_path, pretending.AS_RECORDED))
-    result = CliRunner().invoke(oracle.app, ["fuzz", "--against", "reference"])
-    assert result.exit_code == 2
-    assert "reference: there is nothing of ours to compare with; use `numalign oracle record`" in result.stderr
 
 
 def test_recording_prints_what_was_answered_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
