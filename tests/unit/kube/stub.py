@@ -226,7 +226,7 @@ class Stub:
 
     async def _bookmark(self, asked: Asked, writer: asyncio.StreamWriter, annotations: Doc) -> None:
         meta = {"resourceVersion": str(self.version), "annotations": annotations}
-        await self._line(asked, writer, "BOOKMARK", {"kind": "Pod", "metadata": meta})
+        await self._line(asked, writer, "BOOKMARK", {"kind": "Pod", "metadata": meta, "spec": {"containers": None}})
 
     def _past(self, asked: Asked, document: Doc) -> bytes:
         """Everything that led here, once more; nothing of what is still to come."""

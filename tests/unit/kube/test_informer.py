@@ -137,7 +137,7 @@ def test_a_handler_that_fails_ends_the_informer() -> None:
         stub = Stub()
         stub.put("pods", pod("a"))
         async with serving(stub), Client(access(stub), clock=FastClock()) as client:
-            await Informer(client.sender, PODS.everywhere(), _fail, BY_LIST).run()
+            await Informer(client, PODS.everywhere(), _fail, BY_LIST).run()
 
     with pytest.raises(ZeroDivisionError):
         run(check())

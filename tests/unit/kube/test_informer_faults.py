@@ -28,6 +28,7 @@ ANSWERS: dict[str, Fault] = {
     "a refusal": status(403, "Forbidden"),
     "no JSON": Reply(200, raw=b'{"kind": "PodLi'),
     "another thing": Reply(200, raw=b"[]"),
+    "a refusal that never ends": Reply(403, raw=b"", headers={"Content-Length": "7"}),
 }
 STREAMS: dict[str, Fault] = {
     "a reset": "reset",

@@ -37,7 +37,7 @@ class Watcher:
         self.changes: list[Change[Pod]] = []
         self.client = client
         self.metrics = client.sender.metrics
-        self.informer = Informer(client.sender, PODS.everywhere(), self._handle, options)
+        self.informer = Informer(client, PODS.everywhere(), self._handle, options)
         self._news = asyncio.Event()
 
     @property

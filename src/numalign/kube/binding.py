@@ -1,0 +1,97 @@
+"""A pod onto a node, and off it: the two calls a scheduler lives by, with their outcome as a value.
+
+`scheduler.binding` calls `bind` and `evict`. The server answers both with a Status. An answer that got lost is no
+answer: then the pod itself is asked, so that "bound" means bound and "not bound" means not bound (kube-scheduler
+spec 4.9 and 7.4)."""
+
+import enum
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api.meta import ObjectMeta
+from numalign.api.pod import Pod
+from numalign.kube import errors, request
+from numalign.kube.client import Client
+from numalign.kube.objects import Binding, DeleteOptions, Eviction, NodeTarget, Preconditions
+from numalign.kube.request import Repeat
+from numalign.kube.resources import PODS, Target
+
+
+class Outcome(enum.Enum):
+    DONE = "done"
+    GONE = "the pod is gone, or another one has its name"
+    REFUSED = "the server says no; the pod is as it was"
+    ELSEWHERE = "the pod is bound to another node"
+    HELD = "a disruption budget does not allow it now"
+    UNKNOWN = "no answer, and the pod could not be asked"
+
+
+class Answer(Struct, frozen=True):
+    outcome: Outcome
+    why: str = ""
+    """The server's words; empty if done."""
+    retry_after: float | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.outcome is Outcome.DONE
+
+
+DONE: Final = Answer(Outcome.DONE)
+
+
+async def bind(client: Client, pod: ObjectMeta, node: str) -> Answer:
+    """Never raises for what the server or the network does."""
+    target = PODS.at(pod.name, pod.namespace)
+    named = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+    # Sent twice it is refused the second time, and then the pod is asked.
+    asked = request.post("bind", target.sub("binding"), Binding(named, NodeTarget(node)), Repeat.ALWAYS)
+    try:
+        await client.sender.call(asked)
+        return DONE
+    except errors.NotFound as problem:
+        return Answer(Outcome.GONE, str(problem))
+    except errors.Refusal as problem:
+        may_have_worked = isinstance(problem, errors.Conflict | errors.ServerFailure)
+        refused = Answer(Outcome.REFUSED, str(problem), problem.retry_after)
+        return await _looked_up(client, target, (pod.uid, node), refused) if may_have_worked else refused
+    except errors.Unreachable as problem:
+        if not problem.sent:
+            return Answer(Outcome.REFUSED, str(problem))
+        return await _looked_up(client, target, (pod.uid, node), Answer(Outcome.REFUSED, str(problem)))
+
+
+async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = None) -> Answer:
+    """Never raises for what the server or the network does. Done: the pod is about to end."""
+    target = PODS.at(pod.name, pod.namespace).sub("eviction")
+    options = DeleteOptions(grace_seconds, preconditions=Preconditions(uid=pod.uid or None))
+    named = ObjectMeta(name=pod.name, namespace=pod.namespace)
+    try:
+        await client.sender.call(request.post("evict", target, Eviction(named, options)))
+        return DONE
+    except errors.NotFound as problem:
+        return Answer(Outcome.GONE, str(problem))
+    except errors.TooManyRequests as problem:
+        held = problem.has_cause(errors.DISRUPTION)
+        return Answer(Outcome.HELD if held else Outcome.REFUSED, str(problem), problem.retry_after)
+    except errors.Refusal as problem:
+        return Answer(Outcome.REFUSED, str(problem), problem.retry_after)
+    except errors.Unreachable as problem:
+        return Answer(Outcome.UNKNOWN if problem.sent else Outcome.REFUSED, str(problem))
+
+
+async def _looked_up(client: Client, target: Target[Pod], wanted: tuple[str, str], refused: Answer) -> Answer:
+    """What became of the pod, for a binding whose answer says nothing about it."""
+    uid, node = wanted
+    try:
+        pod = await client.get(target)
+    except errors.NotFound as problem:
+        return Answer(Outcome.GONE, str(problem))
+    except errors.KubeError as problem:
+        return Answer(Outcome.UNKNOWN, f"{refused.why}; then {problem}")
+    if uid and pod.metadata.uid != uid:
+        return Answer(Outcome.GONE, refused.why)
+    if pod.spec.node_name == node:
+        return DONE
+    return Answer(Outcome.ELSEWHERE, refused.why) if pod.spec.node_name else refused

@@ -1,0 +1,89 @@
+"""The verbs of the API, typed: what a caller asks for, and the struct that comes back.
+
+Everything that talks to a cluster holds one `Client`. A target says which object or objects (`PODS.at("web",
+"default")`, `NODES.everywhere()`), its `sub("status")` a part of one. Whatever the server does not grant is raised as
+one of `errors`. Following a resource is `informer`, pods' binding and eviction are `binding`."""
+
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+from numalign.api import decode, wire
+from numalign.kube import reading, request
+from numalign.kube.auth import Access
+from numalign.kube.clock import Clock, SystemClock
+from numalign.kube.objects import PLAIN_DELETION, DeleteOptions, Document, Scale
+from numalign.kube.ratelimit import Bucket
+from numalign.kube.request import EVERYTHING, PAGE, PatchKind, Selection
+from numalign.kube.resources import Named, Target
+from numalign.kube.sending import Sender
+from numalign.kube.transport import DEFAULT_LIMITS, Limits
+
+T = TypeVar("T", bound=Named)
+
+
+class Client:
+    def __init__(
+        self,
+        access: Access,
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        bucket: Bucket | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.namespace = access.namespace
+        self.sender = Sender(access, clock or SystemClock(), limits, bucket)
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.sender.close()
+
+    async def get(self, target: Target[T]) -> T:
+        return await self._object(target, request.get(target))
+
+    async def pages(
+        self, target: Target[T], selection: Selection = EVERYTHING, limit: int = PAGE
+    ) -> AsyncIterator[reading.Page[T]]:
+        """All objects, `limit` at a time; one that nothing can be made of is `reading.Unreadable` in its place."""
+        token, more = "", True
+        while more:
+            page = reading.page(target.resource, await self.sender.call(request.page(target, selection, limit, token)))
+            yield page
+            token = page.metadata.continue_
+            more = bool(token)
+
+    async def every(self, target: Target[T], selection: Selection = EVERYTHING) -> list[T | reading.Unreadable]:
+        return [item async for page in self.pages(target, selection) for item in page.items]
+
+    async def create(self, target: Target[T], thing: wire.Wire | Document) -> T:
+        return await self._object(target, request.create(target, thing))
+
+    async def update(self, target: Target[T], thing: wire.Wire | Document) -> T:
+        """Replaces it, provided its resourceVersion is still current. What `thing` leaves out is gone from the object:
+        our structs of pods and nodes know only part of them, so change those by `patch` or `apply`."""
+        return await self._object(target, request.update(target, thing))
+
+    async def patch(self, target: Target[T], kind: PatchKind, changes: Document | list[Document]) -> T:
+        return await self._object(target, request.patch(target, kind, changes))
+
+    async def apply(self, target: Target[T], wanted: Document, *, manager: str, force: bool = False) -> T:
+        """Server-side apply: `wanted` is all that `manager` cares about; Conflict names fields others own."""
+        return await self._object(target, request.apply(target, wanted, manager, force))
+
+    async def delete(self, target: Target[T], options: DeleteOptions = PLAIN_DELETION) -> None:
+        """Asks for it; finalizers and grace may keep it for a while. NotFound where it is gone already."""
+        await self.sender.call(request.delete(target, options))
+
+    async def scale_of(self, target: Target[T]) -> Scale:
+        return decode.decode(Scale, await self.sender.call(request.get(target.sub("scale"))))
+
+    async def scale(self, target: Target[T], replicas: int) -> Scale:
+        asked = request.patch(target.sub("scale"), "merge", {"spec": {"replicas": replicas}})
+        return decode.decode(Scale, await self.sender.call(asked))
+
+    async def _object(self, target: Target[T], asked: request.Request) -> T:
+        found = reading.one(target.resource, await self.sender.call(asked))
+        if isinstance(found, reading.Unreadable):
+            raise found.problem
+        return found

@@ -1,0 +1,128 @@
+"""What can go wrong between us and the API server, by whose word it is.
+
+`Refusal` is the server's: one class per status that callers tell apart, with the Status it sent. `Unreachable` is the
+network's. Both name the call and the object; neither holds a header or a body, so no secret gets into a log."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from numalign.kube.objects import Status
+from numalign.kube.request import Request
+
+LONGEST: Final = 1000
+"""Characters of a server's message that are passed on."""
+
+DISRUPTION: Final = "DisruptionBudget"
+TOO_NEW: Final = "ResourceVersionTooLarge"
+
+
+class KubeError(Exception):
+    """Base of everything this room raises about a call."""
+
+
+@dataclass(eq=False)
+class Refusal(KubeError):
+    """Reads like: create Lease kube-system/numalign: 409 AlreadyExists: leases "numalign" already exists"""
+
+    verb: str
+    words: str
+    code: int
+    status: Status
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        reason = f" {self.status.reason}" if self.status.reason else ""
+        return f"{self.verb} {self.words}: {self.code}{reason}: {on_one_line(self.status.message)}"
+
+    def has_cause(self, reason: str) -> bool:
+        return any(cause.reason == reason for cause in self.status.details.causes)
+
+
+class BadRequest(Refusal):
+    """400"""
+
+
+class Unauthorized(Refusal):
+    """401"""
+
+
+class Forbidden(Refusal):
+    """403"""
+
+
+class NotFound(Refusal):
+    """404"""
+
+
+class Conflict(Refusal):
+    """409: someone else was quicker, or the object is not in a state for this."""
+
+
+class Gone(Refusal):
+    """410: the resourceVersion or the continue token is too old."""
+
+
+class Invalid(Refusal):
+    """422"""
+
+
+class TooManyRequests(Refusal):
+    """429: throttled, or held back by a disruption budget."""
+
+
+class ServerFailure(Refusal):
+    """Any 5xx."""
+
+
+@dataclass(eq=False)
+class Unreachable(KubeError):
+    """No answer came. With `sent` the server may have acted on the call all the same."""
+
+    verb: str
+    words: str
+    why: str
+    sent: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.words}: {self.why}"
+
+
+class TimedOut(Unreachable):
+    """No answer within the time the call had."""
+
+
+BY_CODE: Final[dict[int, type[Refusal]]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def refusal(request: Request, code: int, body: bytes, retry_after: str = "") -> Refusal:
+    """The error for an answer that is no success, whether the server or a proxy before it wrote the body."""
+    return refused(request, code, read_status(body), retry_after)
+
+
+def refused(request: Request, code: int, status: Status, retry_after: str = "") -> Refusal:
+    kind = ServerFailure if code >= 500 else BY_CODE.get(code, Refusal)
+    wait = float(retry_after) if retry_after.isdecimal() else float(status.details.retry_after_seconds) or None
+    return kind(request.verb, request.words, code, status, wait)
+
+
+def read_status(body: bytes) -> Status:
+    try:
+        return msgspec.json.decode(body, type=Status)
+    except (ValueError, RecursionError):
+        return Status(message=body[:LONGEST].decode("utf-8", "replace").strip() or "no reason given")
+
+
+def on_one_line(message: str) -> str:
+    """What others wrote, so that it can neither flood nor forge a log."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in message[:LONGEST])

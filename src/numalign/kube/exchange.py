@@ -1,0 +1,176 @@
+"""One HTTP/1.1 connection, and the answers that arrive on it.
+
+`transport` sends on a `Connection` and reads the `Answer`: whole, or piece by piece with the sender held back while
+nobody reads. Bytes are parsed by httptools; what they mean is no concern of this module. A connection that broke, or
+whose answer was not read to its end, is never used again."""
+
+import asyncio
+from typing import Final, cast
+
+import httptools
+from msgspec import Struct
+
+HIGH_WATER: Final = 1 << 20
+"""Bytes of a stream that may wait for their reader before the sender is held back."""
+
+
+class Broken(Exception):
+    """The connection ended before the answer did, or what came was not HTTP."""
+
+
+class Response(Struct, frozen=True):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Answer:
+    """An answer on its way. One reader, and it is told of every piece only if it asks piece by piece."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.complete = False
+        self._connection = connection
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+        self._problem: Broken | None = None
+        self._reader: asyncio.Future[None] | None = None
+        self._piecewise = False
+
+    async def started(self) -> None:
+        """Until status and headers are there."""
+        self._piecewise = True
+        while not self.status:
+            await self._more()
+
+    async def read(self) -> bytes:
+        """What has come since the last call, at least one byte; nothing: that was all."""
+        while not self._pieces and not self.complete:
+            await self._more()
+        taken = self._taken()
+        self._connection.resume()
+        return taken
+
+    async def whole(self) -> Response:
+        while not self.complete:
+            await self._more()
+        return Response(self.status, self.headers, self._taken())
+
+    def began(self, status: int, headers: dict[str, str]) -> None:
+        self.status, self.headers = status, headers
+        self._wake_piecewise()
+
+    def arrived(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._waiting += len(piece)
+        if self._piecewise and self._waiting > HIGH_WATER:
+            self._connection.hold()
+        self._wake_piecewise()
+
+    def ended(self, problem: Broken | None = None) -> None:
+        self.complete = problem is None
+        self._problem = problem
+        self._wake()
+
+    async def _more(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+        self._reader = asyncio.get_running_loop().create_future()
+        await self._reader
+
+    def _taken(self) -> bytes:
+        pieces, self._pieces, self._waiting = self._pieces, [], 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _wake_piecewise(self) -> None:
+        if self._piecewise:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+
+class Connection(asyncio.Protocol):
+    """Sends one request at a time; the callbacks below its own are those of asyncio and httptools."""
+
+    def __init__(self) -> None:
+        self.idle_since = 0.0
+        self.usable = True
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: dict[str, str] = {}
+        self._answer: Answer | None = None
+
+    def send(self, request: bytes) -> Answer:
+        assert self._transport is not None, "the connection is open"
+        assert self._answer is None, "one request at a time"
+        self._answer = Answer(self)
+        self._transport.write(request)
+        return self._answer
+
+    def close(self) -> None:
+        self.usable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    def hold(self) -> None:
+        if self._transport is not None and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None and not self._transport.is_closing() and not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not asked for its class: other loops have transports of their own that only act alike.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None:
+            # Nothing was asked: a server that says goodbye on an idle connection.
+            return self.close()
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._break("the answer is not HTTP")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._answer is not None and self._answer.status and self._is_unframed() and exc is None:
+            self._finish()
+        self._break("the connection was closed" if exc is None else f"the connection broke ({exc})")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        if self._answer is not None and self._parser.get_status_code() >= 200:
+            self._answer.began(self._parser.get_status_code(), self._headers)
+
+    def on_body(self, body: bytes) -> None:
+        if self._answer is not None:
+            self._answer.arrived(body)
+
+    def on_message_complete(self) -> None:
+        headers, self._headers = self._headers, {}
+        if self._answer is None or not self._answer.status:
+            return
+        if not self._parser.should_keep_alive() or headers.get("connection", "").lower() == "close":
+            self.usable = False
+        self._finish()
+
+    def _is_unframed(self) -> bool:
+        """Neither a length nor chunks: the end of the connection is the end of the answer."""
+        return not ({"content-length", "transfer-encoding"} & self._headers.keys())
+
+    def _finish(self) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer.ended()
+
+    def _break(self, why: str) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer.ended(Broken(why))
+        self.close()

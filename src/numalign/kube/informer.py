@@ -1,0 +1,175 @@
+"""A resource of the cluster, held in a store and kept true; handlers learn every change once and in order per object.
+
+The scheduler and the agent make one per resource and run it as a task. What to do next is decided in `watch`, what an
+object means in `store`; this is the loop that performs both. It ends only by being cancelled, or by a handler's own
+error: no answer of the server can end it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, NoReturn, TypeVar
+
+from msgspec import Struct
+
+from numalign.api.errors import BadObject
+from numalign.kube import errors, lines, reading, request
+from numalign.kube.client import Client
+from numalign.kube.exchange import Answer
+from numalign.kube.objects import Status
+from numalign.kube.reading import Unreadable
+from numalign.kube.resources import Named, Target
+from numalign.kube.store import Change, Finding, Store
+from numalign.kube.watch import Follow, LookAtAll, Meaning, Wait, Watch
+
+T = TypeVar("T", bound=Named)
+
+LOG: Final = logging.getLogger(__name__)
+DELETED: Final = "DELETED"
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    selection: request.Selection = request.EVERYTHING
+    page: int = request.PAGE
+    resync: float | None = None
+    """Seconds after which everything is looked at again, to repair; off, as nothing should need it."""
+    initial_events: bool = True
+    """Ask for what is there as a stream, where the server offers it; else always by list."""
+
+
+DEFAULTS: Final = Options()
+
+
+class Informer(Generic[T]):
+    def __init__(
+        self,
+        client: Client,
+        target: Target[T],
+        handler: Callable[[Change[T]], None],
+        options: Options = DEFAULTS,
+    ) -> None:
+        self.store: Store[T] = Store()
+        self._sender = client.sender
+        self._target = target
+        self._handler = handler
+        self._options = options
+        self._watch = Watch(offers_initial=options.initial_events, resync=options.resync)
+        self._finding: Finding[T] = Finding(self.store)
+        self._synced = asyncio.Event()
+
+    @property
+    def has_synced(self) -> bool:
+        """Everything there was at some moment since the start is in the store, and the handler knows it."""
+        return self._synced.is_set()
+
+    async def synced(self) -> None:
+        await self._synced.wait()
+
+    async def run(self) -> NoReturn:
+        while True:
+            try:
+                await self._perform()
+            except errors.KubeError as problem:
+                self._note(problem)
+
+    async def _perform(self) -> None:
+        clock = self._sender.clock
+        match self._watch.step(clock.now(), clock.chance()):
+            case Wait(seconds):
+                await clock.sleep(seconds)
+            case LookAtAll():
+                await self._look_at_all()
+            case Follow() as step:
+                await self._follow(step)
+
+    def _note(self, problem: errors.KubeError) -> None:
+        LOG.warning("%s", problem)
+        self._watch.failed(problem, self._sender.clock.now(), self._sender.clock.chance())
+
+    async def _look_at_all(self) -> None:
+        self._begin_finding()
+        token = ""
+        while True:
+            asked = request.page(self._target, self._options.selection, self._options.page, token)
+            page = self._page(await self._sender.call(asked))
+            self._finding.add(map(self._reported, page.items))
+            token = page.metadata.continue_
+            if not token:
+                break
+        self._watch.listed(page.metadata.resource_version, self._sender.clock.now())
+        self._finish_finding()
+
+    async def _follow(self, step: Follow) -> None:
+        clock, asked = self._sender.clock, request.watch(self._target, self._options.selection, step.since)
+        if step.since.initial:
+            self._begin_finding()
+        self._sender.metrics.watches[self._target.resource.plural] += 1
+        async with self._sender.stream(asked) as answer:
+            self._watch.opened(clock.now())
+            split = lines.Lines()
+            while piece := await self._piece(answer, step.quiet):
+                for event in self._events(split, piece):
+                    self._take(asked, event)
+        self._watch.ended(clock.now(), clock.chance())
+
+    def _page(self, body: bytes) -> reading.Page[T]:
+        try:
+            return reading.page(self._target.resource, body)
+        except BadObject as problem:
+            raise errors.Unreachable("list", self._target.words, str(problem)) from None
+
+    def _events(self, split: lines.Lines, piece: bytes) -> Iterator[reading.Event[T]]:
+        try:
+            for line in split.feed(piece):
+                yield reading.event(self._target.resource, line)
+        except (BadObject, lines.TooLong) as problem:
+            raise errors.Unreachable("watch", self._target.words, str(problem)) from None
+
+    async def _piece(self, answer: Answer, quiet: float) -> bytes:
+        async with self._sender.clock.timeout(quiet):
+            return await answer.read()
+
+    def _take(self, asked: request.Request, event: reading.Event[T]) -> None:
+        thing = event.object
+        if isinstance(thing, Status):
+            raise errors.refused(asked, thing.code, thing)
+        meta = thing.metadata
+        meaning = self._watch.saw(event.type, meta.resource_version, meta.annotations)
+        self._count(event.type, meaning)
+        if meaning is Meaning.COMPLETE:
+            self._finish_finding()
+        elif not isinstance(thing, reading.Bookmark):
+            self._use(thing, meaning, gone=event.type == DELETED)
+
+    def _use(self, thing: T | Unreadable, meaning: Meaning, gone: bool) -> None:
+        match meaning, gone:
+            case Meaning.COLLECT, True:
+                self._finding.discard(thing)
+            case Meaning.COLLECT, False:
+                self._finding.add([self._reported(thing)])
+            case Meaning.DELIVER, True:
+                self._tell(self.store.remove(thing))
+            case Meaning.DELIVER, False:
+                self._tell(self.store.put(self._reported(thing)))
+
+    def _begin_finding(self) -> None:
+        self._sender.metrics.relists[self._target.resource.plural] += 1
+        self._finding = Finding(self.store)
+
+    def _finish_finding(self) -> None:
+        found, self._finding = self._finding, Finding(self.store)
+        self._tell(self.store.replace(found))
+        self._synced.set()
+
+    def _tell(self, changes: list[Change[T]]) -> None:
+        for change in changes:
+            self._handler(change)
+
+    def _reported(self, thing: T | Unreadable) -> T | Unreadable:
+        if isinstance(thing, Unreadable):
+            LOG.warning("left out: %s", thing.problem)
+            self._sender.metrics.unreadable[self._target.resource.plural] += 1
+        return thing
+
+    def _count(self, kind: str, meaning: Meaning) -> None:
+        counted = meaning.name if meaning is Meaning.DUPLICATE else kind
+        self._sender.metrics.watch_events[self._target.resource.plural, counted] += 1

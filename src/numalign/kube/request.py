@@ -1,0 +1,142 @@
+"""A call to the API server as a value: verb, path, query and body, and how often it may be sent.
+
+`client` and `informer` build them here, `sending` performs them. Nothing here knows a socket, so what goes over the
+wire can be read off a value."""
+
+import enum
+from typing import Any, Final, Literal
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+
+from numalign.api import wire
+from numalign.kube.objects import PLAIN_DELETION, DeleteOptions, Document
+from numalign.kube.resources import Target
+
+JSON: Final = "application/json"
+PAGE: Final = 500
+
+PatchKind = Literal["json", "merge", "strategic"]
+PATCH_TYPES: Final[dict[str, str]] = {
+    "json": "application/json-patch+json",
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+}
+# Every JSON document is YAML, and servers before 1.33 know server-side apply by this name alone.
+APPLY_TYPE: Final = "application/apply-patch+yaml"
+
+
+class Repeat(enum.Enum):
+    """After which failures a call may be sent again without harm."""
+
+    ALWAYS = "its effect is the same however often it arrives"
+    REFUSED = "only where the server cannot have acted on it"
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    verb: str
+    """As metrics and messages count it: get, list, watch, create, update, patch, apply, delete, bind, evict."""
+    method: str
+    path: str
+    words: str
+    """What it is about, for messages: Pod default/web."""
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    content_type: str = JSON
+    repeat: Repeat = Repeat.REFUSED
+
+    @property
+    def target(self) -> str:
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+
+class Selection(Struct, frozen=True):
+    """Which objects of a kind."""
+
+    labels: str = ""
+    fields: str = ""
+
+    def query(self) -> dict[str, str]:
+        return {"labelSelector": self.labels, "fieldSelector": self.fields}
+
+
+EVERYTHING: Final = Selection()
+
+
+class Since(Struct, frozen=True, kw_only=True):
+    """Where a watch begins and how long it may last; with `initial` the server sends what is there first."""
+
+    version: str
+    seconds: int
+    initial: bool = False
+
+
+def get(target: Target[Any]) -> Request:
+    return _request("get", "GET", target, repeat=Repeat.ALWAYS)
+
+
+def page(target: Target[Any], selection: Selection, limit: int = PAGE, token: str = "") -> Request:
+    query = selection.query() | {"limit": str(limit or ""), "continue": token}
+    return _request("list", "GET", target, query=query, repeat=Repeat.ALWAYS)
+
+
+def watch(target: Target[Any], selection: Selection, since: Since) -> Request:
+    query = selection.query() | {
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": since.version,
+        "timeoutSeconds": str(since.seconds),
+    }
+    if since.initial:
+        # The end of the initial events is only marked where both are asked for (kube-scheduler spec 7.2).
+        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    return _request("watch", "GET", target, query=query)
+
+
+def create(target: Target[Any], thing: wire.Wire | Document) -> Request:
+    return _request("create", "POST", target, body=body(target, thing))
+
+
+def update(target: Target[Any], thing: wire.Wire | Document) -> Request:
+    return _request("update", "PUT", target, body=body(target, thing))
+
+
+def patch(target: Target[Any], kind: PatchKind, changes: Document | list[Document]) -> Request:
+    content_type = PATCH_TYPES[kind]
+    return _request("patch", "PATCH", target, body=wire.ENCODER.encode(changes), content_type=content_type)
+
+
+def apply(target: Target[Any], wanted: Document, manager: str, force: bool = False) -> Request:
+    return _request(
+        "apply",
+        "PATCH",
+        target,
+        query={"fieldManager": manager, "force": "true" if force else ""},
+        body=body(target, wanted),
+        content_type=APPLY_TYPE,
+        repeat=Repeat.ALWAYS,
+    )
+
+
+def delete(target: Target[Any], options: DeleteOptions = PLAIN_DELETION) -> Request:
+    return _request("delete", "DELETE", target, body=wire.encode(options))
+
+
+def post(verb: str, target: Target[Any], thing: wire.Wire, repeat: Repeat = Repeat.REFUSED) -> Request:
+    """To a subresource that takes a kind of its own."""
+    return _request(verb, "POST", target, body=wire.encode(thing), repeat=repeat)
+
+
+def body(target: Target[Any], thing: wire.Wire | Document) -> bytes:
+    """With kind and apiVersion, which custom resources are refused without."""
+    document = msgspec.to_builtins(thing, enc_hook=wire.encodable)
+    resource = target.resource
+    return wire.ENCODER.encode({"apiVersion": resource.api_version, "kind": resource.kind} | document)
+
+
+def _request(
+    verb: str, method: str, target: Target[Any], *, query: dict[str, str] | None = None, **rest: Any
+) -> Request:
+    asked = tuple((name, value) for name, value in (query or {}).items() if value)
+    return Request(verb=verb, method=method, path=target.path, words=target.words, query=asked, **rest)

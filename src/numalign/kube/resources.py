@@ -1,0 +1,104 @@
+"""Resources as data: where a kind lives under the API, and the struct that its objects are read into.
+
+`request` makes calls of a `Target`, `client` and `informer` learn from it what comes back. A custom resource is one
+more value made with `of`; nothing has to be registered."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from urllib.parse import quote
+
+from numalign.api import decode, nrtwire
+from numalign.api.meta import ObjectMeta
+from numalign.api.node import Node
+from numalign.api.pod import Pod
+from numalign.kube.objects import Event, Lease
+
+
+class Named(Protocol):
+    """What every object is read for at least."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+@dataclass(frozen=True)
+class Resource(Generic[T]):
+    """`read` takes an object that did not fit `struct` in one pass, and raises BadObject if it is of no use."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    struct: type[T]
+    read: Callable[[bytes], T]
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def at(self, name: str, namespace: str = "") -> "Target[T]":
+        return Target(self, namespace, name)
+
+    def within(self, namespace: str) -> "Target[T]":
+        return Target(self, namespace)
+
+    def everywhere(self) -> "Target[T]":
+        """In all namespaces, or of a kind that has none."""
+        return Target(self)
+
+
+@dataclass(frozen=True)
+class Target(Generic[T]):
+    """One object, a part of it, or all objects of a namespace or cluster."""
+
+    resource: Resource[T]
+    namespace: str = ""
+    name: str = ""
+    part: str = ""
+
+    def sub(self, part: str) -> "Target[T]":
+        """Its subresource: status, scale, binding, eviction."""
+        return replace(self, part=part)
+
+    @property
+    def path(self) -> str:
+        root = f"/apis/{self.resource.group}" if self.resource.group else "/api"
+        steps = [root, self.resource.version, *self._namespace(), self.resource.plural]
+        return "/".join([*steps, *(quote(step, safe="") for step in (self.name, self.part) if step)])
+
+    @property
+    def words(self) -> str:
+        """As messages name it: Pod default/web, or pods in default."""
+        if not self.name:
+            return f"{self.resource.plural} in {self.namespace}" if self.namespace else self.resource.plural
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.resource.kind} {place}{self.name}"
+
+    def _namespace(self) -> tuple[str, ...]:
+        return ("namespaces", quote(self.namespace, safe="")) if self.namespace else ()
+
+
+def of(api_version: str, plural: str, kind: str, struct: type[T]) -> Resource[T]:
+    """A resource by its apiVersion, read with the rules that all objects are read by."""
+    group, _, version = api_version.rpartition("/")
+    door = cast(Callable[[Any, bytes], T], decode.decode)
+    return Resource(group, version, plural, kind, struct, lambda raw: door(struct, raw))
+
+
+PODS: Final = of("v1", "pods", "Pod", Pod)
+NODES: Final = of("v1", "nodes", "Node", Node)
+LEASES: Final = of("coordination.k8s.io/v1", "leases", "Lease", Lease)
+EVENTS: Final = of("events.k8s.io/v1", "events", "Event", Event)
+# Reports are salvaged piece by piece where one is odd, so that they have a door of their own.
+TOPOLOGIES: Final = Resource(
+    nrtwire.GROUP,
+    nrtwire.V1ALPHA2,
+    "noderesourcetopologies",
+    nrtwire.KIND,
+    nrtwire.NodeResourceTopology,
+    nrtwire.decode,
+)

@@ -1,0 +1,107 @@
+"""Calls performed: login, rate limit, retries and counting around the transport.
+
+`Sender.call` gives the body of a success or raises one of `errors`; `Sender.stream` opens a watch, once, as the watch
+has its own way of trying again. Which failure is worth another try is decided in `retries`."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+from numalign.kube import errors, retries
+from numalign.kube.auth import Access, Identity
+from numalign.kube.clock import Clock
+from numalign.kube.dialing import CannotConnect
+from numalign.kube.exchange import Answer, Broken, Response
+from numalign.kube.metrics import Metrics
+from numalign.kube.ratelimit import Bucket
+from numalign.kube.request import Request
+from numalign.kube.transport import DEFAULT_LIMITS, Limits, Transport
+
+NO_ANSWER: Final = "<error>"
+
+
+class Sender:
+    def __init__(
+        self, access: Access, clock: Clock, limits: Limits = DEFAULT_LIMITS, bucket: Bucket | None = None
+    ) -> None:
+        self.metrics = Metrics()
+        self.clock = clock
+        self._access = access
+        self._bucket = bucket
+        self._seconds = limits.call_seconds
+        self._transport = Transport(access.server, limits, clock.now, self.metrics)
+
+    async def call(self, request: Request) -> bytes:
+        """The body of the answer, tried as often as it makes sense."""
+        tries, refused_login = 0, False
+        while True:
+            tries += 1
+            try:
+                return await self._sent(request)
+            except errors.Unauthorized:
+                # Tokens are rotated under us: one more look at where they come from (kube-scheduler spec 7.5).
+                if refused_login:
+                    raise
+                refused_login = True
+            except errors.KubeError as problem:
+                pause = retries.pause(request, problem, tries, self.clock.chance())
+                if pause is None:
+                    raise
+                await self.clock.sleep(pause)
+            self.metrics.retries[request.verb] += 1
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Answer]:
+        """An answer to be read piece by piece. What breaks while it is read is raised as an error of this call."""
+        identity = await self._admitted()
+        with self._counted(request) as codes:
+            async with self._transport.stream(request, identity.headers, self._context(identity)) as answer:
+                codes.append(str(answer.status))
+                if answer.status != 200:
+                    async with asyncio.timeout(self._seconds):
+                        raise self._refusal(request, identity, await answer.whole())
+                yield answer
+
+    def close(self) -> None:
+        self._transport.close()
+
+    async def _sent(self, request: Request) -> bytes:
+        identity = await self._admitted()
+        with self._counted(request) as codes:
+            response = await self._transport.send(request, identity.headers, self._context(identity))
+            codes.append(str(response.status))
+        if not 200 <= response.status < 300:
+            raise self._refusal(request, identity, response)
+        return response.body
+
+    async def _admitted(self) -> Identity:
+        wait = self._bucket.take(self.clock.now()) if self._bucket else 0.0
+        if wait:
+            self.metrics.limited_seconds += wait
+            await self.clock.sleep(wait)
+        return await self._access.login.identity()
+
+    def _context(self, identity: Identity) -> ssl.SSLContext | None:
+        return self._access.contexts.context(identity.certificate) if self._access.contexts else None
+
+    def _refusal(self, request: Request, identity: Identity, response: Response) -> errors.Refusal:
+        if response.status == 401:
+            self._access.login.refuse(identity)
+        return errors.refusal(request, response.status, response.body, response.headers.get("retry-after", ""))
+
+    @contextmanager
+    def _counted(self, request: Request) -> Iterator[list[str]]:
+        """Counts the call by the code that is put into the list, and tells network failures in our own words."""
+        started, codes = self.clock.now(), list[str]()
+        try:
+            yield codes
+        except CannotConnect as problem:
+            raise errors.Unreachable(request.verb, request.words, str(problem), sent=False) from None
+        except Broken as problem:
+            raise errors.Unreachable(request.verb, request.words, str(problem)) from None
+        except TimeoutError:
+            raise errors.TimedOut(request.verb, request.words, "no answer in time") from None
+        finally:
+            self.metrics.answered(request.verb, codes[0] if codes else NO_ANSWER, self.clock.now() - started)

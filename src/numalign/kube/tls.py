@@ -1,0 +1,99 @@
+"""TLS contexts out of what a kubeconfig or a service account gives: whom to trust, and whom to be.
+
+`dialing` asks `Contexts` before every new connection. A certificate authority that is a file is read again when it
+changed. Verification is off only where the user said so. Keys appear in no repr."""
+
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec import Struct
+
+from numalign.api import errors
+
+
+class Trust(Struct, frozen=True):
+    """Which servers are believed; neither file nor data: whom the system believes."""
+
+    file: str = ""
+    data: bytes = b""
+    insecure: bool = False
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A client certificate with its key, both in PEM."""
+
+    chain: bytes
+    key: bytes = field(repr=False)
+
+
+@dataclass
+class Contexts:
+    """The context for a certificate, made once and again when the authority's file changes."""
+
+    trust: Trust
+    source: str
+    """Where it was configured, for messages."""
+    _kept: tuple[object, ssl.SSLContext] | None = field(default=None, repr=False)
+
+    def context(self, certificate: Certificate | None) -> ssl.SSLContext:
+        version = (certificate, self._changed_at())
+        if self._kept is None or self._kept[0] != version:
+            self._kept = version, self._made(certificate)
+        return self._kept[1]
+
+    def _changed_at(self) -> int:
+        if not self.trust.file:
+            return 0
+        try:
+            return os.stat(self.trust.file).st_mtime_ns
+        except OSError as problem:
+            raise self._bad("certificate-authority", f"{self.trust.file}: {problem.strerror}") from None
+
+    def _made(self, certificate: Certificate | None) -> ssl.SSLContext:
+        context = ssl.create_default_context() if not (self.trust.file or self.trust.data) else self._trusting()
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        if self.trust.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if certificate is not None:
+            self._load(context, certificate)
+        return context
+
+    def _trusting(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        field = "certificate-authority-data" if self.trust.data else "certificate-authority"
+        try:
+            data = self.trust.data or Path(self.trust.file).read_bytes()
+            context.load_verify_locations(cadata=data.decode())
+        except (OSError, ValueError) as problem:
+            raise self._bad(field, f"holds no certificate in PEM ({_short(problem)})") from None
+        return context
+
+    def _load(self, context: ssl.SSLContext, certificate: Certificate) -> None:
+        # OpenSSL reads a chain from files only; the folder is for our eyes alone and gone at once.
+        with tempfile.TemporaryDirectory(prefix="numalign-") as folder:
+            chain, key = Path(folder, "chain"), Path(folder, "key")
+            chain.write_bytes(certificate.chain)
+            key.write_bytes(certificate.key)
+            try:
+                context.load_cert_chain(chain, key, password=_no_password)
+            except (OSError, ValueError) as problem:
+                why = f"are no certificate and its unencrypted key in PEM ({_short(problem)})"
+                raise self._bad("client certificate and key", why) from None
+
+    def _bad(self, field: str, why: str) -> errors.BadObject:
+        return errors.BadObject("Kubeconfig", self.source, field, why)
+
+
+def _no_password() -> bytes:
+    """Without it, OpenSSL would ask on the terminal."""
+    raise ValueError("the key is encrypted")
+
+
+def _short(problem: Exception) -> str:
+    return getattr(problem, "reason", None) or getattr(problem, "strerror", None) or type(problem).__name__

@@ -1,0 +1,100 @@
+"""Bytes to the server and back: kept connections, a bound on how many, and a time limit on every call.
+
+`sending` calls `send` for an answer in one piece and `stream` for a watch. Streams have connections of their own, so
+that no watch ever takes one from a bind. Retries, logins and what an answer means are decided above."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from msgspec import Struct
+
+import numalign
+from numalign.kube import dialing
+from numalign.kube.auth import Headers
+from numalign.kube.exchange import Answer, Connection, Response
+from numalign.kube.metrics import Metrics
+from numalign.kube.request import JSON, Request
+from numalign.kube.server import Server
+
+USER_AGENT: Final = f"numalign/{numalign.__version__}"
+LONGEST_IDLE: Final = 45.0
+"""Seconds; servers close idle connections after 90, and a call must not meet that moment."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    connections: int = 64
+    connect_seconds: float = 10.0
+    call_seconds: float = 30.0
+    """Of one try, from sending to the last byte of the answer."""
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+class Transport:
+    def __init__(self, server: Server, limits: Limits, now: Callable[[], float], metrics: Metrics) -> None:
+        self._server = server
+        self._limits = limits
+        self._now = now
+        self._metrics = metrics
+        self._idle: list[tuple[ssl.SSLContext | None, Connection]] = []
+        self._room = asyncio.Semaphore(limits.connections)
+
+    async def send(self, request: Request, headers: Headers, context: ssl.SSLContext | None) -> Response:
+        """TimeoutError, `exchange.Broken` or `dialing.CannotConnect` if no whole answer came."""
+        async with asyncio.timeout(self._limits.call_seconds), self._room:
+            connection = await self._connection(context)
+            answer = connection.send(self._bytes(request, headers))
+            try:
+                return await answer.whole()
+            finally:
+                self._give_back(context, connection, answer)
+
+    @asynccontextmanager
+    async def stream(self, request: Request, headers: Headers, context: ssl.SSLContext | None) -> AsyncIterator[Answer]:
+        """An answer that has started; it is read with `Answer.read` and may be left at any time."""
+        connection = await self._opened(context)
+        try:
+            answer = connection.send(self._bytes(request, headers))
+            async with asyncio.timeout(self._limits.call_seconds):
+                await answer.started()
+            yield answer
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        for _, connection in self._idle:
+            connection.close()
+        self._idle.clear()
+
+    async def _connection(self, context: ssl.SSLContext | None) -> Connection:
+        while self._idle:
+            # The one that was used last is the least likely to have been closed.
+            made_with, connection = self._idle.pop()
+            fresh = self._now() - connection.idle_since < LONGEST_IDLE
+            if connection.usable and fresh and made_with is context:
+                return connection
+            connection.close()
+        return await self._opened(context)
+
+    async def _opened(self, context: ssl.SSLContext | None) -> Connection:
+        self._metrics.connections += 1
+        return await dialing.dial(self._server, context, self._limits.connect_seconds)
+
+    def _give_back(self, context: ssl.SSLContext | None, connection: Connection, answer: Answer) -> None:
+        if answer.complete and connection.usable:
+            connection.idle_since = self._now()
+            self._idle.append((context, connection))
+        else:
+            connection.close()
+
+    def _bytes(self, request: Request, headers: Headers) -> bytes:
+        fields = [("Host", self._server.authority), ("User-Agent", USER_AGENT), ("Accept", JSON), *headers]
+        if request.body:
+            fields += [("Content-Type", request.content_type), ("Content-Length", str(len(request.body)))]
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields)
+        start = f"{request.method} {self._server.prefix}{request.target} HTTP/1.1\r\n"
+        return f"{start}{lines}\r\n".encode("latin-1") + request.body
