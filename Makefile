@@ -26,10 +26,10 @@ fast: $(FAST_READY)  ## Add the compiled kernels (numba)
 demo: install  ## Show what numalign does, on this machine, in a few seconds
 	@$(BIN)/numalign demo
 
-test: lint  ## Run the linters, then all tests that are not slow
+test: lint $(FAST_READY)  ## Run the linters, then all tests that are not slow
 	$(BIN)/python -m pytest -n auto
 
-test-slow: $(DEV_READY)  ## Run the long campaigns only
+test-slow: $(DEV_READY) $(FAST_READY)  ## Run the long campaigns only
 	$(BIN)/python -m pytest -n auto -m slow
 
 lint: $(DEV_READY)  ## Check style, format, types and layers
@@ -42,7 +42,7 @@ format: $(DEV_READY)  ## Repair style and format in place
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: install  ## Measure against peers and limits: BENCH=name FORMAT=table|json
+bench: install $(FAST_READY)  ## Measure against peers and limits: BENCH=name FORMAT=table|json
 	@$(BIN)/python -m benchmarks $(if $(BENCH),--name $(BENCH)) $(if $(FORMAT),--format $(FORMAT))
 
 picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints

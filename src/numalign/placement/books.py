@@ -52,23 +52,39 @@ class Sums(Struct):
     pending: dict[Spot, int] = field(default_factory=dict)
     explained: dict[Spot, int] = field(default_factory=dict)
     """The most that the report may have deducted for pods that it covers."""
-    vague: set[str] = field(default_factory=set)
+    vague: dict[str, None] = field(default_factory=dict)
     """Pods whose shares are more than exact amounts."""
 
     def add(self, uid: str, share: Share, *, pending: bool) -> None:
         _add(self.pending if pending else self.settled, share.exact, 1)
         _add(self.explained, _everywhere(share.explained), 1)
         if share.is_vague:
-            self.vague.add(uid)
+            self.vague[uid] = None
 
     def remove(self, uid: str, share: Share, *, pending: bool) -> None:
         _add(self.pending if pending else self.settled, share.exact, -1)
         _add(self.explained, _everywhere(share.explained), -1)
-        self.vague.discard(uid)
+        self.vague.pop(uid, None)
 
 
 class Book:
     """A node's report, the records of its pods by uid, and their sums."""
+
+    __slots__ = (
+        "contradicted",
+        "facts",
+        "is_exact",
+        "looks",
+        "node",
+        "pending",
+        "records",
+        "remains",
+        "sums",
+        "suspected",
+        "unjudged",
+        "unplaced",
+        "zones",
+    )
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -88,9 +104,9 @@ class Book:
         """Whether a pod came after the report that the report may cover."""
         self.unplaced: dict[str, Record] = {}
         """Pods that somebody else has bound and that the model was not asked about."""
-        self.suspected: frozenset[Spot] = frozenset()
-        """Where the last report had less free than its pods explain."""
-        self.contradicted: frozenset[Spot] = frozenset()
+        self.suspected = 0
+        """Where the last report had less free than its pods explain: bits column by column, in each by position."""
+        self.contradicted = 0
         """Of these, where it was counted."""
 
     def put(self, record: Record) -> None:
@@ -124,16 +140,18 @@ class Book:
 
 def ceilings(facts: RowFacts, resources: Resources) -> Tops:
     """What the node can have, devices that touch several zones included."""
-    found = {resources.column(name): list(supply.allocatable) for name, supply in facts.supplies.items()}
+    found = {resources.column(name): supply.allocatable for name, supply in facts.supplies.items()}
     for each in facts.classes:
-        column = found.setdefault(resources.column(each.resource), [0] * len(facts.rules.zones))
-        for position in zonemasks.positions(each.zones):
-            column[position] += each.size
+        column = resources.column(each.resource)
+        below = found.get(column, (0,) * len(facts.rules.zones))
+        found[column] = tuple(top + each.size * (each.zones >> place & 1) for place, top in enumerate(below))
     return found
 
 
 def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
+    if not book.sums.settled and not book.sums.vague and not book.pending:
+        return _untouched(book, facts, resources, settled, settled_homeless)
     tops = ceilings(facts, resources)
     grouped = facts.groups is not None
     _apply(settled, settled_homeless, book.sums.settled)
@@ -155,6 +173,23 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
         pending=tuple(record.holding for record in pending if record.holding is not None),
         groups=groupings.groups(facts, book.records.values(), resources),
         settled_groups=groupings.groups(facts, book.records.values(), resources, pending=False),
+    )
+
+
+def _untouched(book: Book, facts: RowFacts, resources: Resources, free: Table, homeless: list[int]) -> Row:
+    """A row that is as its report says: no pod came or went since, and one table serves for both."""
+    groups = groupings.groups(facts, book.records.values(), resources)
+    return Row(
+        facts=facts,
+        free=free,
+        settled=free,
+        homeless=homeless,
+        settled_homeless=homeless,
+        entries=(),
+        settled_entries=(),
+        pending=(),
+        groups=groups,
+        settled_groups=groups,
     )
 
 
@@ -209,14 +244,12 @@ def _spread(free: Table, entry: Entry, sign: int, tops: Tops) -> None:
 
 
 def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
-    columns = {resources.column(name): supply for name, supply in facts.supplies.items()}
-    free = [[0] * len(resources) for _ in facts.rules.zones]
-    homeless = [0] * len(resources)
-    for column, supply in columns.items():
-        homeless[column] = supply.homeless
-        for zone, amount in zip(free, supply.free, strict=False):
-            zone[column] = amount
-    return free, homeless
+    supplies = [(resources.column(name), supply) for name, supply in facts.supplies.items()]
+    nothing = (0,) * len(facts.rules.zones)
+    free, homeless = [nothing] * len(resources), [0] * len(resources)
+    for column, supply in supplies:
+        free[column], homeless[column] = supply.free, supply.homeless
+    return [list(zone) for zone in zip(*free, strict=True)], homeless
 
 
 def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> None:
@@ -236,10 +269,10 @@ def _cut(free: Table, tops: Tops, changed: Mapping[Spot, int]) -> None:
             free[position][column] = min(free[position][column], tops[column][position])
 
 
-def _everywhere(entries: tuple[Entry, ...]) -> Iterator[Amount]:
-    return (
+def _everywhere(entries: tuple[Entry, ...]) -> list[Amount]:
+    return [
         ((entry.column, position), entry.amount) for entry in entries for position in zonemasks.positions(entry.zones)
-    )
+    ]
 
 
 def _add(sums: dict[Spot, int], amounts: Iterable[Amount], sign: int) -> None:

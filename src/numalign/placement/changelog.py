@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 LENGTH: Final = 1 << 13
+FEW: Final = 8
+"""Entries up to which a set is faster than arrays."""
 Rows = NDArray[np.int32]
 
 
@@ -32,5 +34,8 @@ class ChangeLog:
             return None
         if behind <= 1:
             return self.ring[generation & (LENGTH - 1) :][:behind].copy()
+        if behind <= FEW:
+            each = {int(self.ring[place & (LENGTH - 1)]) for place in range(generation, self.generation)}
+            return np.array(sorted(each), np.int32)
         places = np.arange(generation, self.generation) & (LENGTH - 1)
         return np.unique(self.ring[places])

@@ -39,6 +39,8 @@ PLAIN: Final = {
     "tenure": np.int32,
 }
 FLAGS: Final = ("loose", "split_known")
+APART: Final = [1 << zone for zone in range(MOST_ZONES)]
+"""Every zone by itself, as far as memory goes."""
 
 
 class FreeState(Struct, frozen=True, kw_only=True):
@@ -137,11 +139,12 @@ class Columns:
         zones, width = min(len(state.free), MOST_ZONES), len(state.homeless)
         self.ensure_columns(width)
         if zones:
-            self.free[row, :zones, :width] = _cut2(state.free[:zones])
-            self.settled[row, :zones, :width] = _cut2(state.settled[:zones])
+            self.free[row, :zones, :width] = free = _table(state.free[:zones])
+            # Where nobody is on the way, both are the same.
+            self.settled[row, :zones, :width] = free if state.settled is state.free else _table(state.settled[:zones])
         self.homeless[row, :width] = _cut(state.homeless)
-        for zone in range(zones):
-            self.cells[row, zone] = state.groups.cells[zone] & 0xFF if state.groups else 1 << zone
+        cells = state.groups.cells if state.groups else APART
+        self.cells[row, :zones] = [cell & 0xFF for cell in cells[:zones]]
         self.busy[row] = state.groups.busy & 0xFF if state.groups else 0
         self.full_core_cpus[row] = min(state.full_core_cpus, LARGEST)
         self.split_known[row] = state.split_known
@@ -150,9 +153,11 @@ class Columns:
         self.log.append(row)
 
     def set_totals(self, row: int, offered: Mapping[str, int], most_pods: int) -> None:
-        self.offered[row].fill(0)
+        self.offered[row] = 0
         for name, amount in offered.items():
-            self.offered[row, self.column(name)] = min(max(amount, 0), LARGEST)
+            # The column first: making room for it replaces the arrays.
+            column = self.column(name)
+            self.offered[row, column] = min(max(amount, 0), LARGEST)
         self.most_pods[row] = most_pods
         self.log.append(row)
 
@@ -246,7 +251,7 @@ def _cut(amounts: Sequence[int]) -> list[int]:
     return [min(max(amount, -LARGEST), LARGEST) for amount in amounts]
 
 
-def _cut2(amounts: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
-    if all(min(zone, default=0) >= -LARGEST and max(zone, default=0) <= LARGEST for zone in amounts):
-        return amounts
-    return [_cut(zone) for zone in amounts]
+def _table(amounts: Sequence[Sequence[int]]) -> Amounts:
+    if min(map(min, amounts)) >= -LARGEST and max(map(max, amounts)) <= LARGEST:
+        return np.array(amounts, np.int64)
+    return np.array([_cut(zone) for zone in amounts], np.int64)

@@ -216,9 +216,11 @@ def _weights(pods: Iterable[Record]) -> tuple[Mapping[int, int], Mapping[int, in
     least: dict[int, int] = {}
     most: dict[int, int] = {}
     for record in pods:
+        if record.holding is None:
+            continue
         # Of pods with plain init containers nobody knows how much is shown.
         vague = bool(record.pod.spec.init_containers) and recording.has_init_steps(record.pod)
-        for entry in record.holding.entries if record.holding else ():
+        for entry in record.holding.entries:
             if entry.zones:
                 most[entry.column] = most.get(entry.column, 0) + entry.amount
                 if entry.certain and not vague:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
@@ -31,6 +31,11 @@ class Code(IntEnum):
     TOTALS = -4
     INTENT = -5
     VACANT = -6
+
+
+LAST_RESORT: Final = 1
+"""Score of a row that amounts do not decide, or where it takes a search whether the pod is admitted in every order. If
+no other is left, the kubelet's own managers are asked there, or the search is made."""
 
 
 class Aligned(Struct, frozen=True, gc=False):

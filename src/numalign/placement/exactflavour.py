@@ -7,7 +7,7 @@ row. A row on which the pod is not certain to be admitted is left out until it c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from numalign.api.errors import BadObject
 from numalign.api.pod import Pod
@@ -16,8 +16,8 @@ from numalign.placement import kernels, pick, rowmodel, tightrows
 from numalign.placement.books import Row
 from numalign.placement.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
 from numalign.placement.committing import Committer
-from numalign.placement.decisions import Code, Decision, Randomness, Wake
-from numalign.placement.entries import Holding
+from numalign.placement.decisions import LAST_RESORT, Aligned, Code, Decision, Randomness, Wake
+from numalign.placement.entries import Entry, Holding
 from numalign.placement.evaluation import Evaluation
 from numalign.placement.facts import BindFailed, Fact
 from numalign.placement.kernels.strategies import Scoring
@@ -33,8 +33,11 @@ from numalign.placement.verdicts import Verdicts, VerdictTable
 if TYPE_CHECKING:
     from numalign.placement import repeater
 
-LAST_RESORT: Final = 1
-"""Score of a row that amounts do not decide. If no other is left, the kubelet's own managers are asked there."""
+MOST_SEARCHES: Final = 8
+"""For one pod: each takes as long as a thousand decisions. Rows beyond count as not certain."""
+Held = tuple[tuple[Aligned, ...], tuple[Entry, ...]]
+"""A pod's zones by container, and what it holds."""
+NOTHING: Final[Held] = (), ()
 CODES: Final = {
     Verdict.DOES_NOT_FIT: Code.DOES_NOT_FIT,
     Verdict.NOT_CERTAIN: Code.NOT_CERTAIN,
@@ -55,8 +58,10 @@ class ExactFlavour:
         self.columns = columns
         self._shapes = shapes
         self.tenants = tenants
-        self._charges = tightrows.charges()
+        self._charges: Any = tightrows.charges().tolist()
         self._fast: repeater.Repeater | None = None
+        self._searches = 0
+        """For the pod at hand, so far."""
 
     def apply(self, fact: Fact) -> list[Wake]:
         return self.mirror.apply(fact)
@@ -97,7 +102,12 @@ class ExactFlavour:
                 return decision
             chance = pick.another(chance)
 
+    def next_pod(self) -> None:
+        """Searches are counted from here on."""
+        self._searches = 0
+
     def refused(self, pod: Pod, table: VerdictTable) -> Decision:
+        self.next_pod()
         return Decision(uid=demands.identity(pod), refused=table.refused())
 
     def _withdraw(self, uid: str) -> None:
@@ -111,15 +121,19 @@ class ExactFlavour:
         changes."""
         score = int(table.codes[number])
         if self.columns.kind[number] == UNREPORTED:
-            return self._decision(pod, table, number, score, None)
-        holding = self._placed_simply(pod, table, number) or self._placed_by_model(pod, table, number)
-        if holding is None:
+            return self._decision(pod, table, number, score, NOTHING)
+        held = self._placed_simply(pod, table, number)
+        if held is None and score > LAST_RESORT and self._is_mixed(table, number):
+            table.put(number, LAST_RESORT)
+            return None
+        held = held or self._placed_by_model(pod, table, number)
+        if held is None:
             table.put(number, Code.NOT_CERTAIN)
             return None
         self.mirror.refresh()
-        return self._decision(pod, table, number, score, holding)
+        return self._decision(pod, table, number, score, held)
 
-    def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Holding | None:
+    def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Held | None:
         """By numbers alone, where every container has one zone in whatever order pods arrive."""
         columns = self.columns
         if columns.loose[number] or columns.tenure[number] == UNSOUND:
@@ -133,14 +147,19 @@ class ExactFlavour:
         holds = tightrows.holds_anything(plan, self._charges)
         if holds and self._hangs_on_order(table, number, masks):
             return None
-        holding = self.template(table, kind, masks).filled(pod)[0]
+        template = self.template(table, kind, masks)
         tightrows.charge(plan, cells, number, pinned, self._charges)
         tenure = int(columns.tenure[number])
         if holds:
             columns.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
         columns.log.append(number)
-        self.mirror.enter(number, pod, holding, tenure)
-        return holding
+        self.mirror.enter([(number, columns.names[number], pod, template, tenure)])
+        return template.placement(pod), template.entries
+
+    def _is_mixed(self, table: VerdictTable, number: int) -> bool:
+        """Whether pods of other shapes are on their way to this node, and their order counts."""
+        alike = self.columns.tenure[number] in (NOBODY, table.shape.number)
+        return not self._settings.trust_bind_order and not alike
 
     def _hangs_on_order(self, table: VerdictTable, number: int, masks: Sequence[int]) -> bool:
         """Whether another order of the pods that are on their way to this node could move this one (engine spec R2).
@@ -148,8 +167,7 @@ class ExactFlavour:
         Free amounts lie between those with none of the others charged and with all of them. Fewer zones are possible
         the less is free, so a pod that gets the same zones at both ends gets them always; and pods of one shape only
         change places with each other."""
-        tenure = int(self.columns.tenure[number])
-        if self._settings.trust_bind_order or tenure in (NOBODY, table.shape.number):
+        if not self._is_mixed(table, number):
             return False
         kind = int(self.columns.kind[number])
         settled = self.evaluation.block(kind)._replace(free=self.columns.settled)
@@ -164,22 +182,28 @@ class ExactFlavour:
             found = table.templates[key] = Template(rules, program, key[1], table.shape.number)
         return found
 
-    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> Holding | None:
-        found = self.committer.place(pod, table.shape, self.mirror.row(number))
+    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> Held | None:
+        if self._is_mixed(table, number):
+            self._searches += 1
+            if self._searches > MOST_SEARCHES:
+                return None
+        row = self.mirror.row(number)
+        found = self.committer.place(pod, table.shape, row)
         if found is None:
             return None
         self.mirror.predict(number, pod, found.holding, found.revised)
-        return found.holding
+        return aligned(found.holding.containers, row.facts.rules), found.holding.entries
 
-    def _decision(self, pod: Pod, table: VerdictTable, number: int, score: int, holding: Holding | None) -> Decision:
-        uid, rules = demands.identity(pod), self.columns.rules(number)
+    def _decision(self, pod: Pod, table: VerdictTable, number: int, score: int, held: Held) -> Decision:
+        uid = demands.identity(pod)
+        self.next_pod()
         self.tenants.put(uid, self.columns.names[number], table.totals.pairs)
         return Decision(
             uid=uid,
             node=self.columns.names[number],
             score=score,
-            placement=aligned(holding.containers, rules) if holding is not None and rules is not None else (),
-            entries=holding.entries if holding else (),
+            placement=held[0],
+            entries=held[1],
             warning=self.evaluation.judgement(table, int(self.columns.kind[number])).reason,
         )
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from numalign.placement.changelog import Rows
 from numalign.placement.columns import LARGEST, Columns
+from numalign.placement.kernels import tables
 from numalign.placement.shapes import Shape
 
 
@@ -35,10 +36,10 @@ def totals(shape: Shape, columns: Columns) -> Totals:
 
 def fits(columns: Columns, rows: Rows, totals: Totals) -> NDArray[np.bool_]:
     """Which of the rows have room."""
-    room = columns.pods[rows] < columns.most_pods[rows]
-    if totals.columns:
-        where = np.ix_(rows, np.array(totals.columns, np.int32))
-        room &= (columns.requested[where] + np.array(totals.amounts) <= columns.offered[where]).all(axis=1)
+    where = tables.neighbours(rows)
+    room: NDArray[np.bool_] = columns.pods[where] < columns.most_pods[where]
+    for column, amount in totals.pairs:
+        room &= columns.requested[where, column] + amount <= columns.offered[where, column]
     return room
 
 

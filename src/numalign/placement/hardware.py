@@ -67,7 +67,13 @@ class Cores(Struct, frozen=True, dict=True):
         topology = self.topology
         alike = len({threads.bit_count() for threads in topology.cores.values()}) <= 1
         inner = topology.zones_in_socket if topology.zones_first else topology.sockets_in_zone
-        return alike and all(len(outer) == 1 for outer in inner.values())
+        return alike and all(len(outer) == 1 for outer in inner.values()) and self._averages_hold
+
+    @property
+    def _averages_hold(self) -> bool:
+        """Sockets of one size, or none with a sibling in its zone: else the kubelet mistakes some for free ones."""
+        sizes = {cpus.bit_count() for cpus in self.topology.sockets.values()}
+        return len(sizes) <= 1 or all(own & (own - 1) == 0 for own in self.sockets)
 
 
 @lru_cache(maxsize=MAKES)

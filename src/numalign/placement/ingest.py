@@ -1,27 +1,40 @@
 """A node's report, read for the engine: any publisher's NodeTopology and the Node in, RowFacts out.
 
-`engine` calls `read` for every report, and `without_report` for nodes that have none. With our agent's facts every
-number is exact. A plain report of RTE or NFD works too, with what it carries: each thing that had to be supposed is in
-`assumptions`. However odd a report is, reading it never fails."""
+`mirror` calls `read` for every report, and `read_again` for a plain one that it has not kept when the Node changes.
+With our agent's facts every number is exact. A plain report of RTE or NFD works too, with what it carries: each thing
+that had to be supposed is in `assumptions`. However odd a report is, reading it never fails. What nodes of one make
+have in common is the same object for all of them."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.api import fingerprint, resourcenames
+from numalign.api.attributes import NodeFacts
 from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
+from numalign.api.topologymanager import Policy, Scope
 from numalign.kubelet import start
 from numalign.kubelet.demand import Reading
 from numalign.kubelet.settings import Settings
+from numalign.kubelet.versions import Minor
 from numalign.placement import hardware, nodesettings, supplies
 from numalign.placement.hardware import Cores
 from numalign.placement.noderules import NodeRules
 from numalign.placement.rowfacts import Assumption, Groups, RowFacts, Supply
 
 Supplies = Mapping[str, Supply]
+NONE_OF_OURS: Final = NodeFacts()
+FROM_NODE: Final = frozenset({Assumption.MINOR_ASSUMED, Assumption.SIZE_FROM_ALLOCATABLE})
+"""What may be assumed because of what a Node says, or does not say."""
+EXACT: Final[Mapping[str, int]] = {}
+MAKES: Final = 1024
+"""Different kinds of nodes that are remembered."""
 
 
 class Report(Struct, frozen=True):
@@ -50,6 +63,23 @@ class Report(Struct, frozen=True):
         return facts.default_cpus & ~facts.reserved_cpus
 
 
+class Make(NamedTuple):
+    """All that rules follow from, as it was published: most reports come from a make that is known already."""
+
+    zones: tuple[int, ...]
+    policy: Policy
+    scope: Scope
+    distances: tuple[tuple[int, ...], ...] | None
+    static_cpus: bool
+    cpu_options: tuple[tuple[str, str], ...]
+    threads: int
+    sockets: tuple[int, ...]
+    static_memory: bool
+    feature_gates: tuple[tuple[str, bool], ...]
+    minor: Minor
+    regular: bool
+
+
 def read(topology: NodeTopology, node: Node | None) -> RowFacts:
     """Everything that the report says about the node, and what it leaves open."""
     if not topology.zones:
@@ -60,21 +90,37 @@ def read(topology: NodeTopology, node: Node | None) -> RowFacts:
     found = {resourcenames.CPU: supplies.cpus(topology, report.cores), **supplies.memory(topology), **devices}
     signature = topology.fingerprint
     return RowFacts(
-        node=topology.node,
+        node=sys.intern(topology.node),
         rules=_rules(report),
         supplies=found,
         classes=classes,
         free_full_core_cpus=_free_full_core_cpus(report),
         cores=_cores_by_free_threads(report),
         groups=_groups(report, found),
-        unknown_size=_unknown_size(report, found),
+        unknown_size=_unknown_size(_plain(report, found), node, noted),
         placements=topology.facts.placements,
         zone_cpus=report.cores.members if report.cores else (),
         from_books=_from_books(report, found),
         covered=_covered(report),
         fingerprint=signature.text if signature else "",
         exclusive_only=signature is not None and signature.method is fingerprint.Method.EXCLUSIVE,
-        assumptions=frozenset(noted),
+        assumptions=_shared_assumptions(frozenset(noted)),
+    )
+
+
+def is_plain(topology: NodeTopology) -> bool:
+    """Whether there is nothing of our agent in the report."""
+    return topology.facts == NONE_OF_OURS
+
+
+def read_again(facts: RowFacts, node: Node | None) -> RowFacts:
+    """A plain report that was read before, with what the Node says now."""
+    noted = set(facts.assumptions - FROM_NODE)
+    settings = Settings(minor=nodesettings.minor("", node, noted))
+    rules = structs.replace(facts.rules, reading=Reading.of(settings), minor=settings.minor)
+    unknown = _unknown_size(_of_kinds(facts.supplies, cpus=rules.static_cpus, devices=True), node, noted)
+    return structs.replace(
+        facts, rules=_shared_rules(rules), unknown_size=unknown, assumptions=_shared_assumptions(frozenset(noted))
     )
 
 
@@ -87,7 +133,28 @@ def _without_zones(name: str, node: Node | None) -> RowFacts:
     noted = {Assumption.NO_REPORT}
     settings = Settings(minor=nodesettings.minor("", node, noted))
     rules = NodeRules(zones=(), reading=Reading.of(settings), minor=settings.minor)
-    return RowFacts(node=name, rules=rules, assumptions=frozenset(noted))
+    return RowFacts(node=name, rules=_shared_rules(rules), assumptions=_shared_assumptions(frozenset(noted)))
+
+
+@lru_cache(maxsize=MAKES)
+def _shared_rules(rules: NodeRules) -> NodeRules:
+    return rules
+
+
+@lru_cache(maxsize=MAKES)
+def _shared_assumptions(noted: frozenset[Assumption]) -> frozenset[Assumption]:
+    return noted
+
+
+@lru_cache(maxsize=MAKES)
+def _shared_names(names: frozenset[str]) -> frozenset[str]:
+    return names
+
+
+@lru_cache(maxsize=MAKES)
+def _apart(zones: int, busy: int) -> Groups:
+    """Every zone by itself."""
+    return Groups(tuple(1 << position for position in range(zones)), busy)
 
 
 def _cores(topology: NodeTopology) -> Cores | None:
@@ -99,28 +166,50 @@ def _rules(report: Report) -> NodeRules:
     settings, cores = report.settings, report.cores
     if cores is None and report.static_cpus:
         report.noted.add(Assumption.CORES_UNKNOWN)
-    return NodeRules(
-        zones=tuple(zone.id for zone in report.topology.zones),
+    make = Make(
+        zones=tuple([zone.id for zone in report.topology.zones]),
         policy=settings.topology_policy,
         scope=settings.topology_scope,
         distances=_distances(report),
         static_cpus=report.static_cpus,
-        cpu_options=nodesettings.switched_on(settings.cpu_options),
-        threads_per_core=max(1, cores.topology.cpus_per_core) if cores else 1,
+        cpu_options=tuple(settings.cpu_options.items()),
+        threads=max(1, cores.topology.cpus_per_core) if cores else 1,
         sockets=cores.sockets if cores else (),
         static_memory=report.static_memory,
-        reading=Reading.of(settings),
+        feature_gates=tuple(settings.feature_gates.items()),
         minor=settings.minor,
         # Without a core map nobody can tell how CPUs in several zones are split.
         regular=cores.regular if cores else not report.static_cpus,
+    )
+    return _rules_of(make)
+
+
+@lru_cache(maxsize=MAKES)
+def _rules_of(make: Make) -> NodeRules:
+    return _shared_rules(
+        NodeRules(
+            zones=make.zones,
+            policy=make.policy,
+            scope=make.scope,
+            distances=make.distances,
+            static_cpus=make.static_cpus,
+            cpu_options=nodesettings.switched_on(dict(make.cpu_options)),
+            threads_per_core=make.threads,
+            sockets=make.sockets,
+            static_memory=make.static_memory,
+            reading=Reading.of(Settings(feature_gates=dict(make.feature_gates), minor=make.minor)),
+            minor=make.minor,
+            regular=make.regular,
+        )
     )
 
 
 def _distances(report: Report) -> tuple[tuple[int, ...], ...] | None:
     """By position, where the node prefers close zones."""
     settings, zones = report.settings, report.topology.zones
-    closest = start.PREFER_CLOSEST in nodesettings.switched_on(settings.topology_options)
-    if not closest or settings.topology_policy == "none":
+    if not settings.topology_options or settings.topology_policy == "none":
+        return None
+    if start.PREFER_CLOSEST not in nodesettings.switched_on(settings.topology_options):
         return None
     if any(other.id not in zone.costs for zone in zones for other in zones):
         report.noted.add(Assumption.DISTANCES_UNKNOWN)
@@ -157,33 +246,39 @@ def _groups(report: Report, found: Supplies) -> Groups | None:
     if busy and report.settings.topology_policy != "single-numa-node" and len(report.topology.zones) > 1:
         report.noted.add(Assumption.GROUPS_UNKNOWN)
         return None
-    return Groups(tuple(1 << position for position in range(len(report.topology.zones))), busy)
+    return _apart(len(report.topology.zones), busy)
 
 
-def _unknown_size(report: Report, found: Supplies) -> dict[str, int]:
-    """Only of resources whose size is a plain amount: memory counts by allocatable, and facts are exact."""
-    plain = [] if report.cores or not report.static_cpus else [resourcenames.CPU]
-    if report.topology.facts.devices is None:
-        plain += [name for name in found if supplies.is_device(name)]
-    if report.node is None and any(found[name].size == found[name].allocatable for name in plain):
-        report.noted.add(Assumption.SIZE_FROM_ALLOCATABLE)
-    missed = supplies.missed({name: found[name] for name in plain}, report.node)
+def _plain(report: Report, found: Supplies) -> Supplies:
+    """Resources whose size is a plain amount: memory counts by allocatable, and facts are exact."""
+    cpus = report.static_cpus and not report.cores
+    return _of_kinds(found, cpus=cpus, devices=report.topology.facts.devices is None)
+
+
+def _of_kinds(found: Supplies, *, cpus: bool, devices: bool) -> Supplies:
+    wanted = {name: each for name, each in found.items() if supplies.is_device(name)} if devices else {}
+    return wanted | {resourcenames.CPU: found[resourcenames.CPU]} if cpus else wanted
+
+
+def _unknown_size(plain: Supplies, node: Node | None, noted: set[Assumption]) -> Mapping[str, int]:
+    if node is None and any(each.size == each.allocatable for each in plain.values()):
+        noted.add(Assumption.SIZE_FROM_ALLOCATABLE)
+    missed = supplies.missed(plain, node)
     if missed:
-        report.noted.add(Assumption.SIZE_FROM_ALLOCATABLE)
-    return missed
+        noted.add(Assumption.SIZE_FROM_ALLOCATABLE)
+    return missed or EXACT
 
 
 def _from_books(report: Report, found: Supplies) -> frozenset[str]:
     facts = report.topology.facts
-    cpus = report.cores is not None and report.free_cpus is not None
-    memory = supplies.free_memory(report.topology) is not None
-    return frozenset(
-        name
-        for name in found
-        if (cpus and name == resourcenames.CPU)
-        or (memory and supplies.is_memory(name))
-        or (facts.devices is not None and supplies.is_device(name))
-    )
+    names: list[str] = []
+    if report.cores is not None and report.free_cpus is not None:
+        names.append(resourcenames.CPU)
+    if supplies.free_memory(report.topology) is not None:
+        names += filter(supplies.is_memory, found)
+    if facts.devices is not None:
+        names += filter(supplies.is_device, found)
+    return _shared_names(frozenset(names))
 
 
 def _covered(report: Report) -> frozenset[str] | None:

@@ -11,8 +11,9 @@ from msgspec import Struct, field
 
 from numalign.api.podplacements import PodPlacement
 from numalign.placement import coverage, observations, swaps, zonemasks
+from numalign.placement import records as recording
 from numalign.placement.beliefs import Beliefs
-from numalign.placement.books import Book, Spot
+from numalign.placement.books import Book
 from numalign.placement.divergences import Divergence, DivergenceKind
 from numalign.placement.entries import Holding, Source
 from numalign.placement.records import Record
@@ -143,7 +144,7 @@ def _replace(book: Book, record: Record, holding: Holding, beliefs: Beliefs) -> 
 def _observe(
     record: Record, listed: PodPlacement, wide: Holding | None, facts: RowFacts, beliefs: Beliefs
 ) -> list[Divergence]:
-    seen = observations.read(listed, facts, beliefs.resources)
+    seen = observations.read(listed, facts, beliefs.resources, reuses=recording.has_init_steps(record.pod))
     before = wide or record.holding
     wrong: list[Divergence] = []
     if before is not None and before.source is Source.PREDICTED:
@@ -183,28 +184,41 @@ def _unexplained(book: Book, facts: RowFacts, beliefs: Beliefs, *, sure: bool) -
     if short and any(record.holding is None for record in book.records.values()):
         Scales(book, facts, beliefs).need(list(book.records.values()))
         short = _short(book, facts, beliefs)
-    found = frozenset(short)
-    counted = book.contradicted & found
-    new = (found if sure else found & book.suspected) - counted
-    book.suspected, book.contradicted = found, counted | new
-    return [short[spot] for spot in sorted(new)]
+    counted = book.contradicted & short
+    new = (short if sure else short & book.suspected) & ~counted
+    book.suspected, book.contradicted = short, counted | new
+    return _totals(book, facts, beliefs, new) if new else []
 
 
-def _short(book: Book, facts: RowFacts, beliefs: Beliefs) -> dict[Spot, Divergence]:
-    found: dict[Spot, Divergence] = {}
+def _short(book: Book, facts: RowFacts, beliefs: Beliefs) -> int:
+    """The spots that are, as a mask: in a cluster whose pods are not listed yet there are many."""
+    found, explained, width = 0, book.sums.explained, len(facts.rules.zones)
     for name, supply in facts.supplies.items():
+        if supply.free == supply.allocatable:
+            continue
         column = beliefs.resources.column(name)
+        first = column * width
         for position, (allocatable, free) in enumerate(zip(supply.allocatable, supply.free, strict=False)):
-            modelled = allocatable - book.sums.explained.get((column, position), 0)
-            if free < modelled:
-                found[column, position] = Divergence(
-                    kind=DivergenceKind.TOTALS,
-                    node=facts.node,
-                    resource=name,
-                    observed=facts.rules.real(1 << position),
-                    modelled=modelled,
-                    reported=free,
-                )
+            if free < allocatable and free < allocatable - explained.get((column, position), 0):
+                found |= 1 << first + position
+    return found
+
+
+def _totals(book: Book, facts: RowFacts, beliefs: Beliefs, spots: int) -> list[Divergence]:
+    width, found = len(facts.rules.zones), []
+    for column, position in (divmod(spot, width) for spot in zonemasks.bits(spots)):
+        name = beliefs.resources.names[column]
+        supply = facts.supplies[name]
+        found.append(
+            Divergence(
+                kind=DivergenceKind.TOTALS,
+                node=facts.node,
+                resource=name,
+                observed=(facts.rules.zones[position],),
+                modelled=supply.allocatable[position] - book.sums.explained.get((column, position), 0),
+                reported=supply.free[position],
+            )
+        )
     return found
 
 
@@ -219,5 +233,5 @@ def _move(book: Book, zones: tuple[int, ...]) -> int:
         # Whatever the report says of it is to be read again, at the new positions.
         record.holding, record.listed, record.hidden = holding, None, ()
         book.put(record)
-    book.zones = zones
+    book.zones, book.suspected, book.contradicted = zones, 0, 0
     return vanished

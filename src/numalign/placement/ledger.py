@@ -64,6 +64,11 @@ class Ledger:
         self._settle(book)
         return book.row(self._beliefs.resources)
 
+    def facts(self, node: str) -> RowFacts | None:
+        """The node's report."""
+        book = self._books.get(node)
+        return book.facts if book else None
+
     def report(self, facts: RowFacts, *, again: bool = False) -> Change:
         """A node's report was added or changed; whoever waits for room there may look again.
 

@@ -6,16 +6,15 @@ on the columns alone are entered into the ledger together, before anybody looks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import ingest, rowbridge
+from numalign.placement import ingest, nodesettings, rowbridge
 from numalign.placement.books import Row
 from numalign.placement.changes import Change
 from numalign.placement.columns import NOBODY, Columns
@@ -37,25 +36,13 @@ from numalign.placement.rowfacts import RowFacts
 from numalign.placement.rowstate import RowState
 from numalign.placement.shapes import Shapes
 from numalign.placement.shares import Life
+from numalign.placement.templates import Template
 
+Entering = tuple[int, str, Pod, Template, int]
+"""A decision that the ledger does not know yet: row, node, pod, what it holds, and the row's tenure before. Plain, as
+one is made for every decision."""
 Reviser = Callable[[Row], Sequence[Holding]]
 """Pending pods that may be in other places than was predicted, now that the row has more room."""
-
-
-class Known(Struct):
-    """What was last heard of a node from outside."""
-
-    node: Node | None = None
-    topology: NodeTopology | None = None
-
-
-class Entering(NamedTuple):
-    """A decision that the ledger does not know yet."""
-
-    node: str
-    pod: Pod
-    holding: Holding
-    revised: tuple[Holding, ...] = ()
 
 
 class Mirror:
@@ -65,13 +52,18 @@ class Mirror:
         self.columns = columns
         self._reviser = reviser
         self._ledger = Ledger(columns.resources, shapes, placer)
-        self._known: dict[str, Known] = {}
+        self._nodes: dict[str, Node] = {}
+        """What reports are read with, and nothing else of the Nodes."""
+        self._reports: dict[str, NodeTopology] = {}
+        """Those with facts of our agent: from them a kubelet can be restored."""
         self._stale: dict[str, None] = {}
         self._entering: list[Entering] = []
         self._lingering: dict[str, str] = {}
         """Pods that are gone and may still run, with their nodes."""
         self._described: dict[int, RowFacts] = {}
-        self._loose: dict[int, RowState] = {}
+        self._loose: dict[int, Row] = {}
+        """Rows that the row model will be asked about, until it is."""
+        self._states: dict[int, RowState] = {}
         self._alike: dict[int, list[Holding]] = {}
 
     @property
@@ -80,7 +72,7 @@ class Mirror:
         if self._entering:
             entering, self._entering = self._entering, []
             for each in entering:
-                self._ledger.predict(each.node, each.pod, each.holding, each.revised)
+                self._enter(*each)
         return self._ledger
 
     # Facts
@@ -90,11 +82,11 @@ class Mirror:
             case NodeSeen(node=node):
                 return self._node(node)
             case NodeGone(name=name):
-                self._forget(name, "node")
+                self._nodes.pop(name, None)
             case ReportSeen(topology=topology):
                 return self._report(topology)
             case ReportGone(node=name):
-                self._forget(name, "topology")
+                self._reports.pop(name, None)
                 return self.changed(self.ledger.report_gone(name))
             case PodSeen(pod=pod, now=now):
                 return self.changed(self.ledger.seen(pod, now))
@@ -131,25 +123,25 @@ class Mirror:
 
     def _node(self, node: Node) -> list[Wake]:
         name = node.metadata.name
-        known = self._known.setdefault(name, Known())
-        before, known.node = known.node, node
+        before, self._nodes[name] = self._nodes.get(name), nodesettings.essence(node)
+        facts = self._ledger.facts(name)
         # Heartbeats change nothing that a report is read with.
-        if known.topology is not None and (before is None or _differs(before, node)):
-            self.changed(self.ledger.report(ingest.read(known.topology, node), again=True))
+        if facts is not None and before != self._nodes[name]:
+            self.changed(self.ledger.report(self._read_again(facts, self._nodes[name]), again=True))
         return [Wake(name, WakeCause.NODE)]
 
-    def _report(self, topology: NodeTopology) -> list[Wake]:
-        known = self._known.setdefault(topology.node, Known())
-        known.topology = topology
-        self.changed(self.ledger.report(ingest.read(topology, known.node)))
-        return [Wake(topology.node, WakeCause.REPORT)]
+    def _read_again(self, facts: RowFacts, node: Node) -> RowFacts:
+        topology = self._reports.get(facts.node)
+        return ingest.read(topology, node) if topology is not None else ingest.read_again(facts, node)
 
-    def _forget(self, name: str, what: str) -> None:
-        known = self._known.get(name)
-        if known is not None:
-            setattr(known, what, None)
-            if known.node is None and known.topology is None:
-                del self._known[name]
+    def _report(self, topology: NodeTopology) -> list[Wake]:
+        name = topology.node
+        if ingest.is_plain(topology):
+            self._reports.pop(name, None)
+        else:
+            self._reports[name] = topology
+        self.changed(self.ledger.report(ingest.read(topology, self._nodes.get(name))))
+        return [Wake(name, WakeCause.REPORT)]
 
     # Rows
 
@@ -173,20 +165,27 @@ class Mirror:
 
     def state(self, number: int) -> RowState:
         """The row as the row model wants it; kept for rows that every shape has to ask."""
-        known = self._loose.get(number)
-        return known if known is not None else rowbridge.charged(self.row(number), self.columns.resources)
+        known = self._states.get(number)
+        if known is not None:
+            return known
+        row = self._loose.pop(number, None)
+        state = rowbridge.charged(row or self.row(number), self.columns.resources)
+        if row is not None:
+            self._states[number] = state
+        return state
 
     def facts(self, number: int) -> RowFacts | None:
         """What the node's report says, as far as it was read."""
         return self._described.get(number)
 
     def topology(self, node: str) -> NodeTopology | None:
-        known = self._known.get(node)
-        return known.topology if known else None
+        """The node's report, if our agent wrote it."""
+        return self._reports.get(node)
 
     def _read(self, name: str, number: int) -> None:
         row = self._revised(name, number)
         self._loose.pop(number, None)
+        self._states.pop(number, None)
         self._alike.pop(number, None)
         if row is None:
             self._described.pop(number, None)
@@ -198,10 +197,9 @@ class Mirror:
             # A row that changed hands is empty, whatever was described there before.
             if before is None or self.columns.kind[number] < 0 or not _same_hardware(before, row.facts):
                 self.columns.describe(number, row.facts)
-        state = rowbridge.charged(row, self.columns.resources)
-        free = rowbridge.free_state(row, state)
+        free = rowbridge.free_state(row)
         if free.loose:
-            self._loose[number] = state
+            self._loose[number] = row
         if row.pending:
             self._alike[number] = list(row.pending)
         self.columns.set_free(number, free)
@@ -235,16 +233,19 @@ class Mirror:
         """A decision by the row model: the row is to be read again."""
         self.changed(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
-    def enter(self, number: int, pod: Pod, holding: Holding, tenure: int) -> None:
-        """A decision on the columns alone, which have been charged. `tenure`: the row's before."""
-        revised: tuple[Holding, ...] = ()
+    def enter(self, entering: Iterable[Entering]) -> None:
+        """Decisions on the columns alone, which have been charged."""
+        self._entering += entering
+
+    def _enter(self, number: int, node: str, pod: Pod, template: Template, tenure: int) -> None:
+        holding, revised = template.holding(pod), tuple[Holding, ...]()
         if not holding.entries:
             pass  # in nobody's way, whenever its turn comes
         elif tenure == NOBODY:
             self._alike[number] = [holding]
         elif tenure == holding.shape:
             holding, revised = self._among_equals(number, holding)
-        self._entering.append(Entering(self.columns.names[number], pod, holding, revised))
+        self._ledger.predict(node, pod, holding, revised)
 
     def _among_equals(self, number: int, holding: Holding) -> tuple[Holding, tuple[Holding, ...]]:
         """Pods of one shape that got different zones by their order may each have the other's."""
@@ -266,15 +267,12 @@ def _zones(holding: Holding) -> list[tuple[int, ...]]:
 
 def _same_hardware(before: RowFacts, after: RowFacts) -> bool:
     """Whether a report tells nothing new but what is free."""
-    if before.rules != after.rules or before.supplies.keys() != after.supplies.keys():
+    if before.rules is not after.rules and before.rules != after.rules:
         return False
-    return all(
-        old.size == new.size and old.allocatable == new.allocatable and old.homeless_size == new.homeless_size
-        for old, new in zip(before.supplies.values(), map(after.supplies.__getitem__, before.supplies), strict=True)
-    )
-
-
-def _differs(before: Node, after: Node) -> bool:
-    """In what a report is read with."""
-    old, new = before.status, after.status
-    return old.capacity != new.capacity or old.allocatable != new.allocatable or old.node_info != new.node_info
+    if before.supplies.keys() != after.supplies.keys():
+        return False
+    for name, old in before.supplies.items():
+        new = after.supplies[name]
+        if old.size != new.size or old.allocatable != new.allocatable or old.homeless_size != new.homeless_size:
+            return False
+    return True

@@ -24,7 +24,7 @@ ACROSS_CORES: Final = "distribute-cpus-across-cores"
 BY_L3: Final = "prefer-align-cpus-by-uncorecache"
 
 
-class NodeRules(Struct, frozen=True, kw_only=True, dict=True):
+class NodeRules(Struct, frozen=True, kw_only=True, dict=True, cache_hash=True):
     """Equal for all nodes of one make and configuration; hashable, so that rows can be grouped by it."""
 
     zones: tuple[int, ...]

@@ -5,14 +5,17 @@ added to the caller's set of assumptions, so that nobody mistakes it for somethi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from functools import lru_cache
 
 from numalign.api import node as nodes
 from numalign.api import resourcenames
 from numalign.api.guesses import GuessCode
 from numalign.api.managers import ManagerPolicies
-from numalign.api.node import Node
+from numalign.api.node import Node, NodeInfo, NodeStatus
 from numalign.api.nodetopology import NodeTopology
+from numalign.api.quantity import Quantity
 from numalign.kubelet import options, versions
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
@@ -20,6 +23,8 @@ from numalign.placement.rowfacts import Assumption
 
 STATIC_CPUS = "static"
 STATIC_MEMORY = "Static"
+MAKES = 1024
+"""Different Nodes that are remembered."""
 UNSAID = frozenset({GuessCode.POLICY_ASSUMED, GuessCode.SCOPE_ASSUMED})
 
 
@@ -43,13 +48,28 @@ def read(topology: NodeTopology, node: Node | None, noted: set[Assumption]) -> S
 
 def minor(version: str, node: Node | None, noted: set[Assumption]) -> versions.Minor:
     """From the agent's version text, else from the Node, else the newest."""
-    written = nodes.VERSION.match(version)
-    if written:
-        return versions.Minor(int(written[1]), int(written[2]))
-    found = nodes.kubelet_minor(node) if node else None
+    found = _minor(version) or (_minor(node.status.node_info.kubelet_version) if node else None)
     if found is None:
         noted.add(Assumption.MINOR_ASSUMED)
-    return versions.Minor(*found) if found else versions.NEWEST
+    return found or versions.NEWEST
+
+
+@lru_cache(maxsize=MAKES)
+def _minor(version: str) -> versions.Minor | None:
+    written = nodes.VERSION.match(version)
+    return versions.Minor(int(written[1]), int(written[2])) if written else None
+
+
+def essence(node: Node) -> Node:
+    """What reports are read with; one object for all nodes that say the same."""
+    capacity = tuple((sys.intern(name), amount) for name, amount in node.status.capacity.items())
+    return _essence(node.status.node_info.kubelet_version, capacity)
+
+
+@lru_cache(maxsize=MAKES)
+def _essence(version: str, capacity: tuple[tuple[str, Quantity], ...]) -> Node:
+    status = NodeStatus(capacity=dict(capacity), node_info=NodeInfo(kubelet_version=version))
+    return Node(status=status)
 
 
 def switched_on(chosen: Mapping[str, str]) -> frozenset[str]:

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from numalign.api.podplacements import HeldDevices, PodPlacement
 from numalign.api.podplacements import Holding as PublishedHolding
-from numalign.api.podplacements import PodPlacement
 from numalign.placement import supplies, zonemasks
 from numalign.placement.divergences import Divergence, DivergenceKind
 from numalign.placement.entries import ContainerZones, Entry, Holding
@@ -32,19 +32,45 @@ class Observation(Struct, frozen=True):
     containers: tuple[ContainerZones, ...]
 
 
-def read(placement: PodPlacement, facts: RowFacts, resources: Resources) -> Observation:
+class Devices(Struct):
+    """Devices in one place that containers of a pod hold: by id once each, the others between largest and sum."""
+
+    ids: set[str] = field(default_factory=set)
+    largest: int = 0
+    total: int = 0
+
+    def add(self, held: HeldDevices) -> None:
+        if held.ids:
+            self.ids.update(held.ids)
+        else:
+            self.largest, self.total = max(self.largest, held.count), self.total + held.count
+
+    @property
+    def least(self) -> int:
+        return max(len(self.ids), self.largest)
+
+    @property
+    def most(self) -> int:
+        return len(self.ids) + self.total
+
+
+def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reuses: bool = False) -> Observation:
+    """`reuses`: the pod has init containers whose CPUs and devices a later container may have got again."""
     amounts: Counter[Where] = Counter()
     containers = []
     for held in placement.holdings:
         found = _amounts(held, facts, resources)
-        # A later container may use CPUs that an init container of the pod holds: the pod holds them once.
-        amounts.update({where: amount for where, amount in found.items() if where[0] != CPU})
+        amounts.update(_memory(held, facts, resources))
         mask = 0
         for _, zones in found:
             mask |= zones
         containers.append(ContainerZones(held.container, (mask,) if mask else ()))
     amounts.update(_cpus(reduce(or_, (held.cpus for held in placement.holdings), 0), facts))
-    entries = (_entry(where, amount, resources) for where, amount in sorted(amounts.items()))
+    numbers = _devices(placement.holdings, facts, resources)
+    amounts.update({where: each.least if reuses else each.most for where, each in numbers.items()})
+    maybe = {where: each.most - each.least for where, each in numbers.items() if reuses and each.most > each.least}
+    entries = [_entry(where, amount, resources) for where, amount in sorted(amounts.items())]
+    entries += [Entry(column, amount, zones, certain=False) for (column, zones), amount in sorted(maybe.items())]
     return Observation(tuple(entries), tuple(containers))
 
 
@@ -70,15 +96,29 @@ def names(placement: PodPlacement) -> frozenset[str]:
 
 
 def _amounts(held: PublishedHolding, facts: RowFacts, resources: Resources) -> Counter[Where]:
-    zones = facts.rules.zones
-    found = _cpus(held.cpus, facts)
+    """What one container holds, whoever else of its pod has it too."""
+    found = _cpus(held.cpus, facts) + _memory(held, facts, resources)
+    for where, each in _devices((held,), facts, resources).items():
+        found[where] += each.most
+    return +found
+
+
+def _memory(held: PublishedHolding, facts: RowFacts, resources: Resources) -> Counter[Where]:
+    found: Counter[Where] = Counter()
     for block in held.memory:
         # Memory in zones that the node does not report cannot be charged to any.
-        where = zonemasks.from_ids(block.zones, zones)
+        where = zonemasks.from_ids(block.zones, facts.rules.zones)
         found[resources.column(block.type), where] += block.size if where else 0
-    for devices in held.devices:
-        found[resources.column(devices.resource), zonemasks.from_ids(devices.zones or 0, zones)] += devices.count
     return +found
+
+
+def _devices(holdings: Iterable[PublishedHolding], facts: RowFacts, resources: Resources) -> dict[Where, Devices]:
+    """By place, those of all containers together; those without ids may be the same ones again."""
+    found: dict[Where, Devices] = {}
+    for held in (each for holding in holdings for each in holding.devices):
+        where = resources.column(held.resource), zonemasks.from_ids(held.zones or 0, facts.rules.zones)
+        found.setdefault(where, Devices()).add(held)
+    return found
 
 
 def _cpus(cpus: int, facts: RowFacts) -> Counter[Where]:

@@ -8,7 +8,7 @@ after the same steps in Python."""
 from __future__ import annotations
 
 import sys
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numba
 from numba.extending import register_jitable
@@ -16,79 +16,33 @@ from numba.extending import register_jitable
 from numalign.placement import tightrows
 from numalign.placement.changelog import LENGTH
 from numalign.placement.columns import MIXED, NOBODY, UNSOUND
-from numalign.placement.decisions import Code
+from numalign.placement.decisions import LAST_RESORT, Code
+from numalign.placement.jobs import (
+    ASK_PLACE,
+    ASK_ROW,
+    ASKED,
+    DONE,
+    FULL,
+    GENERATION,
+    KIND,
+    PENALTY,
+    PLACED,
+    ROW,
+    SEEN,
+    SHAPE,
+    TRUSTING,
+    WANTED,
+    Job,
+    Table,
+    Whole,
+)
+from numalign.placement.kernels import compiled
 from numalign.placement.kernels.compiled import _compiled_rows
-from numalign.placement.pick import BLOCK, NO_ROW
+from numalign.placement.pick import BLOCK, NO_ROW, another
 from numalign.placement.tightrows import NOT_SIMPLE, Cells
 
-DONE, FULL, ASK_ROW, ASK_PLACE = range(4)
-"""All placed; nothing fits; a changed row is not for the kernel; the best row is not for simple tightrows."""
-KIND, SHAPE, PENALTY, TRUSTING, GENERATION, SEEN, PLACED, ROW, ASKED = range(9)
-"""Where the numbers of a job lie."""
 TOTALS: Final = int(Code.TOTALS)
 NOT_DECIDED: Final = int(Code.NOT_DECIDED)
-
-
-class Whole(NamedTuple):
-    """Node totals, and what the shape asks of them."""
-
-    offered: Any
-    requested: Any
-    pods: Any
-    most_pods: Any
-    columns: Any
-    amounts: Any
-
-
-class Rows(NamedTuple):
-    """What says whether a row is for the kernel, and the row without pods whose turn is open."""
-
-    kind: Any
-    loose: Any
-    tenure: Any
-    ring: Any
-
-
-class Table(NamedTuple):
-    codes: Any
-    masks: Any
-    best: Any
-    count: Any
-
-
-class Outcome(NamedTuple):
-    """By pod: where it went, its zones by container, its score, and whose turn was open there before."""
-
-    rows: Any
-    masks: Any
-    scores: Any
-    tenures: Any
-
-
-class Scratch(NamedTuple):
-    """Rows to evaluate with what comes of them, rows that are not for us, a pod's charges."""
-
-    rows: Any
-    codes: Any
-    masks: Any
-    asked: Any
-    charges: Any
-
-
-class Job(NamedTuple):
-    """Everything that a run works on. `block` is a `RowBlock` without rules; `settled` is free without pods whose turn
-    is open. Few arrays, because each of them costs when a run is started."""
-
-    plan: Any
-    block: Any
-    settled: Any
-    whole: Whole
-    rows: Rows
-    table: Table
-    numbers: Any
-    chances: Any
-    outcome: Outcome
-    scratch: Scratch
 
 
 def _run(job: Job) -> int:
@@ -96,16 +50,41 @@ def _run(job: Job) -> int:
     cells = _cells(job.block)
     if not _replay(job):
         return ASK_ROW
-    while numbers[PLACED] < len(job.chances):
+    while numbers[PLACED] < numbers[WANTED]:
         row = _best(job.table, job.chances[numbers[PLACED]])
         numbers[ROW] = row
         if row == NO_ROW:
             return FULL
         if not _place(job, cells, row):
+            if _postponed(job, row):
+                continue
             return ASK_PLACE
         if not _replay(job):
             return ASK_ROW
     return DONE
+
+
+def _survey(job: Job) -> int:
+    """Evaluate all rows, as many as there are; how many are not for us, and noted as asked."""
+    numbers, scratch, count = job.numbers, job.scratch, 0
+    numbers[ASKED] = 0
+    for row in range(numbers[ROW]):
+        if job.rows.kind[row] != numbers[KIND] or job.rows.loose[row]:
+            _note_asked(job, row)
+        elif _has_room(job.whole, row):
+            scratch.rows[count] = row
+            count += 1
+        else:
+            job.table.codes[row] = TOTALS
+    _evaluate(job, job.block, count)
+    for number in range(count):
+        if scratch.codes[number] == NOT_DECIDED:
+            _note_asked(job, scratch.rows[number])
+        else:
+            _store(job, number)
+    for block in range(len(job.table.best)):
+        _rebuild(job.table, block)
+    return int(numbers[ASKED])
 
 
 def _replay(job: Job) -> bool:
@@ -128,7 +107,9 @@ def _replay(job: Job) -> bool:
         if scratch.codes[number] == NOT_DECIDED:
             _note_asked(job, scratch.rows[number])
         else:
-            _put_evaluated(job, number)
+            before = job.table.codes[scratch.rows[number]]
+            if _store(job, number) != before:
+                _rebuild(job.table, scratch.rows[number] // BLOCK)
     return bool(numbers[ASKED] == 0)
 
 
@@ -137,13 +118,15 @@ def _note_asked(job: Job, row: int) -> None:
     job.numbers[ASKED] += 1
 
 
-def _put_evaluated(job: Job, number: int) -> None:
+def _store(job: Job, number: int) -> int:
+    """What came of a row goes into the table; blocks are the caller's affair."""
     row, code = job.scratch.rows[number], job.scratch.codes[number]
     if code > 0:
         code = max(1, code - job.numbers[PENALTY])
         for step in range(job.plan[0].steps):
             job.table.masks[row, step] = job.scratch.masks[number, step]
-    _put(job.table, row, code)
+    job.table.codes[row] = code
+    return int(code)
 
 
 def _put(table: Table, row: int, code: int) -> None:
@@ -229,6 +212,18 @@ def _place(job: Job, cells: Cells, row: int) -> bool:
     return True
 
 
+def _postponed(job: Job, row: int) -> bool:
+    """Twin of what `exactflavour.placed` does with a row where pods of other shapes are on their way."""
+    tenure, numbers = job.rows.tenure[row], job.numbers
+    if numbers[TRUSTING] or tenure == NOBODY or tenure == numbers[SHAPE]:
+        return False
+    if job.rows.kind[row] != numbers[KIND] or job.rows.loose[row] or job.table.codes[row] <= LAST_RESORT:
+        return False
+    _put(job.table, row, LAST_RESORT)
+    job.chances[numbers[PLACED]] = another(job.chances[numbers[PLACED]])
+    return True
+
+
 def _hangs_on_order(job: Job, row: int, tenure: int) -> bool:
     """Twin of `exactflavour`'s."""
     if job.numbers[TRUSTING] or tenure == NOBODY or tenure == job.numbers[SHAPE]:
@@ -255,9 +250,27 @@ def _note(job: Job, row: int, tenure: int) -> None:
 
 for _module, _names in (
     (tightrows, ("gather", "lone_zone", "has_room", "holds_anything", "charge")),
-    (sys.modules[__name__], ("_has_room", "_evaluate", "_cells", "_rebuild", "_put", "_note_asked", "_put_evaluated")),
-    (sys.modules[__name__], ("_replay", "_best", "_hangs_on_order", "_note", "_place")),
+    (sys.modules[__name__], ("_has_room", "_evaluate", "_cells", "_rebuild", "_put", "_note_asked", "_store")),
+    (
+        sys.modules[__name__],
+        ("_replay", "_best", "_hangs_on_order", "_note", "_place", "_postponed", "_run", "_survey", "another"),
+    ),
 ):
     for _name in _names:
         register_jitable(getattr(_module, _name))
-run: Any = numba.njit(cache=True, nogil=True)(_run)
+
+
+def _entries(fingerprint: int) -> tuple[Any, Any]:
+    """Another fingerprint, other machine code: see `compiled`."""
+
+    def run(handle: Any) -> int:
+        return _run(handle.job) if fingerprint else DONE
+
+    def survey(handle: Any) -> int:
+        return _survey(handle.job) if fingerprint else DONE
+
+    compile = numba.njit(cache=True, nogil=True)
+    return compile(run), compile(survey)
+
+
+run, survey = _entries(compiled.fingerprint((*compiled.ROW_KERNELS, tightrows, sys.modules[__name__])))

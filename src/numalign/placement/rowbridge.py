@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from numalign.api import resourcenames
 from numalign.placement import rowstate
 from numalign.placement.books import Row
 from numalign.placement.columns import MIXED, NOBODY, UNSOUND, FreeState
 from numalign.placement.entries import Holding, Source
 from numalign.placement.noderules import FULL_CORES
-from numalign.placement.resources import Resources
+from numalign.placement.resources import CPU, Resources
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.rowstate import RowState
 
@@ -31,16 +32,21 @@ def settled(row: Row, resources: Resources) -> RowState:
     return structs.replace(state, groups=row.settled_groups, homeless=_present(row.settled_homeless))
 
 
-def free_state(row: Row, state: RowState) -> FreeState:
-    least, most = state.full_core_cpus or (-1, -1)
+def free_state(row: Row) -> FreeState:
+    """The row in numbers, without the detour of a row state: most rows need no more."""
+    facts = row.facts
+    reported = facts.supplies[resourcenames.CPU].free if resourcenames.CPU in facts.supplies else ()
+    cpus = tuple([zone[CPU] for zone in row.free]) if reported else ()
+    known = None if facts.free_full_core_cpus is None else (facts.free_full_core_cpus,) * 2
+    least, most = rowstate.on_full_cores(known, reported, cpus) or (-1, -1)
     return FreeState(
         free=row.free,
         settled=row.settled,
         homeless=row.homeless,
         groups=row.groups,
         full_core_cpus=least if least == most else -1,
-        split_known=_split_known(row.facts, state),
-        loose=is_loose(state),
+        split_known=_split_known(facts, untouched=cpus == reported),
+        loose=is_loose(row),
         tenure=tenure(row.pending),
     )
 
@@ -60,21 +66,21 @@ def tenure(pending: Sequence[Holding]) -> int:
     return MIXED if len(groups) <= 1 else UNSOUND
 
 
-def is_loose(state: RowState) -> bool:
-    rules = state.rules
-    if state.entries or state.classes or state.broken or not rules.fits_arrays:
+def is_loose(row: Row) -> bool:
+    facts, rules = row.facts, row.facts.rules
+    if row.entries or facts.classes or not rules.fits_arrays or rowstate.broken(facts):
         return True
     if rules.policy == "single-numa-node":
         return False
-    sizes_open = bool(state.unknown_size) and rules.policy != "none"
-    return sizes_open or (rules.static_memory and state.groups is None)
+    sizes_open = bool(facts.unknown_size) and rules.policy != "none"
+    return sizes_open or (rules.static_memory and row.groups is None)
 
 
-def _split_known(facts: RowFacts, state: RowState) -> bool:
+def _split_known(facts: RowFacts, *, untouched: bool) -> bool:
     """Whether no core is partly free. Where only whole cores are given out, that stays so while pods come and go."""
     if facts.rules.threads_per_core == 1:
         return True
-    known = facts.cores if FULL_CORES in facts.rules.cpu_options else state.cores
+    known = facts.cores if untouched or FULL_CORES in facts.rules.cpu_options else None
     return known is not None and not any(any(zone[:-1]) for zone in known)
 
 

@@ -14,7 +14,7 @@ from numalign.api.podplacements import PodPlacement
 from numalign.placement.noderules import NodeRules
 
 
-class Supply(Struct, frozen=True, kw_only=True):
+class Supply(Struct, frozen=True, kw_only=True, gc=False):
     """One resource by zone position (engine spec 2)."""
 
     size: tuple[int, ...]
@@ -59,7 +59,7 @@ class Assumption(StrEnum):
     NO_REPORT = "no-report"
 
 
-class RowFacts(Struct, frozen=True, kw_only=True):
+class RowFacts(Struct, frozen=True, kw_only=True, gc=False):
     """Everything that one report says."""
 
     node: str

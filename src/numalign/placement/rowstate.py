@@ -82,7 +82,6 @@ def of(
     """The row of a report. `base`, `entries` and `groups` replace what it says with what the ledger knows since."""
     supplies = {resources.column(name): supply for name, supply in facts.supplies.items()}
     reported = {column: supply.free for column, supply in supplies.items()}
-    wide = {each.resource for each in facts.classes}
     row = RowState(
         rules=facts.rules,
         size={column: supply.size for column, supply in supplies.items()},
@@ -96,15 +95,21 @@ def of(
         groups=groups or facts.groups,
         memory=frozenset(resources.column(name) for name in facts.supplies if _is_memory(name)),
         unknown_size={resources.column(name): amount for name, amount in facts.unknown_size.items()},
-        broken=frozenset(
-            resources.column(name)
-            for name, supply in facts.supplies.items()
-            if any(supply.size) and not (any(supply.allocatable) or supply.homeless_size or name in wide)
-        ),
+        broken=frozenset(map(resources.column, broken(facts))),
     )
     if base is not None:
         row = _moved(row, {column: tuple(base.get(column, free)) for column, free in reported.items()})
     return structs.replace(row, entries=tuple(entries))
+
+
+def broken(facts: RowFacts) -> list[str]:
+    """Devices of which none is healthy."""
+    wide = {each.resource for each in facts.classes}
+    return [
+        name
+        for name, supply in facts.supplies.items()
+        if not any(supply.allocatable) and any(supply.size) and not (supply.homeless_size or name in wide)
+    ]
 
 
 def charged(row: RowState, entries: Iterable[Entry], cores: tuple[Amounts, ...] | None = None) -> RowState:
@@ -158,15 +163,20 @@ def drain(free: list[int], zones: int, amount: int) -> None:
 
 def _moved(row: RowState, base: Mapping[int, Amounts]) -> RowState:
     """With other amounts free; what is known about cores is moved along as far as it can be."""
-    taken = sum(row.base.get(CPU, NOTHING)) - sum(base.get(CPU, NOTHING))
-    cores = row.cores if row.base.get(CPU) == base.get(CPU) else None
-    full = row.full_core_cpus
-    if full is not None and taken:
-        # CPUs beside a reserved one are free without being on a full core; they may be the ones taken or returned.
-        beside = max(0, sum(row.base[CPU]) - full[0])
-        least, most = (taken - min(taken, beside), taken) if taken > 0 else (taken, 0)
-        full = full[0] - most, full[1] - least
-    return structs.replace(row, base=base, cores=cores, full_core_cpus=full)
+    before, after = row.base.get(CPU, NOTHING), base.get(CPU, NOTHING)
+    cores = row.cores if before == after else None
+    return structs.replace(row, base=base, cores=cores, full_core_cpus=on_full_cores(row.full_core_cpus, before, after))
+
+
+def on_full_cores(full: Bounds | None, before: Amounts, after: Amounts) -> Bounds | None:
+    """What is free on full cores when other CPUs are free than when that was known."""
+    taken = sum(before) - sum(after)
+    if full is None or not taken:
+        return full
+    # CPUs beside a reserved one are free without being on a full core; they may be the ones taken or returned.
+    beside = max(0, sum(before) - full[0])
+    least, most = (taken - min(taken, beside), taken) if taken > 0 else (taken, 0)
+    return full[0] - most, full[1] - least
 
 
 def _is_memory(name: str) -> bool:

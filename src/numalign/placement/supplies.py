@@ -6,7 +6,9 @@ of one exclusively."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 from numalign.api import resourcenames
@@ -19,11 +21,14 @@ from numalign.placement.rowfacts import DeviceClass, Groups, Supply
 
 MILLI = 1000
 NOTHING = Amounts(0, 0, 0)
+ALIKE = 1 << 14
+"""Different resources and amounts that are remembered; nodes of one make have the same."""
 
 
 def cpus(topology: NodeTopology, cores: Cores | None) -> Supply:
     listed = _listed(topology, resourcenames.CPU)
-    size, allocatable, free = (tuple(amount // MILLI for amount in row) for row in listed)
+    size, allocatable, free = (tuple([amount // MILLI for amount in row]) for row in listed)
+    size, allocatable = _shared(size), _shared(allocatable)
     facts = topology.facts
     if cores is None:
         return Supply(size=size, allocatable=allocatable, free=free)
@@ -31,7 +36,7 @@ def cpus(topology: NodeTopology, cores: Cores | None) -> Supply:
     if facts.reserved_cpus is not None and facts.default_cpus is not None:
         allocatable = cores.by_position(everything & ~facts.reserved_cpus)
         free = cores.by_position(facts.default_cpus & ~facts.reserved_cpus)
-    return Supply(size=cores.by_position(everything), allocatable=allocatable, free=free)
+    return Supply(size=_shared(cores.by_position(everything)), allocatable=_shared(allocatable), free=free)
 
 
 def memory(topology: NodeTopology) -> dict[str, Supply]:
@@ -48,7 +53,9 @@ def memory(topology: NodeTopology) -> dict[str, Supply]:
 
 def free_memory(topology: NodeTopology) -> list[Mapping[str, int]] | None:
     """By position what the memory manager has free; None unless its table speaks of just these zones."""
-    table = {zone.zone: zone.free for zone in topology.facts.memory or ()}
+    if topology.facts.memory is None:
+        return None
+    table = {zone.zone: zone.free for zone in topology.facts.memory}
     zones = [zone.id for zone in topology.zones]
     return [table[zone] for zone in zones] if sorted(table) == zones else None
 
@@ -90,6 +97,7 @@ def missed(found: Mapping[str, Supply], node: Node | None) -> dict[str, int]:
     return {name: amount for name, amount in differences.items() if amount}
 
 
+@lru_cache(maxsize=ALIKE)
 def is_memory(name: str) -> bool:
     return name == resourcenames.MEMORY or resourcenames.is_hugepages(name)
 
@@ -107,6 +115,7 @@ def projected(zones: int, place: Mapping[int, int]) -> int:
     return sum(1 << position for zone, position in place.items() if zones >> zone & 1)
 
 
+@lru_cache(maxsize=ALIKE)
 def _whole(resource: str, amount: Quantity) -> int:
     return amount.milli // MILLI if resource == resourcenames.CPU else amount.value
 
@@ -115,10 +124,16 @@ def _listed(topology: NodeTopology, resource: str) -> tuple[tuple[int, ...], tup
     """Capacity, allocatable and available by position."""
     found = [zone.resources.get(resource, NOTHING) for zone in topology.zones]
     return (
-        tuple(each.capacity for each in found),
-        tuple(each.allocatable for each in found),
-        tuple(each.available for each in found),
+        _shared(tuple([each.capacity for each in found])),
+        _shared(tuple([each.allocatable for each in found])),
+        tuple([each.available for each in found]),
     )
+
+
+@lru_cache(maxsize=ALIKE)
+def _shared(amounts: tuple[int, ...]) -> tuple[int, ...]:
+    """One tuple for all nodes that have the same: what there is rarely differs, unlike what is free."""
+    return amounts
 
 
 def _plain_devices(topology: NodeTopology, resource: str) -> Supply:
@@ -138,8 +153,8 @@ def _by_zone(found: Sequence[tuple[PublishedClass, int]], width: int) -> Supply:
         allocatable[position] += each.healthy
         free[position] += each.free
     return Supply(
-        size=tuple(size),
-        allocatable=tuple(allocatable),
+        size=_shared(tuple(size)),
+        allocatable=_shared(tuple(allocatable)),
         free=tuple(free),
         homeless=homeless,
         homeless_size=homeless_size,
@@ -151,4 +166,7 @@ def _wide(each: PublishedClass, zones: int) -> DeviceClass:
 
 
 def _names(topology: NodeTopology, wanted: Callable[[str], bool]) -> list[str]:
-    return sorted({name for zone in topology.zones for name in zone.resources if wanted(name)})
+    names: set[str] = set()
+    for zone in topology.zones:
+        names.update(zone.resources)
+    return sorted([sys.intern(name) for name in names if wanted(name)])

@@ -26,25 +26,27 @@ class Template:
         self._possible = [
             (mask,) if mask and _asks(step.ask) else () for step, mask in zip(program.steps, masks, strict=True)
         ]
-        self._shape = shape
-        self._entries = _entries(program, masks, rules)
+        self.shape = shape
+        self.entries = _entries(program, masks, rules)
         self._named: dict[Names, tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]] = {}
 
-    def filled(self, pod: Pod) -> tuple[Holding, tuple[Aligned, ...]]:
-        """What the pod holds, and the zones of its containers by real ids."""
-        names = tuple([container.name for container in pod.in_admission_order()])
-        containers, placement = self._of(names)
-        holding = Holding(
+    def holding(self, pod: Pod) -> Holding:
+        """What the pod holds."""
+        return Holding(
             uid=demands.identity(pod),
             name=pod.metadata.full_name,
             source=Source.PREDICTED,
-            entries=self._entries,
-            containers=containers,
-            shape=self._shape,
+            entries=self.entries,
+            containers=self._of(pod)[0],
+            shape=self.shape,
         )
-        return holding, placement
 
-    def _of(self, names: Names) -> tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]:
+    def placement(self, pod: Pod) -> tuple[Aligned, ...]:
+        """The zones of its containers by real ids."""
+        return self._of(pod)[1]
+
+    def _of(self, pod: Pod) -> tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]:
+        names = tuple([container.name for container in pod.in_admission_order()])
         found = self._named.get(names)
         if found is None:
             pairs = zip(names, self._possible, strict=True)

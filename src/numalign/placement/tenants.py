@@ -6,16 +6,12 @@ Zones are no affair of it."""
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
 
 from numalign.placement.columns import LARGEST, Columns
 
 Pairs = tuple[tuple[int, int], ...]
-
-
-class Tenant(NamedTuple):
-    node: str
-    requests: Pairs
+Tenant = tuple[str, Pairs]
+"""A pod's node and requests; plain, as one is made for every decision."""
 
 
 class Tenants:
@@ -28,14 +24,14 @@ class Tenants:
 
     def node_of(self, uid: str) -> str | None:
         tenant = self._by_uid.get(uid)
-        return tenant.node if tenant else None
+        return tenant[0] if tenant else None
 
     def uids_on(self, node: str) -> frozenset[str]:
         return frozenset(self._by_node.get(node, ()))
 
     def put(self, uid: str, node: str, requests: Pairs) -> None:
         """The pod is on this node and nowhere else."""
-        tenant = Tenant(node, requests)
+        tenant = node, requests
         if self._by_uid.get(uid) != tenant:
             self.drop(uid)
             self._by_uid[uid] = tenant
@@ -44,13 +40,13 @@ class Tenants:
 
     def note(self, uid: str, node: str, requests: Pairs) -> None:
         """The same for a pod that is new and in the columns' totals already."""
-        self._by_uid[uid] = Tenant(node, requests)
+        self._by_uid[uid] = node, requests
         self._by_node[node].add(uid)
 
     def drop(self, uid: str) -> None:
         tenant = self._by_uid.pop(uid, None)
         if tenant:
-            self._by_node[tenant.node].discard(uid)
+            self._by_node[tenant[0]].discard(uid)
             self._charge(tenant, -1)
 
     def arrived(self, node: str) -> None:
@@ -59,7 +55,8 @@ class Tenants:
             self._charge(self._by_uid[uid], 1)
 
     def _charge(self, tenant: Tenant, sign: int) -> None:
-        row = self._columns.rows.get(tenant.node)
+        node, requests = tenant
+        row = self._columns.rows.get(node)
         if row is not None:
-            changes = [(column, sign * min(amount, LARGEST)) for column, amount in tenant.requests]
+            changes = [(column, sign * min(amount, LARGEST)) for column, amount in requests]
             self._columns.charge_totals(row, changes, sign)

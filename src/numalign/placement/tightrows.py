@@ -110,6 +110,7 @@ def charge(plan: Plan, cells: Cells, row: int, pinned: int, found: Charges) -> N
             cells.split_known[row] = False
     for place in range(plan.places):
         for zone in range(plan.zones):
-            cells.free[row, zone, plan.columns[place]] -= found[place * ZONES + zone]
+            if found[place * ZONES + zone] > 0:
+                cells.free[row, zone, plan.columns[place]] -= found[place * ZONES + zone]
     if plan.policy != SINGLE:
         cells.busy[row] |= pinned

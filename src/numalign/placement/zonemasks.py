@@ -6,6 +6,7 @@ observation comes in, and when a node's zones change between two reports and wha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import structs
 
@@ -15,7 +16,13 @@ Zones = tuple[int, ...]
 """Real ids, ascending: position p stands for the p-th of them."""
 
 
-def positions(mask: int) -> Iterator[int]:
+@lru_cache(maxsize=1 << 12)
+def positions(mask: int) -> tuple[int, ...]:
+    """The zones of a mask, ascending; there are few masks, and everybody asks all the time."""
+    return tuple(bits(mask))
+
+
+def bits(mask: int) -> Iterator[int]:
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1

@@ -83,6 +83,13 @@ def test_arrays_grow_in_every_direction_and_keep_what_they_hold() -> None:
     assert columns.size[columns.rows["wide"], :, 0].tolist() == list(range(8))
 
 
+def test_totals_of_more_resources_than_there_is_room_for() -> None:
+    columns, row = described()
+    columns.set_totals(row, {f"example.com/{number}": number + 1 for number in range(20)}, 110)
+    found = [int(columns.offered[row, columns.column(f"example.com/{number}")]) for number in range(20)]
+    assert found == list(range(1, 21))
+
+
 def test_rows_that_follow_equal_rules_are_of_one_kind() -> None:
     columns = Columns()
     for name, zones in (("a", 2), ("b", 2), ("c", 4)):

@@ -9,7 +9,7 @@ from msgspec import structs
 from numalign.api import quantity
 from numalign.api.errors import BadObject
 from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeStatus
+from numalign.api.node import Node, NodeInfo, NodeStatus
 from numalign.api.nodetopology import Amounts, NodeTopology, Zone
 from numalign.api.pod import Pod
 from numalign.api.topologymanager import TopologyManager
@@ -179,6 +179,16 @@ def test_a_report_that_is_gone_leaves_a_node_without_one() -> None:
     known = engine("n")
     known.apply(ReportGone("n"))
     assert decided(known, pod("p", cpu=12)).score == 0
+
+
+def test_a_plain_report_is_read_with_what_the_node_says_by_now() -> None:
+    known = engine("n")
+    older = structs.replace(node().status, node_info=NodeInfo(kubelet_version="v1.30.1"))
+    known.apply(NodeSeen(structs.replace(node(), status=older)))
+    decided(known, pod("p"))
+    rules = known.columns.rules(known.columns.rows["n"])
+    assert rules is not None
+    assert rules.minor == (1, 30)
 
 
 def test_the_number_of_pods_is_limited() -> None:

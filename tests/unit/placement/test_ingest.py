@@ -116,6 +116,25 @@ def test_sockets_across_zones_are_irregular() -> None:
     assert not ingest.read(_with_cores(node, cores), None).rules.regular
 
 
+SOCKETS = {
+    "of one size in one zone": ((0, 0, 1, 1), True),
+    "of different sizes in one zone": ((0, 1, 1, 1), False),
+    "of different sizes, one each": ((0, 0, 0, 0), True),
+}
+
+
+@pytest.mark.parametrize("sockets, regular", SOCKETS.values(), ids=SOCKETS)
+def test_sockets_that_share_a_zone_are_regular_if_they_are_alike(sockets: tuple[int, ...], regular: bool) -> None:
+    """The kubelet finds full sockets by their average size."""
+    node = Node(machine(zones=2, cores=4))
+    published = [core for core in _report(node).facts.cores or () if core.zone == 0]
+    alike = [structs.replace(core, socket=socket) for core, socket in zip(published, sockets, strict=True)]
+    others = [structs.replace(core, socket=2) for core in _report(node).facts.cores or () if core.zone == 1]
+    # The other zone is its own socket, and smaller where only that one is of another size.
+    kept = others[: 2 if 1 in sockets else 1]
+    assert ingest.read(_with_cores(node, (*alike, *kept)), None).rules.regular == regular
+
+
 def _report(node: Node) -> NodeTopology:
     return reports.ours(node.kubelet, node.state)
 

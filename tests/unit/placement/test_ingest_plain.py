@@ -11,7 +11,7 @@ from numalign.api.nodetopology import Amounts, NodeTopology, Zone
 from numalign.api.topologymanager import TopologyManager
 from numalign.kubelet import versions
 from numalign.kubelet.versions import Minor
-from numalign.placement import ingest
+from numalign.placement import ingest, nodesettings
 from numalign.placement.rowfacts import Assumption, Groups, Supply
 from tests.nodes import NIC
 from tests.unit.placement.written import worker, zones
@@ -95,6 +95,45 @@ def test_the_minor_comes_from_the_node(node: Node | None, minor: Minor, assumed:
     assert facts.rules.minor == minor
     assert facts.rules.reading.from_status == (minor == (1, 34))
     assert (Assumption.MINOR_ASSUMED in facts.assumptions) == assumed
+
+
+REPORTS = {
+    "sizes are in doubt": zones((7000, 7000, 7000), (8000, 8000, 8000), nic=(3, 3, 3)),
+    "nothing is static": zones((8000, 0, 0)),
+    "memory is held": zones((8000, 7000, 7000), (8000, 7000, 7000), memory=(4, 3, 2)),
+    "no zones": NodeTopology(node="n"),
+}
+NODES = {
+    "none": None,
+    "says nothing": worker(),
+    "old": worker("v1.27.3", cpu=16, nic=6),
+    "has more": worker("v1.35.0", cpu=20, nic=8),
+}
+
+
+@pytest.mark.parametrize("topology", REPORTS.values(), ids=REPORTS)
+@pytest.mark.parametrize("before", NODES.values(), ids=NODES)
+@pytest.mark.parametrize("node", NODES.values(), ids=NODES)
+def test_a_report_read_again_for_another_node_is_as_if_read_anew(
+    topology: NodeTopology, before: Node | None, node: Node | None
+) -> None:
+    assert ingest.read_again(ingest.read(topology, before), node) == ingest.read(topology, node)
+
+
+@pytest.mark.parametrize("node", [each for each in NODES.values() if each], ids=[name for name in NODES if NODES[name]])
+def test_the_essence_of_a_node_is_all_that_reports_are_read_with(node: Node) -> None:
+    for topology in REPORTS.values():
+        assert ingest.read(topology, nodesettings.essence(node)) == ingest.read(topology, node)
+
+
+def test_nodes_of_one_make_share_what_does_not_change() -> None:
+    one, other = (
+        ingest.read(structs.replace(zones((8000, 7000, free)), node=f"n{free}"), nodesettings.essence(worker(cpu=8)))
+        for free in (1000, 2000)
+    )
+    assert one.rules is other.rules
+    assert one.supplies["cpu"].size is other.supplies["cpu"].size
+    assert nodesettings.essence(worker(cpu=8)) is nodesettings.essence(worker(cpu=8))
 
 
 def test_a_policy_that_the_report_does_not_say_is_the_kubelets_default() -> None:

@@ -178,6 +178,33 @@ def test_cpus_of_init_containers_stay_charged(report: RowFacts, left: tuple[int,
     assert words.bounds(ledger)[0] == left
 
 
+NICS = ("nic-0", "nic-1")
+REUSED = {
+    "by id": (HeldDevices(resource=NIC, zones=1, count=2, ids=NICS), (Entry(2, 2, 0b01),)),
+    "by number": (HeldDevices(resource=NIC, zones=1, count=2), (Entry(2, 2, 0b01), Entry(2, 2, 0b01, certain=False))),
+}
+
+
+@pytest.mark.parametrize("nics, entries", REUSED.values(), ids=REUSED)
+def test_devices_that_an_init_container_held_before_count_once(nics: HeldDevices, entries: tuple[Entry, ...]) -> None:
+    holdings = tuple(structs.replace(each, devices=(nics,)) for each in WHOLE.holdings)
+    ledger = predicted(INIT, SLOW_START)
+    ledger.report(words.agent((2, 8), structs.replace(WHOLE, holdings=holdings)))
+    found = ledger.holding("uid-a")
+    assert found is not None
+    assert tuple(entry for entry in found.entries if entry.column == 2) == entries
+
+
+def test_containers_without_init_containers_before_them_share_no_devices() -> None:
+    nics = (HeldDevices(resource=NIC, zones=1, count=1),)
+    two = tuple(structs.replace(words.placed(A, 0).holdings[0], container=name, devices=nics) for name in ("app", "b"))
+    ledger = predicted(words.held(A, 0))
+    ledger.report(words.agent((6, 8), structs.replace(words.placed(A, 0), holdings=two)))
+    found = ledger.holding("uid-a")
+    assert found is not None
+    assert Entry(2, 2, 0b01) in found.entries
+
+
 def test_they_are_free_when_the_pod_is_gone() -> None:
     ledger = predicted(INIT, SLOW_START)
     ledger.report(words.agent((6, 8), SHOWN))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from numalign.placement.kernels import scalar
+from numalign.placement.kernels import directarrays, scalar
 from numalign.placement.kernels.block import UNFIT, Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import ARRAYS, NONE, RESTRICTED, SINGLE, plan
 from numalign.placement.kernels.simple import GENERAL
@@ -25,8 +25,13 @@ def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) ->
     """All these rows; twin of `compiled.evaluate` and `scalar.evaluate`."""
     made = plan(block.rules, program, scoring)
     outcomes = Outcomes(np.full(len(rows), GENERAL, np.int32), np.zeros((len(rows), made.steps), np.uint8))
-    if made.standing == ARRAYS and (made.plain or made.unaligned):
-        Walk(Table(block, rows, made), outcomes).decide()
+    if directarrays.suits(made, block.free.shape[2]):
+        directarrays.decide(block, rows, made, outcomes)
+    left = np.flatnonzero(outcomes.code_or_score == GENERAL)
+    if len(left) and made.standing == ARRAYS and (made.plain or made.unaligned):
+        found = Outcomes(outcomes.code_or_score[left], outcomes.masks[left])
+        Walk(Table(block, rows[left], made), found).decide()
+        outcomes.code_or_score[left], outcomes.masks[left] = found
     for number in np.flatnonzero(outcomes.code_or_score == GENERAL).tolist():
         code, masks = scalar.evaluate_row(block, int(rows[number]), made)
         outcomes.code_or_score[number], outcomes.masks[number] = code, masks

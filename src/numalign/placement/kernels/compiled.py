@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import marshal
 import zlib
+from collections.abc import Iterable
+from types import ModuleType
 from typing import Any, Final
 
 import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from numalign.placement.kernels import charging, lists, merging, picking, plans, scoring, simple, walk, work
+from numalign.placement.kernels import charging, direct, lists, merging, picking, plans, scoring, simple, walk, work
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import ZONES, Plan
 from numalign.placement.kernels.simple import GENERAL
@@ -27,7 +29,7 @@ def _record(names: tuple[str, ...], lengths: dict[str, int]) -> np.dtype[np.void
     return np.dtype([(name, np.int64, (lengths[name],)) if name in lengths else (name, np.int64) for name in names])
 
 
-ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, simple, walk)
+ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, simple, direct, walk)
 PLAN: Final = _record(Plan.__struct_fields__, dict(plans.LENGTHS))
 WORK: Final = _record(Work.__slots__, dict(work.LENGTHS))
 
@@ -112,8 +114,16 @@ def _entry(fingerprint: int) -> Any:
     ) -> int:
         made, scratch = plan[0], np.empty(1, WORK)[0]
         for number in range(len(rows)):
-            row, code = rows[number], GENERAL
-            for general in range(1 - made.plain, 2):
+            # Unsigned, or every access would ask whether it counts from the end.
+            row = np.uint32(rows[number])
+            for zone in range(made.zones if made.plain else 0):
+                scratch.cells[zone] = cells[row, zone]
+                for place in range(made.places):
+                    at, column = place * ZONES + zone, made.columns[place]
+                    scratch.free[at] = max(0, free[row, zone, column])
+                    scratch.allocatable[at] = allocatable[row, zone, column]
+            code = direct.decide_directly(made, scratch)
+            for general in range(1 - made.plain, 2 if code == GENERAL else 0):
                 # Loaded here as in `scalar.load`: a call would count references of every array that it hands over.
                 for place in range(made.places):
                     column, domain = made.columns[place], 0
@@ -140,10 +150,10 @@ def _entry(fingerprint: int) -> Any:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(evaluate_rows)
 
 
-def fingerprint() -> int:
+def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
     """Of all functions and constants that machine code is made from: numba itself looks at the entered one only."""
     found = [repr(PLAN), repr(WORK)]
-    for module in ROW_KERNELS:
+    for module in modules:
         for name, value in sorted(vars(module).items()):
             code = getattr(value, "__code__", None)
             if code is not None:

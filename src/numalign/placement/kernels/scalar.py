@@ -4,6 +4,8 @@ Same functions as `compiled`, uncompiled: they run on lists (see `work`)."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from numalign.placement.kernels import simple, walk
@@ -13,6 +15,9 @@ from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.kernels.work import Work
 from numalign.placement.programs import Program
+
+SCRATCH: Final = Work()
+"""Nothing in it outlives a row, and making one takes longer than many a row."""
 
 
 def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes:
@@ -26,8 +31,7 @@ def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) ->
 
 def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]:
     """Code or score of one row, and the mask of every step."""
-    scratch = Work()
-    code = GENERAL
+    scratch, code = SCRATCH, GENERAL
     if made.plain:
         load(block, row, made, scratch)
         code = simple.decide_simply(made, scratch)
@@ -39,10 +43,13 @@ def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int,
 
 def load(block: RowBlock, row: int, made: Plan, scratch: Work) -> None:
     free, size, allocatable = block.free[row].tolist(), block.size[row].tolist(), block.allocatable[row].tolist()
+    homeless, homeless_size = block.homeless[row].tolist(), block.homeless_size[row].tolist()
     width = block.free.shape[2]
     for place, column in enumerate(made.columns):
-        scratch.domains[place] = 0
+        scratch.domains[place], scratch.homeless[place], scratch.homeless_size[place] = 0, 0, 0
         if column >= width:
+            for table in (scratch.free, scratch.size, scratch.allocatable):
+                table[place * ZONES : (place + 1) * ZONES] = [0] * ZONES
             continue
         for zone in range(made.zones):
             at = place * ZONES + zone
@@ -51,8 +58,8 @@ def load(block: RowBlock, row: int, made: Plan, scratch: Work) -> None:
             scratch.allocatable[at] = allocatable[zone][column]
             if scratch.size[at] > 0:
                 scratch.domains[place] |= 1 << zone
-        scratch.homeless[place] = max(0, int(block.homeless[row, column]))
-        scratch.homeless_size[place] = int(block.homeless_size[row, column])
+        scratch.homeless[place] = max(0, homeless[column])
+        scratch.homeless_size[place] = homeless_size[column]
     scratch.cells[: made.zones] = block.cells[row, : made.zones].tolist()
     scratch.busy = int(block.busy[row])
     scratch.full_core_cpus = int(block.full_core_cpus[row])

@@ -39,19 +39,22 @@ def container(plan: Plan, work: Work, ask: int, mask: int) -> int:
         there = summed(work.allocatable, place, zones)
         if there <= 0:
             continue
+        share, weight = counted(plan, place, max(0, summed(work.free, place, zones) - need), there)
         count += 1
-        left = max(0, summed(work.free, place, zones) - need)
-        if there > LARGE:
-            there >>= SHIFT
-            left >>= SHIFT
-        if plan.strategy == BALANCED:
-            used = max(0, there - left) * WHOLE // there
-            first += used
-            second += used * used
-        else:
-            first += min(int(left * 100 / there), 100) * plan.weights[place]
-            second += plan.weights[place]
+        first += share
+        second += weight
     return NOTHING_ASKED if count == 0 else combined(plan, zones, count, first, second)
+
+
+def counted(plan: Plan, place: int, left: int, there: int) -> tuple[int, int]:
+    """What one resource adds to the two sums that `combined` takes."""
+    if there > LARGE:
+        there >>= SHIFT
+        left >>= SHIFT
+    if plan.strategy == BALANCED:
+        used = max(0, there - left) * WHOLE // there
+        return used, used * used
+    return min(int(left * 100 / there), 100) * plan.weights[place], plan.weights[place]
 
 
 def combined(plan: Plan, zones: int, count: int, first: int, second: int) -> int:

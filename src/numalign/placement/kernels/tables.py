@@ -23,6 +23,13 @@ def at_zones(by_zone: NDArray[Any], zones: Numbers) -> NDArray[Any]:
     return by_zone[np.arange(len(by_zone)), zones]
 
 
+def neighbours(rows: Rows) -> slice | Rows:
+    """Neighbours are read in place, which is several times faster than picking rows one by one."""
+    if len(rows) == 0 or rows[-1] - rows[0] != len(rows) - 1 or not (np.diff(rows) == 1).all():
+        return rows
+    return slice(int(rows[0]), int(rows[-1]) + 1)
+
+
 class Table:
     """By place: [row, zone] or [row] arrays over the rows that are still to be decided."""
 
@@ -34,9 +41,7 @@ class Table:
         """Which of the rows asked about are left."""
         self.live: Truths = np.ones(len(rows), np.bool_)
         self._places: Numbers = np.arange(len(rows))
-        # Neighbours are read in place, which is several times faster than picking rows one by one.
-        neighbours = len(rows) > 0 and bool((rows == rows[0] + self._places).all())
-        self._where: slice | Rows = slice(rows[0], rows[-1] + 1) if neighbours else rows
+        self._where = neighbours(rows)
         self._gathered: dict[tuple[str, int], NDArray[Any]] = {}
 
     def __len__(self) -> int:

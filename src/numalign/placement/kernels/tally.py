@@ -11,6 +11,11 @@ from numalign.placement.kernels.strategies import BALANCED, FEWEST_ZONES, LEAST
 from numalign.placement.kernels.tables import Numbers, Table, Truths, at_zones
 
 
+def mean(total: Numbers, count: Numbers) -> Numbers:
+    """Twin of `scoring.summed_up`."""
+    return np.where(count > 0, np.clip(total // np.maximum(count, 1), 1, 100), 100)
+
+
 class Tally:
     """Sums over containers, for the rows that are left in a table."""
 
@@ -24,8 +29,7 @@ class Tally:
         self.total, self.count = self.total[kept], self.count[kept]
 
     def scores(self) -> Numbers:
-        mean = np.clip(self.total // np.maximum(self.count, 1), 1, 100)
-        return np.where(self.count > 0, mean, 100)
+        return mean(self.total, self.count)
 
     def add(self, step: int, zones: Numbers, aligned: Truths) -> None:
         """A container that each row places in one zone."""
@@ -90,6 +94,22 @@ class Sums:
             weight = self.plan.weights[place]
             self.first += np.minimum(left * 100 // there, 100) * weight * counts
             self.second += weight * counts
+
+    def add_all(self, left: Numbers, there: Numbers, asked: Truths) -> None:
+        """All resources at once, by [row, place]."""
+        weights = np.array(self.plan.weights)
+        counts = asked & (weights != 0) & (there > 0)
+        large = there > LARGE
+        if large.any():
+            left, there = np.where(large, left >> SHIFT, left), np.where(large, there >> SHIFT, there)
+        left, there = np.maximum(left, 0), np.where(counts, there, 1)
+        self.count = counts.sum(axis=1)
+        if self.plan.strategy == BALANCED:
+            used = np.maximum(there - left, 0) * WHOLE // there * counts
+            self.first, self.second = used.sum(axis=1), (used * used).sum(axis=1)
+        else:
+            shares = np.minimum(left * 100 // there, 100)
+            self.first, self.second = (shares * weights * counts).sum(axis=1), (weights * counts).sum(axis=1)
 
     def combined(self, zones: int) -> Numbers:
         """Twin of `scoring.combined`."""
