@@ -26,13 +26,13 @@ fast: $(FAST_READY)  ## Add the compiled kernels (numba)
 demo: install  ## Show what numalign does, on this machine, in a few seconds
 	@$(BIN)/numalign demo
 
-test: lint $(FAST_READY)  ## Run the linters, then all tests that are not slow
+test: lint  ## Run the linters, then all tests that are not slow
 	$(BIN)/python -m pytest -n auto
 
 test-slow: $(DEV_READY) $(FAST_READY)  ## Run the long campaigns only
 	$(BIN)/python -m pytest -n auto -m slow
 
-lint: $(DEV_READY)  ## Check style, format, types and layers
+lint: $(DEV_READY) $(FAST_READY)  ## Check style, format, types and layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
