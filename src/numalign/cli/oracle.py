@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DIFFERENT = 1
 QUIET_SECONDS, REDRAW_SECONDS = 2.0, 0.2
+MINUTE = 60.0
 Done = TypeVar("Done", "Verdict", "Reasked")
 
 app = typer.Typer(no_args_is_help=True)
@@ -199,10 +200,16 @@ def _source(against: str) -> tuple[Source, Path]:
 
 
 def _watching(total: int) -> Callable[[Summary], None]:
-    if not is_watched():
-        return lambda summary: None
+    """A line that keeps changing on a terminal, a new line a minute anywhere else."""
+    due = monotonic() + MINUTE
 
     def watch(summary: Summary) -> None:
-        typer.echo(f"\r{summary.drawn} of {total} cases, {summary.disagreements} disagreements", nl=False, err=True)
+        nonlocal due
+        said = f"{summary.drawn} of {total} cases, {summary.disagreements} disagreements"
+        if is_watched():
+            typer.echo(f"\r{said}", nl=False, err=True)
+        elif monotonic() >= due:
+            due = monotonic() + MINUTE
+            typer.echo(said, err=True)
 
     return watch

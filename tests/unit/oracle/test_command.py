@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from numalign.cli import oracle
+from numalign.oracle.fuzz import Summary
 from tests.unit.oracle import small
 
 WRONG = {**small.MERGE, "id": "merge-2", "admit": False}
@@ -125,3 +127,14 @@ def test_whoever_waits_at_a_terminal_sees_progress(wrong: Path, monkeypatch: pyt
 
 def test_nobody_at_a_terminal_sees_no_progress(wrong: Path) -> None:
     assert run(wrong).stderr == ""
+
+
+def test_a_long_campaign_says_how_far_it_is_even_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter((0.0, 30.0, 61.0, 61.0, 90.0))
+    monkeypatch.setattr(oracle, "monotonic", lambda: next(clock))
+    watch = oracle._watching(9)
+    for _ in range(3):
+        watch(Summary(counts=Counter({("tm_merge", "agreed"): 4})))
+    assert capsys.readouterr().err == "4 of 9 cases, 0 disagreements\n"
