@@ -166,4 +166,5 @@ def _holding(pod: Pod, shape: Shape, placement: Placement) -> Holding:
         containers=tuple(ContainerZones(name, masks) for name, masks in zip(names, possible, strict=False)),
         shape=shape.number,
         interchangeable=placement.interchangeable,
+        unsteady=not placement.verdict.steady,
     )

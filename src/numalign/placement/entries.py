@@ -63,3 +63,5 @@ class Holding(Struct, frozen=True, kw_only=True):
     """The shape's number; -1 for pods whose spec was never seen."""
     interchangeable: bool = False
     """Which pod of this shape on the node sits where is not known; what they hold together is."""
+    unsteady: bool = False
+    """Whether pods that come before it could move it although there is room for all of them."""

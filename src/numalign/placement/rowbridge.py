@@ -56,7 +56,7 @@ def tenure(pending: Sequence[Holding]) -> int:
     if not pending:
         return NOBODY
     if any(not entry.is_exact for each in pending for entry in each.entries) or any(
-        each.source is not Source.PREDICTED for each in pending
+        each.unsteady or each.source is not Source.PREDICTED for each in pending
     ):
         return UNSOUND
     shapes = {each.shape for each in pending}

@@ -157,7 +157,9 @@ class CPUPool:
             self._run(taken, self.domain & ~area, need - aligned)
         if taken.rest and ACROSS_ZONES in self.rules.cpu_options:
             self._require_safe_spreading(taken.where)
-        one_zone = not taken.rest and sum(map(bool, taken.known)) == 1
+        # With `align-by-socket` CPUs may come from another zone of the socket than the mask's.
+        elsewhere = BY_SOCKET in self.rules.cpu_options
+        one_zone = not taken.rest and not elsewhere and sum(map(bool, taken.known)) == 1
         self.is_steady = self.is_steady and one_zone and (alignment.trusted or not self.domain & (self.domain - 1))
         return taken
 
