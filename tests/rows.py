@@ -59,17 +59,11 @@ class View:
             static_memory=kubelet.memory is not None,
             reading=kubelet.reading,
             minor=settings.minor,
-            regular=self.cores.regular and self._averages_hold,
+            regular=self.cores.regular,
         )
 
     def _by_position(self, distances: Mapping[int, Sequence[int]]) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(distances[one][other] for other in self.zones) for one in self.zones)
-
-    @property
-    def _averages_hold(self) -> bool:
-        """Sockets of one size, or none with a sibling in its zone: else the kubelet mistakes some for free ones."""
-        sizes = {cpus.bit_count() for cpus in self.cores.topology.sockets.values()}
-        return len(sizes) <= 1 or all(own & (own - 1) == 0 for own in self.cores.sockets)
 
     def shape(self, pod: Pod) -> int:
         return self._shapes.intern(pod).number
