@@ -12,6 +12,7 @@ VENV_MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 DEV_READY := $(VENV)/.dev
 FAST_READY := $(VENV)/.fast
+PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
 .PHONY: help install fast demo test test-slow lint format bench picture lock clean
@@ -29,10 +30,10 @@ demo: install  ## Show what numalign does, on this machine, in a few seconds
 test: lint  ## Run the linters, then all tests that are not slow
 	$(BIN)/python -m pytest -n auto
 
-test-slow: $(DEV_READY) $(FAST_READY)  ## Run the long campaigns only
+test-slow: $(DEV_READY) $(FAST_READY) $(PEERS_READY)  ## Run the long campaigns only
 	$(BIN)/python -m pytest -n auto -m slow
 
-lint: $(DEV_READY) $(FAST_READY)  ## Check style, format, types and layers
+lint: $(DEV_READY) $(FAST_READY) $(PEERS_READY)  ## Check style, format, types and layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -42,14 +43,14 @@ format: $(DEV_READY)  ## Repair style and format in place
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: install $(FAST_READY)  ## Measure against peers and limits: BENCH=name FORMAT=table|json
+bench: install $(FAST_READY) $(PEERS_READY)  ## Measure against peers and limits: BENCH=name FORMAT=table|json
 	@$(BIN)/python -m benchmarks $(if $(BENCH),--name $(BENCH)) $(if $(FORMAT),--format $(FORMAT))
 
 picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints
 	$(BIN)/python docs/draw_demo.py
 
 lock:  ## Pin the newest requirements again (needs uv)
-	cd requirements && for name in build runtime fast dev; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+	cd requirements && for name in build runtime fast dev peers; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
 
 clean:  ## Remove .venv and everything generated
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -72,4 +73,8 @@ $(DEV_READY): requirements/dev.txt $(INSTALLED)
 
 $(FAST_READY): requirements/fast.txt $(INSTALLED)
 	$(PIP) install --require-hashes -r requirements/fast.txt
+	@touch $@
+
+$(PEERS_READY): requirements/peers.txt $(INSTALLED)
+	$(PIP) install --require-hashes -r requirements/peers.txt
 	@touch $@
