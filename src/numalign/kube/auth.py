@@ -6,10 +6,12 @@ says how long it is good for; `Login` remembers it that long. No repr shows a se
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
+from urllib.parse import quote
 
 from numalign.api import errors
 from numalign.kube.clock import Clock
@@ -18,6 +20,7 @@ from numalign.kube.tls import Certificate, Contexts
 
 Headers = tuple[tuple[str, str], ...]
 
+NOTHING_MORE: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
 REREAD: Final = 60.0
 """Seconds after which files are looked at again; tokens are rotated long before they expire."""
 
@@ -129,6 +132,10 @@ def token_text(raw: bytes | str, source: str, field: str) -> str:
     return text
 
 
-def impersonating(user: str, uid: str = "", groups: Sequence[str] = ()) -> Headers:
+def impersonating(
+    user: str, uid: str = "", groups: Sequence[str] = (), extra: Mapping[str, Sequence[str]] = NOTHING_MORE
+) -> Headers:
+    """`extra` are facts about the user by name; a header takes any name once it is percent-encoded."""
     named = [("Impersonate-User", user), ("Impersonate-Uid", uid), *(("Impersonate-Group", group) for group in groups)]
-    return tuple((name, value) for name, value in named if value)
+    told = [(f"Impersonate-Extra-{quote(name, safe='')}", value) for name, values in extra.items() for value in values]
+    return tuple((name, value) for name, value in [*named, *told] if value)

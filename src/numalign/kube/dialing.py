@@ -8,12 +8,12 @@ import socket
 import ssl
 from typing import Final
 
+from numalign.kube import tunnels
 from numalign.kube.exchange import Connection
 from numalign.kube.server import Proxy, Server
 
 # A peer that vanished without a word is found out after about a minute (kube-scheduler spec 7.3, half-open).
 KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-LONGEST_REPLY: Final = 16 << 10
 
 
 class CannotConnect(Exception):
@@ -40,7 +40,7 @@ async def _dialled(server: Server, context: ssl.SSLContext | None) -> Connection
             Connection, server.host, server.port, ssl=context, server_hostname=name
         )
     else:
-        transport = await _tunnel(server.proxy, server.authority)
+        transport = await _through(server.proxy, server)
         connection = Connection()
         transport.set_protocol(connection)
         connection.connection_made(transport)
@@ -63,43 +63,17 @@ async def _secure(
     connection.connection_made(secured)
 
 
-async def _tunnel(proxy: Proxy, authority: str) -> asyncio.Transport:
+async def _through(proxy: Proxy, server: Server) -> asyncio.Transport:
+    # The system's trust counts for a proxy: the cluster's authority vouches for the cluster alone.
+    context = ssl.create_default_context() if proxy.scheme == "https" else None
     loop = asyncio.get_running_loop()
-    transport, tunnel = await loop.create_connection(_Tunnel, proxy.host, proxy.port)
-    login = f"Proxy-Authorization: Basic {proxy.credentials}\r\n" if proxy.credentials else ""
-    transport.write(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n".encode())
+    transport, dialogue = await loop.create_connection(tunnels.Dialogue, proxy.host, proxy.port, ssl=context)
     try:
-        status = await tunnel.reply
-    except BaseException:
-        transport.abort()
-        raise
-    if status != "200":
-        transport.abort()
-        raise CannotConnect(f"the proxy {proxy.host}:{proxy.port} refused the way to {authority}: {status}")
+        await tunnels.opened(proxy, server, transport, dialogue)
+    except tunnels.Refused as refused:
+        place = f"{proxy.host}:{proxy.port}"
+        raise CannotConnect(f"the proxy {place} refused the way to {server.authority}: {refused}") from None
     return transport
-
-
-class _Tunnel(asyncio.Protocol):
-    """Reads a proxy's reply to CONNECT up to its empty line; what follows belongs to the server."""
-
-    def __init__(self) -> None:
-        self.reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._received = b""
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        if b"\r\n\r\n" in self._received and not self.reply.done():
-            words = self._received.split(b"\r\n", 1)[0].split()
-            self.reply.set_result(words[1].decode("latin-1") if len(words) > 1 else "nothing that is HTTP")
-        elif len(self._received) > LONGEST_REPLY:
-            self._fail("the proxy's reply does not end")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._fail("the proxy closed the connection")
-
-    def _fail(self, why: str) -> None:
-        if not self.reply.done():
-            self.reply.set_exception(ConnectionError(why))
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:

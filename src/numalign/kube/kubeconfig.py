@@ -2,7 +2,7 @@
 
 The command line and every process outside a pod call `access`. Whatever is wrong is a BadObject that names the file
 and the field. As in kubectl, paths are relative to the file they stand in, and inline data goes before files. Not
-supported, and refused: `auth-provider` and `as-user-extra`."""
+supported, and refused: `auth-provider`."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -87,8 +87,6 @@ def _source(user: Part, cluster: Part, clock: Clock) -> auth.Source:
     value: User = user.value
     if value.auth_provider is not None:
         raise user.bad("auth-provider", "is not supported, as in kubectl since 1.26; use exec")
-    if value.as_user_extra:
-        raise user.bad("as-user-extra", "is not supported; leave it out")
     if value.exec is not None:
         return execplugin.source(_asked(user, cluster), clock)
 
@@ -115,7 +113,9 @@ def _identity(user: Part) -> Identity:
 
 def _impersonated(user: Part) -> auth.Headers:
     value: User = user.value
-    headers = auth.impersonating(value.impersonate, value.as_uid, value.as_groups)
+    if not value.impersonate and (value.as_uid or value.as_groups or value.as_user_extra):
+        raise user.bad("as", "is missing beside as-uid, as-groups or as-user-extra: name the user to act as")
+    headers = auth.impersonating(value.impersonate, value.as_uid, value.as_groups, value.as_user_extra)
     if not all(text.isprintable() and text.isascii() for _, text in headers):
         raise user.bad("as", "holds what cannot stand in a header: printable ASCII is wanted")
     return headers

@@ -4,21 +4,23 @@
 the kubeconfig has none, as they do for kubectl."""
 
 import ipaddress
-from base64 import b64encode
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from msgspec import Struct
 
-PORTS: Final = {"https": 443, "http": 80}
+PORTS: Final = {"https": 443, "http": 80, "socks5": 1080, "socks5h": 1080}
+SERVERS: Final = ("https", "http")
 OURSELVES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Proxy(Struct, frozen=True):
     host: str
     port: int
-    credentials: str = ""
+    scheme: str = "http"
+    login: str = ""
+    """user:password"""
 
     def __repr__(self) -> str:
         return f"Proxy({self.host}:{self.port})"
@@ -43,7 +45,7 @@ class Server(Struct, frozen=True):
 def server(url: str, tls_name: str = "", proxy: Proxy | None = None) -> Server:
     """From a URL; ValueError says what is wrong with it."""
     parts = _parts(url)
-    if parts.scheme not in PORTS:
+    if parts.scheme not in SERVERS:
         raise ValueError("is no URL that begins with https:// or http://")
     host, port = _place(parts)
     return Server(host, port, parts.scheme == "https", parts.path.rstrip("/"), tls_name, proxy)
@@ -52,10 +54,10 @@ def server(url: str, tls_name: str = "", proxy: Proxy | None = None) -> Server:
 def proxy(url: str) -> Proxy:
     """From a URL; ValueError says what is wrong with it, without repeating the password that may be in it."""
     parts = _parts(url)
-    if parts.scheme != "http":
-        raise ValueError("is no URL that begins with http://; other proxies are not supported")
+    if parts.scheme not in PORTS:
+        raise ValueError("is no URL that begins with http://, https:// or socks5://")
     login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
-    return Proxy(*_place(parts), b64encode(login.encode()).decode())
+    return Proxy(*_place(parts), parts.scheme, login)
 
 
 def proxy_from(environment: Mapping[str, str], url: str) -> Proxy | None:

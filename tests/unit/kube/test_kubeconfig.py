@@ -62,6 +62,16 @@ USERS: dict[str, tuple[dict[str, Any], Identity]] = {
         {"as": "other", "as-groups": ["a", "b"]},
         Identity((("Impersonate-User", "other"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))),
     ),
+    "somebody else with more to tell": (
+        {"as": "other", "as-user-extra": {"acme.test/team": ["a", "b"]}},
+        Identity(
+            (
+                ("Impersonate-User", "other"),
+                ("Impersonate-Extra-acme.test%2Fteam", "a"),
+                ("Impersonate-Extra-acme.test%2Fteam", "b"),
+            )
+        ),
+    ),
 }
 
 
@@ -141,7 +151,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "an unknown cluster": (config(clusters=[]), 'config, contexts[here]: names "c", and clusters has no such entry'),
     "an unknown user": (config(users=[]), 'config, contexts[here]: names "u", and users has no such entry'),
     "no server": (config({}), 'config, clusters[c].server: "" is no URL'),
-    "a strange proxy": (config(PLAIN | {"proxy-url": "socks5://p"}), "config, clusters[c].proxy-url: is no URL"),
+    "a strange proxy": (config(PLAIN | {"proxy-url": "ftp://p"}), "config, clusters[c].proxy-url: is no URL"),
     "authority not base64": (
         config(PLAIN | {"certificate-authority-data": "!"}),
         "config, clusters[c].certificate-authority-data: is not base64",
@@ -164,9 +174,9 @@ BAD: dict[str, tuple[Any, str]] = {
     "a certificate without key": (config(user={"client-certificate-data": CERT}), "users[u].client-key: is missing"),
     "a key without certificate": (config(user={"client-key-data": KEY}), "users[u].client-certificate: is missing"),
     "a legacy provider": (config(user={"auth-provider": {"name": "gcp"}}), "users[u].auth-provider: is not supported"),
-    "extra fields of somebody": (
+    "extra fields of nobody": (
         config(user={"as-user-extra": {"a": ["b"]}}),
-        "users[u].as-user-extra: is not supported",
+        "users[u].as: is missing beside",
     ),
     "a plugin of an old version": (
         config(user={"exec": {"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}}),

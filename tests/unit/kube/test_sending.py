@@ -1,7 +1,6 @@
 """Calls that are answered, late, refused or broken, and what is done about it."""
 
 import asyncio
-import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,11 +11,10 @@ from numalign.kube.auth import Identity, Login, Obtained
 from numalign.kube.client import Client
 from numalign.kube.ratelimit import Bucket
 from numalign.kube.resources import NODES, PODS
-from numalign.kube.server import Proxy, Server
+from numalign.kube.server import Server
 from numalign.kube.transport import DEFAULT_LIMITS, USER_AGENT, Limits
-from tests.unit.kube import certificates
 from tests.unit.kube.clocks import HandClock, run
-from tests.unit.kube.stub import Stub, access, once, secure_access, serving
+from tests.unit.kube.stub import Stub, access, once, serving
 from tests.unit.kube.stubhttp import Reply, status
 
 N1 = NODES.at("n1")
@@ -187,63 +185,3 @@ def test_a_refused_login_is_renewed_once_and_kept() -> None:
 def test_a_login_that_is_refused_twice_is_an_error() -> None:
     with pytest.raises(errors.Unauthorized):
         asked_with(["old", "older", "oldest"], "new")
-
-
-class ProxyServer:
-    """Says yes to CONNECT, or whatever it is told to, and passes bytes on."""
-
-    def __init__(self, reply: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
-        self.heads: list[str] = []
-        self._reply = reply
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        self.heads.append(head)
-        writer.write(self._reply)
-        if b" 200 " not in self._reply:
-            return writer.close()
-        host, port = head.split()[1].split(":")
-        there, onward = await asyncio.open_connection(host, int(port))
-        await asyncio.gather(self._pass(reader, onward), self._pass(there, writer))
-
-    async def _pass(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(65536):
-                sink.write(data)
-        except OSError:
-            pass
-        finally:
-            sink.close()
-
-
-def through(proxy: ProxyServer, tmp_path: Any) -> str:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    for name in ("SERVER", "SERVER_KEY"):
-        (tmp_path / name).write_text(getattr(certificates, name))
-    context.load_cert_chain(tmp_path / "SERVER", tmp_path / "SERVER_KEY")
-
-    async def check() -> str:
-        listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-        port = listening.sockets[0].getsockname()[1]
-        async with serving(stubbed(), context) as stub, listening:
-            way = secure_access(stub)
-            way.server = Server("127.0.0.1", stub.port, proxy=Proxy("127.0.0.1", port, "bWU6cHc="))
-            async with Client(way, clock=HandClock()) as client:
-                return (await client.get(N1)).metadata.name
-
-    return run(check())
-
-
-def test_a_proxy_is_asked_for_the_way_and_sees_nothing_else(tmp_path: Any) -> None:
-    proxy = ProxyServer()
-    assert through(proxy, tmp_path) == "n1"
-    (head,) = proxy.heads
-    assert head.startswith("CONNECT 127.0.0.1:")
-    assert "Proxy-Authorization: Basic bWU6cHc=" in head
-    assert "nodes" not in head
-
-
-@pytest.mark.parametrize("reply", [b"HTTP/1.1 407 Who are you\r\n\r\n", b"what?\r\n\r\n"], ids=["407", "no HTTP"])
-def test_a_proxy_that_says_no_is_named(reply: bytes, tmp_path: Any) -> None:
-    with pytest.raises(errors.Unreachable, match=r"the proxy 127.0.0.1:\d+ refused the way to"):
-        through(ProxyServer(reply), tmp_path)

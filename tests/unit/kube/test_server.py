@@ -34,12 +34,24 @@ def test_what_is_no_address(url: str) -> None:
 
 def test_a_proxy_with_a_login_does_not_show_it() -> None:
     proxy = server.proxy("http://me:s%20cret@proxy.test:3128")
-    assert proxy == Proxy("proxy.test", 3128, "bWU6cyBjcmV0")
-    assert "bWU6" not in repr(proxy)
-    assert "bWU6" not in repr(Server("x", 1, proxy=proxy))
+    assert proxy == Proxy("proxy.test", 3128, "http", "me:s cret")
+    assert "s cret" not in repr(proxy)
+    assert "s cret" not in repr(Server("x", 1, proxy=proxy))
 
 
-@pytest.mark.parametrize("url", ["socks5://proxy:1080", "proxy", "http://"])
+PROXIES = {
+    "http": ("http://p", Proxy("p", 80)),
+    "over TLS": ("https://p", Proxy("p", 443, "https")),
+    "SOCKS": ("socks5://me:pw@p", Proxy("p", 1080, "socks5", "me:pw")),
+}
+
+
+@pytest.mark.parametrize("url, expected", PROXIES.values(), ids=PROXIES)
+def test_the_kinds_of_proxies(url: str, expected: Proxy) -> None:
+    assert server.proxy(url) == expected
+
+
+@pytest.mark.parametrize("url", ["socks4://proxy:1080", "proxy", "http://"])
 def test_what_is_no_proxy(url: str) -> None:
     with pytest.raises(ValueError, match=r"^(is no URL|names no host)"):
         server.proxy(url)
