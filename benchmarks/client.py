@@ -12,12 +12,12 @@ import resource
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection as Pipe
-from typing import Any, Final, cast
+from typing import Final, cast
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from benchmarks import table
+from benchmarks import _pods, table
 from numalign.api.meta import ObjectMeta
 from numalign.kube import auth, binding, loops
 from numalign.kube.auth import Access, Identity, Login
@@ -154,7 +154,7 @@ def prepared() -> Iterator[tuple[str, bytes]]:
     size = 500
     for first in range(0, PODS_LISTED, size):
         after = str(first + size) if first + size < PODS_LISTED else ""
-        items = [pod(number) for number in range(first, min(first + size, PODS_LISTED))]
+        items = [_pods.pod(number, BYTES_PER_POD) for number in range(first, min(first + size, PODS_LISTED))]
         meta = {"resourceVersion": "1", "continue": after}
         yield str(first), answer(200, msgspec.json.encode({"kind": "PodList", "metadata": meta, "items": items}))
 
@@ -167,66 +167,3 @@ def answer(code: int, body: bytes) -> bytes:
 
 BOUND: Final = answer(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
 STREAM: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-def pod(number: int) -> dict[str, Any]:
-    """With two containers, and filled up with what a pod carries that nobody here looks at."""
-    made: dict[str, Any] = {
-        "metadata": {
-            "name": f"pod-{number}",
-            "namespace": f"team-{number % 50}",
-            "uid": f"00000000-0000-4000-8000-{number:012}",
-            "resourceVersion": str(number + 1),
-            "creationTimestamp": "2026-11-16T00:00:00Z",
-            "labels": {"app": f"app-{number % 200}", "pod-template-hash": f"{number % 200:010x}"},
-            "ownerReferences": [{"kind": "ReplicaSet", "name": f"app-{number % 200}", "uid": "u", "controller": True}],
-        },
-        "spec": {
-            "nodeName": f"node-{number % 5000}",
-            "containers": [_container("main", number), _container("proxy", number)],
-            "tolerations": [
-                {
-                    "key": f"node.kubernetes.io/{what}",
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 300,
-                }
-                for what in ("not-ready", "unreachable")
-            ],
-        },
-        "status": {
-            "phase": "Running",
-            "qosClass": "Guaranteed",
-            "conditions": [
-                {"type": kind, "status": "True", "lastTransitionTime": "2026-11-16T00:00:01Z"}
-                for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-            ],
-            "containerStatuses": [_status("main"), _status("proxy")],
-        },
-    }
-    missing = BYTES_PER_POD - len(msgspec.json.encode(made))
-    fields: dict[str, Any] = {f"f:field-{index}": {".": {}, "f:inner": {}} for index in range(missing // 36)}
-    made["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": fields}]
-    return made
-
-
-def _container(name: str, number: int) -> dict[str, Any]:
-    amounts = {"cpu": str(1 + number % 8), "memory": f"{1 + number % 16}Gi"}
-    env = [{"name": f"SETTING_{index}", "value": f"value-{index}"} for index in range(20)]
-    return {
-        "name": name,
-        "image": f"registry.example/{name}:v1",
-        "env": env,
-        "resources": {"requests": amounts, "limits": amounts},
-    }
-
-
-def _status(name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "ready": True,
-        "started": True,
-        "restartCount": 0,
-        "state": {"running": {"startedAt": "2026-11-16T00:00:01Z"}},
-        "image": f"registry.example/{name}:v1",
-    }
