@@ -15,8 +15,8 @@ from numalign.api import errors, requests
 from numalign.api.decode import decode
 from numalign.api.meta import ObjectMeta
 from numalign.api.pod import Pod, PodStatus
+from numalign.api.yamltext import Document
 from numalign.cli import podchecks, yamlfiles
-from numalign.cli.yamlfiles import Document
 
 MAX_PODS = 1_000
 """Far more than a kubelet takes (110 unless configured), and few enough to answer for each in seconds."""
