@@ -14,7 +14,9 @@ from typing import Final
 from urllib.parse import quote
 
 from numalign.api import errors
+from numalign.kube import dialing
 from numalign.kube.clock import Clock
+from numalign.kube.dialing import Dial
 from numalign.kube.server import Server
 from numalign.kube.tls import Certificate, Contexts
 
@@ -83,6 +85,8 @@ class Access:
     """None: plain HTTP."""
     namespace: str = "default"
     """Where the user or the pod is at home."""
+    dial: Dial = dialing.dial
+    """How connections are made; a server in the same process needs no socket."""
 
 
 def bearer(token: str) -> Headers:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from numalign.kube import tunnels
@@ -14,6 +15,10 @@ from numalign.kube.server import Proxy, Server
 
 # A peer that vanished without a word is found out after about a minute (kube-scheduler spec 7.3, half-open).
 KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+Dial = Callable[[Server, ssl.SSLContext | None, float], Awaitable[Connection]]
+"""What `dial` is: to the server, with TLS or without, within so many seconds."""
 
 
 class CannotConnect(Exception):

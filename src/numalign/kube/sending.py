@@ -31,7 +31,7 @@ class Sender:
         self._access = access
         self._bucket = bucket
         self._seconds = limits.call_seconds
-        self._transport = Transport(access.server, limits, clock.now, self.metrics)
+        self._transport = Transport(access, limits, clock.now, self.metrics)
 
     async def call(self, request: Request) -> bytes:
         """The body of the answer, tried as often as it makes sense."""

@@ -12,12 +12,10 @@ from typing import Final
 from msgspec import Struct
 
 import numalign
-from numalign.kube import dialing
-from numalign.kube.auth import Headers
+from numalign.kube.auth import Access, Headers
 from numalign.kube.exchange import Answer, Connection, Response
 from numalign.kube.metrics import Metrics
 from numalign.kube.request import JSON, Request
-from numalign.kube.server import Server
 
 USER_AGENT: Final = f"numalign/{numalign.__version__}"
 LONGEST_IDLE: Final = 45.0
@@ -35,8 +33,9 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 class Transport:
-    def __init__(self, server: Server, limits: Limits, now: Callable[[], float], metrics: Metrics) -> None:
-        self._server = server
+    def __init__(self, access: Access, limits: Limits, now: Callable[[], float], metrics: Metrics) -> None:
+        self._server = access.server
+        self._dial = access.dial
         self._limits = limits
         self._now = now
         self._metrics = metrics
@@ -82,7 +81,7 @@ class Transport:
 
     async def _opened(self, context: ssl.SSLContext | None) -> Connection:
         self._metrics.connections += 1
-        return await dialing.dial(self._server, context, self._limits.connect_seconds)
+        return await self._dial(self._server, context, self._limits.connect_seconds)
 
     def _give_back(self, context: ssl.SSLContext | None, connection: Connection, answer: Answer) -> None:
         if answer.complete and connection.usable:

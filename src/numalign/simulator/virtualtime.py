@@ -1,0 +1,100 @@
+"""An asyncio event loop on which waiting takes no time: when nothing is ready, it jumps to the next timer.
+
+Scenarios and tests start a whole cluster with `run`, and inside ask `clock` for the time; the code that runs on it is
+the same as in real time. It is deterministic, so whatever depends on the world outside is refused: sockets, pipes and
+threads. Where nothing is ready and no timer is set, it would wait for ever, and `Deadlock` says who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NoReturn, TypeVar
+
+from numalign.simulator.clock import Clock
+
+T = TypeVar("T")
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+"""When stories begin, unless they say otherwise."""
+
+MOST_NAMED: Final = 5
+
+
+class Deadlock(RuntimeError):
+    """Everybody waits for somebody else, and no timer is left to change that."""
+
+
+class OutsideWorld(RuntimeError):
+    """Something that has a time of its own was asked for."""
+
+
+def run(main: Coroutine[Any, Any, T], *, start: datetime = START) -> T:
+    """What `asyncio.run` does, in virtual time that begins at `start`."""
+    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(start)) as runner:
+        return runner.run(main)
+
+
+def clock(chances: random.Random) -> Clock:
+    """The clock of the virtual time that the caller runs in."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualTimeLoop):
+        raise RuntimeError("there is no virtual time here; start with virtualtime.run, or take clock.real")
+    return Clock(loop.time, loop.wall(), chances)
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    def __init__(self, start: datetime = START) -> None:
+        self._elapsed = 0.0
+        self._start = start
+        waiting = _NoWaiting(self._jump)
+        super().__init__(waiting)
+        # The loop has made the one pair of sockets that it needs, to be woken by signals.
+        waiting.closed_to_the_world = True
+
+    def time(self) -> float:
+        return self._elapsed
+
+    def wall(self) -> datetime:
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def run_in_executor(self, *_: Any) -> NoReturn:
+        raise OutsideWorld("a thread takes real time; in virtual time call the function itself")
+
+    def _jump(self, seconds: float | None) -> None:
+        if seconds is None:
+            raise Deadlock(f"nothing is ready and no timer is set, so these wait for ever: {_waiting(self)}")
+        self._elapsed += seconds
+
+
+class _NoWaiting(selectors.DefaultSelector):
+    """Asked to wait, it looks once and reports how long the wait would have been; None: for ever."""
+
+    def __init__(self, waited: Callable[[float | None], None]) -> None:
+        super().__init__()
+        self._waited = waited
+        self.closed_to_the_world = False
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        if self.closed_to_the_world:
+            raise OutsideWorld("a socket or pipe answers in real time; in virtual time use the door inside the process")
+        return super().register(fileobj, events, data)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready and timeout != 0:
+            self._waited(timeout)
+        return ready
+
+
+def _waiting(loop: asyncio.AbstractEventLoop) -> str:
+    names = sorted(f"{task.get_name()} ({_where(task)})" for task in asyncio.all_tasks(loop))
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _where(task: asyncio.Task[Any]) -> str:
+    stack = task.get_stack(limit=1)
+    return f"{stack[0].f_code.co_qualname}, line {stack[0].f_lineno}" if stack else "not started"
