@@ -7,7 +7,6 @@ be shown as it is."""
 from __future__ import annotations
 
 import os
-import re
 
 from msgspec import Struct
 
@@ -18,8 +17,6 @@ from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.versions import Minor
-
-VERSION = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,3})?(?:[-+].{0,80})?")
 
 DEFAULTS = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND}
 
@@ -71,8 +68,8 @@ def minor(text: str | None) -> Minor:
     """The minor that the text names, known here or not; without a text the newest one known."""
     if text is None:
         return versions.NEWEST
-    match = VERSION.fullmatch(text)
-    if match is None:
+    found = versions.parse(text)
+    if found is None:
         why = f"{errors.echo(text)} is not a Kubernetes version; write one like {versions.NEWEST}"
         raise errors.BadObject("Option", "--kubelet-version", "", why)
-    return Minor(int(match[1]), int(match[2]))
+    return found

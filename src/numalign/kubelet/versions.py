@@ -7,6 +7,7 @@ patch releases: a minor stands for the release it was read from (docs/kubelet-ve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Literal, NamedTuple
@@ -14,6 +15,8 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 Stage = Literal["alpha", "beta", "ga"]
+
+VERSION = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,3})?(?:[-+].{0,80})?")
 
 
 class Minor(NamedTuple):
@@ -128,6 +131,12 @@ class Behaviour(Struct, frozen=True, kw_only=True):
     pod_resources_by_isolation: bool
     """Since 1.37 the Pod Resources API withholds what a container shares with its pod and reports it for the pod.
     Before, every recorded assignment was the container's, and pods had none (10.6, 11)."""
+
+
+def parse(text: str) -> Minor | None:
+    """The minor that a version names, with or without v, patch and suffix; None where it names none."""
+    match = VERSION.fullmatch(text)
+    return Minor(int(match[1]), int(match[2])) if match else None
 
 
 def clamped(minor: Minor) -> Minor:
