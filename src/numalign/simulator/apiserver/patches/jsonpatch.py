@@ -1,0 +1,149 @@
+"""JSON patch (RFC 6902) with the manners of the real server.
+
+The API server calls `applied` with the decoded operations. Where the server is more lenient than the standard, so is
+this: replace of a field that is not there adds it, test for null holds where nothing is, an index may count from the
+end. Whatever does not apply is refused with the one sentence the server has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.patches import typed
+from numalign.simulator.apiserver.patches.refused import REJECTED, BadPatch
+from numalign.simulator.trees import Tree
+
+UNFIT: Final = 422
+APPEND: Final = "-"
+MOST: Final = 10_000
+Container = dict[str, Any] | list[Any]
+
+
+def applied(tree: Tree, operations: list[Tree]) -> Tree:
+    if len(operations) > MOST:
+        raise BadPatch(f"The allowed maximum operations in a JSON patch is {MOST}, got {len(operations)}", 413)
+    document: Any = trees.copied(tree)
+    for operation in operations:
+        document = _step(document, operation)
+    if not isinstance(document, dict):
+        raise BadPatch(REJECTED, UNFIT)
+    return document
+
+
+def _step(document: Any, operation: Tree) -> Any:
+    operate = OPERATIONS.get(operation.get("op", ""))
+    path = operation.get("path")
+    if operate is None or not isinstance(path, str):
+        raise BadPatch(REJECTED, UNFIT)
+    # The whole document is the one field of a wrapping, so that an empty path needs no case of its own.
+    wrapped = {"": document}
+    operate(wrapped, path, operation)
+    return wrapped[""]
+
+
+def _add(document: Tree, path: str, operation: Tree) -> None:
+    _put(document, path, _own(operation.get("value")))
+
+
+def _remove(document: Tree, path: str, operation: Tree) -> None:
+    container, key = _place(document, path)
+    if isinstance(container, dict):
+        if key not in container:
+            raise BadPatch(REJECTED, UNFIT)
+        del container[key]
+    else:
+        del container[_index(key, len(container))]
+
+
+def _replace(document: Tree, path: str, operation: Tree) -> None:
+    container, key = _place(document, path)
+    value = _own(operation.get("value"))
+    if isinstance(container, dict):
+        container[key] = value
+    else:
+        container[_index(key, len(container))] = value
+
+
+def _test(document: Tree, path: str, operation: Tree) -> None:
+    if not typed.same(_get(document, path), operation.get("value")):
+        raise BadPatch(REJECTED, UNFIT)
+
+
+def _copy(document: Tree, path: str, operation: Tree) -> None:
+    _put(document, path, _own(_get(document, _source(operation))))
+
+
+def _move(document: Tree, path: str, operation: Tree) -> None:
+    source = _source(operation)
+    value = _get(document, source)
+    _remove(document, source, operation)
+    _put(document, path, value)
+
+
+def _source(operation: Tree) -> str:
+    source = operation.get("from")
+    if not isinstance(source, str):
+        raise BadPatch(REJECTED, UNFIT)
+    return source
+
+
+def _put(document: Tree, path: str, value: Any) -> None:
+    container, key = _place(document, path)
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == APPEND:
+        container.append(value)
+    else:
+        container.insert(_index(key, len(container) + 1), value)
+
+
+def _get(document: Tree, path: str) -> Any:
+    container, key = _place(document, path)
+    if isinstance(container, dict):
+        return container.get(key)
+    return container[_index(key, len(container))]
+
+
+def _place(document: Tree, path: str) -> tuple[Container, str]:
+    """The container that the last step of a path is taken in, and that step."""
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
+    # A path that does not begin with a slash loses its first step, as on the server.
+    steps[0] = ""
+    at: Any = document
+    for step in steps[:-1]:
+        at = at.get(step) if isinstance(at, dict) else _item(at, step)
+    if not isinstance(at, dict | list):
+        raise BadPatch(REJECTED, UNFIT)
+    return at, steps[-1]
+
+
+def _item(container: Any, step: str) -> Any:
+    if not isinstance(container, list):
+        raise BadPatch(REJECTED, UNFIT)
+    return container[_index(step, len(container))]
+
+
+def _index(step: str, length: int) -> int:
+    try:
+        index = int(step)
+    except ValueError:
+        raise BadPatch(REJECTED, UNFIT) from None
+    if not -length <= index < length:
+        raise BadPatch(REJECTED, UNFIT)
+    return index % length
+
+
+def _own(value: Any) -> Any:
+    """A copy, so that no two places share a list."""
+    return trees.copied({"": value})[""] if isinstance(value, dict | list) else value
+
+
+OPERATIONS: Final[dict[str, Callable[[Tree, str, Tree], None]]] = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "test": _test,
+    "copy": _copy,
+    "move": _move,
+}

@@ -1,0 +1,173 @@
+"""Strategic merge patch: a merge patch that knows which lists have keys, and obeys directives inside the patch.
+
+The API server calls `applied` for built-in kinds; custom ones do not have this patch. `$patch` replaces or deletes a
+map or list item, `$retainKeys` clears all other keys, `$deleteFromPrimitiveList/x` and `$setElementOrder/x` stand
+beside the list they speak of. How lists come out in order is `listorder`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.patches import gotext, listorder
+from numalign.simulator.apiserver.patches.refused import BadPatch
+from numalign.simulator.apiserver.schemas import builtin, shapes
+from numalign.simulator.apiserver.schemas.builtin import Kind
+from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.trees import Tree
+
+DIRECTIVE: Final = "$patch"
+RETAIN: Final = "$retainKeys"
+DELETE_FROM: Final = "$deleteFromPrimitiveList"
+SET_ORDER: Final = "$setElementOrder"
+BROKEN: Final = 500
+
+
+def applied(tree: Tree, patch: Tree, kind: Kind) -> Tree:
+    shape = builtin.fields(kind)
+    if shape is None:
+        raise BadPatch("strategic merge patch format is not supported")
+    # Merging writes into both sides.
+    return _merge_maps(trees.copied(tree), trees.copied(patch), shape)
+
+
+def _merge_maps(old: Tree, patch: Tree, shape: Shape) -> Tree:
+    if DIRECTIVE in patch:
+        return _directed(patch)
+    _retain(old, patch)
+    for key in [key for key in patch if key.startswith(SET_ORDER)]:
+        _set_order(old, patch, key, shape)
+    for key, value in patch.items():
+        if key.startswith(DELETE_FROM):
+            _delete_from(old, _after_slash(key, DELETE_FROM), value)
+        else:
+            _merge_value(old, key, value, shape)
+    return old
+
+
+def _directed(patch: Tree) -> Tree:
+    directive = patch[DIRECTIVE]
+    if directive == "delete":
+        return {}
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != DIRECTIVE}
+    raise BadPatch(f"unknown patch type: {gotext.value(directive)} in map: {gotext.value(patch)}", BROKEN)
+
+
+def _retain(old: Tree, patch: Tree) -> None:
+    if RETAIN not in patch:
+        return
+    retained = patch.pop(RETAIN)
+    beside = (DELETE_FROM, SET_ORDER)
+    given = [key for key, value in patch.items() if value is not None and not key.startswith(beside)]
+    if not isinstance(retained, list) or not all(key in retained for key in given):
+        raise BadPatch("invalid patch format of retainKeys")
+    for key in [key for key in old if key not in retained]:
+        del old[key]
+
+
+def _delete_from(old: Tree, key: str, gone: Any) -> None:
+    if isinstance(old.get(key), list) and isinstance(gone, list):
+        old[key] = [item for item in old[key] if item not in gone]
+
+
+def _merge_value(old: Tree, key: str, value: Any, shape: Shape) -> None:
+    if value is None:
+        old.pop(key, None)
+        return
+    before, below = old.get(key), shape.child(key) or shapes.ANYTHING
+    if isinstance(before, dict) and isinstance(value, dict):
+        old[key] = value if "replace" in below.strategies else _merge_maps(before, value, below)
+    elif isinstance(before, list) and isinstance(value, list):
+        old[key] = _merge_lists(before, value, below) if "merge" in below.strategies else value
+    else:
+        _take(old, key, value)
+
+
+def _take(old: Tree, key: str, value: Any) -> None:
+    """The patch's value as it is, but for nulls and directives, which have nothing to speak about here."""
+    if isinstance(value, dict) and DIRECTIVE in value:
+        old.pop(key, None)
+    else:
+        old[key] = _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {key: child for key, child in value.items() if child is not None and not _is_directed(child)}
+        return {key: _plain(child) for key, child in kept.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value if not _is_directed(item)]
+    return value
+
+
+def _is_directed(value: Any) -> bool:
+    return isinstance(value, dict) and DIRECTIVE in value
+
+
+def _merge_lists(old: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+    if not old and not patch:
+        return old
+    if not listorder.has_maps(old, patch):
+        return listorder.interleaved(list(dict.fromkeys(old + patch)), patch, old, "")
+    if not shape.merge_key:
+        raise BadPatch(f"cannot merge lists without merge key for {shape.model}", BROKEN)
+    old, patch = _special_items(old, patch, shape.merge_key)
+    merged = _merge_items(old, patch, shape)
+    return listorder.interleaved(merged, patch, old, shape.merge_key)
+
+
+def _special_items(old: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """Obeys the directives among the items; what is left of both lists."""
+    plain = [item for item in patch if DIRECTIVE not in item]
+    replaced = False
+    for item in patch:
+        directive = item.get(DIRECTIVE)
+        if directive == "delete":
+            gone = listorder.key_of(item, key)
+            old = [each for each in old if each.get(key) != gone]
+        elif directive == "merge":
+            raise BadPatch("merging lists cannot yet be specified in the patch", BROKEN)
+        elif directive not in (None, "replace"):
+            raise BadPatch(f"unknown patch type: {gotext.value(directive)} in map: {gotext.value(item)}", BROKEN)
+        replaced = replaced or directive == "replace"
+    return (plain, []) if replaced else (old, plain)
+
+
+def _merge_items(old: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+    merged = list(old)
+    for item in patch:
+        key = listorder.key_of(item, shape.merge_key)
+        places = [place for place, each in enumerate(merged) if each.get(shape.merge_key) == key]
+        if places:
+            merged[places[0]] = _merge_maps(merged[places[0]], item, shape.items or shapes.ANYTHING)
+        else:
+            merged.append(item)
+    return merged
+
+
+def _set_order(old: Tree, patch: Tree, directive: str, shape: Shape) -> None:
+    """Merges the list the directive speaks of, and puts it into the order asked for."""
+    order = patch.pop(directive)
+    key = _after_slash(directive, SET_ORDER)
+    below = shape.child(key) or shapes.ANYTHING
+    for each in (order, old.get(key, []), patch.get(key, [])):
+        if not isinstance(each, list):
+            raise BadPatch(f"expected a []interface {{}}, but received a {gotext.type_name(each)}", BROKEN)
+    listorder.refuse_contradiction(patch.get(key, []), order, below.merge_key)
+    if key in old and key in patch:
+        merged = _merge_lists(old[key], patch[key], below) if "merge" in below.strategies else patch[key]
+    elif key in old or key in patch:
+        merged = old[key] if key in old else _plain(patch[key])
+    else:
+        return
+    old[key] = listorder.interleaved(merged, order, old.get(key, []), below.merge_key)
+    patch.pop(key, None)
+
+
+def _after_slash(directive: str, prefix: str) -> str:
+    head, slash, key = directive.partition("/")
+    if head != prefix or not slash:
+        what = "primitive list" if prefix == DELETE_FROM else "setElementOrder list"
+        raise BadPatch(f"invalid patch format of {what}")
+    return key

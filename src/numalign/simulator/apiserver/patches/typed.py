@@ -1,0 +1,244 @@
+"""Objects seen through their shape: which fields they have, how two differ, how one is laid over another.
+
+The arithmetic below server-side apply; every function walks value and shape together and leaves its arguments as they
+are. The rules are those of the structured merge library that Kubernetes uses: a leaf is a scalar or anything atomic;
+two empty containers count as a leaf, so that empty and null stay apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from numalign.simulator.apiserver.patches import fieldsets
+from numalign.simulator.apiserver.patches.fieldsets import Fields, Path, Trie
+from numalign.simulator.apiserver.schemas import shapes
+from numalign.simulator.apiserver.schemas.shapes import Shape
+
+MISSING: Final = object()
+"""Stands for a value that is not there, which is not the same as null."""
+
+SCALAR: Final = "scalar"
+LIST: Final = "list"
+STRUCT: Final = "struct"
+DECLARED: Final = {"object": STRUCT, "array": LIST, "": ""}
+
+
+@dataclass
+class Comparison:
+    added: Fields = field(default_factory=set)
+    removed: Fields = field(default_factory=set)
+    modified: Fields = field(default_factory=set)
+
+    def without(self, excluded: list[Path]) -> Comparison:
+        parts = (self.added, self.removed, self.modified)
+        return Comparison(*(fieldsets.without(part, excluded) for part in parts)) if excluded else self
+
+
+def form(value: Any, shape: Shape) -> str:
+    """How to walk a value; where the shape takes anything, the value decides, and null counts as a struct."""
+    declared = DECLARED.get(shape.type, SCALAR)
+    if declared:
+        return declared
+    if isinstance(value, list):
+        return LIST
+    return STRUCT if value is None or isinstance(value, dict) else SCALAR
+
+
+def is_leaf(walk: str, shape: Shape) -> bool:
+    if walk == LIST:
+        return shape.type != "array" or shape.relation == shapes.ATOMIC
+    return walk == SCALAR or shape.relation == shapes.ATOMIC
+
+
+def container(value: Any, walk: str) -> Any:
+    """The value if it is what is being walked, else None: one side may be missing, null or something else."""
+    return value if isinstance(value, dict if walk == STRUCT else list) else None
+
+
+def below(shape: Shape, key: str) -> Shape:
+    return shape.child(key) or shapes.ANYTHING
+
+
+def items_of(shape: Shape) -> Shape:
+    return shape.items or shapes.ANYTHING
+
+
+def step_to(item: Any, shape: Shape) -> str:
+    """The step that leads to an item of a list with identity; an item without any key is ValueError."""
+    if shape.relation != shapes.MAP:
+        if item is None or isinstance(item, dict | list):
+            raise ValueError(NOT_IN_SETS[type(item)])
+        return fieldsets.by_value(item)
+    if item is None:
+        raise ValueError("associative list with keys may not have a null element")
+    if not isinstance(item, dict):
+        raise ValueError("associative list with keys may not have non-map elements")
+    values = {}
+    for key in shape.keys:
+        value = item.get(key, below(items_of(shape), key).default)
+        if value is not None:
+            values[key] = value
+    if not values:
+        named = " ".join(f'"{key}"' for key in shape.keys)
+        without = f"omits all key fields [{named}] (and doesn't have default values for any key fields)"
+        raise ValueError(f"associative list with keys has an element that {without}")
+    return fieldsets.by_keys(values)
+
+
+NOT_IN_SETS: Final = {
+    dict: "associative list without keys has an element that's a map type",
+    list: "not supported: associative list with lists as elements",
+    type(None): "associative list without keys has an element that's an explicit null",
+}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal as JSON: true is not 1, and the order of keys does not matter."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def fields_of(value: Any, shape: Shape) -> Fields:
+    """What somebody who wrote this value owns."""
+    found: Fields = set()
+    _collect(value, shape, (), found)
+    return found
+
+
+def _collect(value: Any, shape: Shape, path: Path, found: Fields) -> None:
+    walk = form(value, shape)
+    if is_leaf(walk, shape):
+        found.add(path)
+    elif walk == STRUCT and isinstance(value, dict):
+        for key, child in value.items():
+            where = (*path, f"f:{key}")
+            _collect(child, below(shape, key), where, found)
+            if child is None or child == {} or key not in shape.fields:
+                found.add(where)
+    elif walk == LIST and isinstance(value, list):
+        for step, items in grouped(value, shape).items():
+            found.add((*path, step))
+            if len(items) == 1:
+                _collect(items[0], items_of(shape), (*path, step), found)
+
+
+def grouped(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
+    """Items by the step that leads to them; live objects may hold the same key twice."""
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        found.setdefault(step_to(item, shape), []).append(item)
+    return found
+
+
+def compare(before: Any, after: Any, shape: Shape) -> Comparison:
+    comparison = Comparison()
+    _compare(before, after, shape, (), comparison)
+    return comparison
+
+
+def _compare(before: Any, after: Any, shape: Shape, path: Path, into: Comparison) -> None:
+    sides = [value for value in (before, after) if value is not MISSING]
+    leaf = False
+    for walk in dict.fromkeys(form(value, shape) for value in sides):
+        leaf = _compare_as(walk, (before, after), shape, path, into)
+    if leaf or not path:
+        return
+    if before is MISSING:
+        into.added.add(path)
+    elif after is MISSING:
+        into.removed.add(path)
+
+
+def _compare_as(walk: str, sides: tuple[Any, Any], shape: Shape, path: Path, into: Comparison) -> bool:
+    """Whether it was a leaf."""
+    left, right = (container(side, walk) for side in sides)
+    if walk == STRUCT and not is_leaf(walk, shape):
+        left, right = (_with_always(side, shape) for side in (left, right))
+    if is_leaf(walk, shape) or not (left or right):
+        _compare_leaf(*sides, path, into)
+        return True
+    if walk == STRUCT:
+        for key in {**(left or {}), **(right or {})}:
+            one, other = ((side or {}).get(key, MISSING) for side in (left, right))
+            _compare(one, other, below(shape, key), (*path, f"f:{key}"), into)
+    else:
+        _compare_lists(left or [], right or [], shape, path, into)
+    return False
+
+
+def _with_always(value: Any, shape: Shape) -> Any:
+    return {**shape.always, **value} if value is not None and shape.always else value
+
+
+def _compare_leaf(before: Any, after: Any, path: Path, into: Comparison) -> None:
+    if before is MISSING:
+        into.added.add(path)
+    elif after is MISSING:
+        into.removed.add(path)
+    elif not same(before, after):
+        into.modified.add(path)
+
+
+def _compare_lists(left: list[Any], right: list[Any], shape: Shape, path: Path, into: Comparison) -> None:
+    old, new = grouped(left, shape), grouped(right, shape)
+    for step in {**old, **new}:
+        olds, news, where = old.get(step, []), new.get(step, []), (*path, step)
+        if len(olds) > 1 and len(news) > 1:
+            if not same(olds, news):
+                into.modified.add(where)
+            continue
+        # An item that is there twice is owned as a whole, as one that appears or goes.
+        one = olds[0] if len(olds) == 1 else MISSING
+        other = news[0] if len(news) == 1 else MISSING
+        if one is not MISSING or other is not MISSING:
+            _compare(one, other, items_of(shape), where, into)
+        if len(olds) > 1:
+            into.removed.add(where)
+        if len(news) > 1:
+            into.added.add(where)
+
+
+def removed(value: Any, gone: Trie, shape: Shape) -> Any:
+    """The value less the paths in the trie; None where nothing is left."""
+    walk = form(value, shape)
+    if walk == SCALAR:
+        return value
+    if not value or is_leaf(walk, shape):
+        return None
+    if walk == STRUCT:
+        return _removed_fields(value, gone, shape) or None
+    kept = []
+    for item in value:
+        node = gone.below.get(step_to(item, shape))
+        if node is None or not (node.member or node.below):
+            kept.append(item)
+        elif not node.member:
+            kept.append(removed(item, node, items_of(shape)))
+    return kept or None
+
+
+def _removed_fields(value: dict[str, Any], gone: Trie, shape: Shape) -> dict[str, Any]:
+    kept = {}
+    for key, child in value.items():
+        node = gone.below.get(f"f:{key}")
+        if node is None:
+            kept[key] = child
+        elif not node.member:
+            kept[key] = removed(child, node, below(shape, key))
+    return kept
+
+
+def with_named_fields(fields: Fields, shape: Shape) -> Fields:
+    """Adds every declared field on the way to a member: what is below it cannot live without it."""
+    found = set(fields)
+    for path in fields:
+        at: Shape | None = shape
+        for index, step in enumerate(path):
+            name = step[2:]
+            if step[0] == "f" and at is not None and name in at.fields:
+                found.add(path[: index + 1])
+            at = None if at is None else (at.child(name) if step[0] == "f" else at.items)
+    return found

@@ -1,0 +1,86 @@
+"""Custom resource definitions: what the server fills in, what it refuses, and which resources come out.
+
+The API server calls `completed` and `errors` when a definition is written and `resources` when it takes effect. All
+versions of a resource are one set of objects; between versions only the apiVersion changes (conversion None). Names
+never conflict here, so a definition is established in the write that stores it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.registry import Custom
+from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.schemas import structural
+from numalign.simulator.trees import Tree
+
+CONDITIONS: Final = (
+    ("NamesAccepted", "NoConflicts", "no conflicts found"),
+    ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+)
+
+
+def completed(crd: Tree, old: Tree | None, now: str) -> Tree:
+    """With derived names, and the status that says it is served."""
+    spec = crd.get("spec") or {}
+    names = _names(spec)
+    spec = {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}
+    return {**crd, "spec": spec, "status": _status(spec, names, trees.at(old or {}, "status") or {}, now)}
+
+
+def _names(spec: Tree) -> Tree:
+    names = dict(spec.get("names") or {})
+    if names.get("kind"):
+        names["singular"] = names.get("singular") or names["kind"].lower()
+        names["listKind"] = names.get("listKind") or names["kind"] + "List"
+    return names
+
+
+def _status(spec: Tree, names: Tree, before: Tree, now: str) -> Tree:
+    since = {each["type"]: each["lastTransitionTime"] for each in before.get("conditions") or ()}
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": since.get(kind, now), "reason": why, "message": text}
+        for kind, why, text in CONDITIONS
+    ]
+    versions = spec.get("versions") or ()
+    stored = [each.get("name", "") for each in versions if isinstance(each, dict) and each.get("storage")]
+    kept = dict.fromkeys([*(before.get("storedVersions") or ()), *stored])
+    return {"conditions": conditions, "acceptedNames": names, "storedVersions": list(kept)}
+
+
+def resources(crd: Tree) -> list[Custom]:
+    """One for each served version, of a definition without errors."""
+    return [_custom(crd["spec"], version) for version in crd["spec"]["versions"] if version.get("served")]
+
+
+def _custom(spec: Tree, version: Tree) -> Custom:
+    names, parts = spec["names"], version.get("subresources") or {}
+    tree = trees.at(version, "schema", "openAPIV3Schema")
+    resource = Resource(
+        spec["group"],
+        version["name"],
+        names["plural"],
+        names["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names.get("singular", ""),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=frozenset(part for part in ("status", "scale") if part in parts),
+        generations=True,
+        custom=True,
+    )
+    return Custom(
+        resource,
+        structural.Schema(tree or {}, has_status_part="status" in parts),
+        columns=list(version.get("additionalPrinterColumns") or ()),
+        scale=parts.get("scale"),
+        is_stored=bool(version.get("storage")),
+        tree=tree,
+    )
+
+
+def per_version(versions: list[Any], index: int, part: str) -> str:
+    """Where the server finds fault with a part of a version: what all versions have alike it keeps at the top."""
+    keys = {"schema": "validation"}
+    alike = all(each.get(part) == versions[0].get(part) for each in versions)
+    return f"spec.{keys.get(part, part)}" if alike else f"spec.versions[{index}].{part}"

@@ -1,0 +1,130 @@
+"""The schema of one version of a custom resource, ready for use: what the API server asks of it on every write.
+
+`crds` reads it out of a definition; `pruned`, `defaulted` and `errors` are called in this order before an object is
+stored, `shape` is what patches walk along. Validation rules in CEL (x-kubernetes-validations) are kept in the
+definition and not enforced."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.schemas import (
+    builtin,
+    causes,
+    fitting,
+    formats,
+    normal,
+    pruning,
+    schemachecks,
+    shapes,
+    validating,
+)
+from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.trees import Tree
+
+
+class BadSchema(Exception):
+    """A schema that a definition may not have; `causes` name the fields below openAPIV3Schema."""
+
+    def __init__(self, causes: list[Cause]) -> None:
+        super().__init__("; ".join(f"{cause.field}: {cause.message}" for cause in causes))
+        self.causes = causes
+
+
+@dataclass(eq=False)
+class Schema:
+    tree: Tree
+    has_status_part: bool = False
+
+    @functools.cached_property
+    def shape(self) -> Shape:
+        found = shapes.read(self.tree, builtin.named)
+        found.fields = {**found.fields, **shapes.embedded(builtin.named)}
+        return found
+
+    @functools.cached_property
+    def fits(self) -> fitting.Check:
+        """Whether an object has no errors, found many times faster than the errors are."""
+        return fitting.check(self.tree)
+
+
+def read(tree: Tree, *, path: str = "", has_status_part: bool = False) -> Schema:
+    """The schema, or BadSchema with a cause for each thing that keeps it from being structural."""
+    found = list(schemachecks.errors(tree, path))
+    if found:
+        raise BadSchema(found)
+    return Schema(tree, has_status_part)
+
+
+def pruned(schema: Schema, tree: Tree) -> Tree:
+    """A copy without the fields that the schema does not know; metadata is the same struct in every kind."""
+    own = trees.copied(tree)
+    pruning.prune(own, schema.tree, [], embedded=True)
+    if "metadata" in own:
+        own["metadata"] = normal.normal(own["metadata"], builtin.named(pruning.OBJECT_META))
+    return own
+
+
+def unknown(schema: Schema, tree: Tree) -> list[str]:
+    """The paths that pruning would take away, for `fieldValidation`."""
+    lost: list[str] = []
+    pruning.prune(trees.copied(tree), schema.tree, lost, embedded=True)
+    return sorted(lost)
+
+
+def defaulted(schema: Schema, tree: Tree) -> Tree:
+    own = trees.copied(tree)
+    pruning.fill(own, schema.tree)
+    return own
+
+
+def fitted(schema: Schema, tree: Tree) -> tuple[Tree, list[Cause]]:
+    """All three in one go: the object as it would be stored, and what is wrong with it."""
+    own = pruned(schema, tree)
+    pruning.fill(own, schema.tree)
+    return own, errors(schema, own)
+
+
+def errors(schema: Schema, tree: Tree) -> list[Cause]:
+    """What is wrong with an object; its metadata is not looked at, which is the same for all kinds."""
+    seen = {key: value for key, value in tree.items() if key != "metadata"}
+    if schema.fits(seen):
+        return []
+    found = list(validating.errors(seen, schema.tree))
+    return found + list(identity_errors(seen, schema.tree))
+
+
+def identity_errors(value: Any, schema: Tree, path: str = "") -> Iterator[Cause]:
+    """Items twice in a set or map list, and embedded resources that do not say what they are."""
+    if isinstance(value, list):
+        yield from _duplicates(value, schema, path)
+        for index, item in enumerate(value):
+            yield from identity_errors(item, schema.get("items") or {}, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        if schema.get("x-kubernetes-embedded-resource"):
+            missing = (key for key in ("apiVersion", "kind") if not value.get(key))
+            yield from (causes.required(validating.below(path, key)) for key in missing)
+        properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
+        for key, child in value.items():
+            found = properties.get(key, more if isinstance(more, dict) else None)
+            if found:
+                yield from identity_errors(child, found, validating.below(path, key))
+
+
+def _duplicates(items: list[Any], schema: Tree, path: str) -> Iterator[Cause]:
+    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
+    if kind not in (shapes.SET, shapes.MAP):
+        return
+    seen = set()
+    for index, item in enumerate(items):
+        if kind == shapes.MAP and isinstance(item, dict):
+            item = {key: item[key] for key in sorted(keys) if key in item}
+        text = formats.shown(item)
+        if text in seen:
+            yield Cause(f"{path}[{index}]", "FieldValueDuplicate", f"Duplicate value: {text}")
+        seen.add(text)
