@@ -1,0 +1,1 @@
+"""How the embedded API server shows itself to clients: discovery, OpenAPI, tables, and the protobuf they send."""
