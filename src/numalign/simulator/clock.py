@@ -1,8 +1,8 @@
 """The embedded cluster's clock: one for real time, for virtual time and for tests that stand still.
 
-`cluster` makes one and hands it to everybody in this room; it is a `kube.clock.Clock`, so our own client runs on it too.
-What differs is only where the seconds come from: the machine, an event loop with virtual time (`virtualtime.clock`) or a
-function of a test. Nothing in this room asks `time` or `random` for anything."""
+`cluster` makes one and hands it to everybody in this room; it is a `kube.clock.Clock`, so that our own client runs on
+it too. What differs is only where the seconds come from: the machine, an event loop with virtual time
+(`virtualtime.clock`) or a function of a test. Nothing in this room asks `time` or `random` for anything."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Clock:
         """The time of day, in UTC."""
         return self._zero + timedelta(seconds=self._seconds())
 
-    def rfc3339(self) -> str:
-        """The time of day as objects carry it: 2026-11-16T05:00:00Z."""
+    def rfc3339(self, moment: float | None = None) -> str:
+        """The time of day, now or at a `moment` that `now` once told, as objects carry it: 2026-11-16T05:00:00Z."""
         # Asked for with every write, and thousands of writes share a second.
-        second = int(self._epoch + self._seconds())
+        second = int(self._epoch + (self._seconds() if moment is None else moment))
         if self._text[0] != second:
             self._text = (second, text(datetime.fromtimestamp(second, UTC)))
         return self._text[1]

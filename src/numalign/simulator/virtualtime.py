@@ -7,15 +7,18 @@ threads. Where nothing is ready and no timer is set, it would wait for ever, and
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import selectors
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
 from numalign.simulator.clock import Clock
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """When stories begin, unless they say otherwise."""
@@ -53,6 +56,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super().__init__(waiting)
         # The loop has made the one pair of sockets that it needs, to be woken by signals.
         waiting.closed_to_the_world = True
+        self._jump(0.0)
 
     def time(self) -> float:
         return self._elapsed
@@ -60,13 +64,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def wall(self) -> datetime:
         return self._start + timedelta(seconds=self._elapsed)
 
-    def run_in_executor(self, *_: Any) -> NoReturn:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
         raise OutsideWorld("a thread takes real time; in virtual time call the function itself")
 
     def _jump(self, seconds: float | None) -> None:
         if seconds is None:
             raise Deadlock(f"nothing is ready and no timer is set, so these wait for ever: {_waiting(self)}")
         self._elapsed += seconds
+        # A timer is due at its moment, neither a nanosecond before nor, once years have passed, never.
+        self._clock_resolution = math.ulp(self._elapsed)
 
 
 class _NoWaiting(selectors.DefaultSelector):

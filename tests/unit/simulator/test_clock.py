@@ -50,6 +50,13 @@ def test_a_time_of_day_elsewhere_is_told_in_utc() -> None:
     assert standing(Hands(0.0), elsewhere).rfc3339() == "2026-11-16T05:00:00Z"
 
 
+def test_a_moment_that_has_passed_can_be_written_too() -> None:
+    hands = Hands(0.3)
+    used = standing(hands)
+    hands.seconds = 3600.0
+    assert [used.rfc3339(0.3), used.rfc3339()] == ["2026-11-16T05:00:00Z", "2026-11-16T06:00:00Z"]
+
+
 def test_chances_come_from_the_seed() -> None:
     one, other = standing(Hands(0.0)), standing(Hands(0.0))
     assert [one.chance() for _ in range(3)] == [other.chance() for _ in range(3)]

@@ -1,0 +1,35 @@
+"""Static pods: pods from files on a node, which the API server knows by their mirrors.
+
+`node` makes the mirrors when its kubelet starts and again when one was deleted. Here the mirror is the pod: its uid is
+the one that the managers know."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from numalign.simulator import trees
+from numalign.simulator.trees import Tree
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+HASH: Final = "kubernetes.io/config.hash"
+SEEN: Final = "kubernetes.io/config.seen"
+SOURCE: Final = "kubernetes.io/config.source"
+
+
+def mirror(pod: Mapping[str, Any], node: str, node_uid: str, now: str) -> Tree:
+    """What the kubelet of this node creates for a pod from a file."""
+    tree = trees.copied(dict(pod))
+    digest = hashlib.sha256(trees.encoded([tree, node])).hexdigest()[:32]
+    metadata = trees.metadata(tree)
+    annotations = metadata.get("annotations") or {}
+    tree["metadata"] = metadata | {
+        "name": f"{metadata.get('name', '')}-{node}",
+        "namespace": metadata.get("namespace") or "default",
+        "annotations": annotations | {MIRROR: digest, HASH: digest, SEEN: now, SOURCE: "file"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid, "controller": True}],
+    }
+    spec = tree.get("spec") or {}
+    tolerations = [*(spec.get("tolerations") or ()), {"operator": "Exists", "effect": "NoExecute"}]
+    return {"apiVersion": "v1", "kind": "Pod", **tree, "spec": spec | {"nodeName": node, "tolerations": tolerations}}

@@ -1,0 +1,82 @@
+"""A node's topology report as the object that its publisher writes: ours, RTE's or NFD's.
+
+`exporter` asks for it whenever a publisher looks at its node. The numbers are `kubelet.report`'s and
+`kubelet.plainreport`'s; here are the forms: which attributes, in which order (exporter spec 1.9, 9).
+RTE and NFD list resources in random order, so that every write of theirs is a change (exporter spec, D-09)."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+import msgspec
+
+from numalign.api import nrt, nrtwire, topologymanager, wire
+from numalign.api.nodetopology import NodeTopology
+from numalign.kubelet import plainreport, report
+from numalign.simulator import trees
+from numalign.simulator.nodes.specs import Dialect
+from numalign.simulator.nodes.standing import Standing
+from numalign.simulator.trees import Tree
+
+UPDATE: Final = "k8stopoawareschedwg/rte-update"
+RTE_ORDER: Final = (
+    nrt.FINGERPRINT,
+    nrt.FINGERPRINT_METHOD,
+    nrt.PLACEMENT_METADATA,
+    topologymanager.SCOPE,
+    topologymanager.POLICY,
+)
+NFD_ORDER: Final = (topologymanager.POLICY, topologymanager.SCOPE, nrt.FINGERPRINT)
+
+
+def seen(standing: Standing, dialect: Dialect) -> NodeTopology:
+    """What the publisher sees when it looks at the node now."""
+    make = standing.make
+    if standing.state is not make.empty:
+        return _seen(standing, dialect)
+    if dialect not in make.reports:
+        make.reports[dialect] = _seen(standing, dialect)
+    return msgspec.structs.replace(make.reports[dialect], node=standing.name)
+
+
+def _seen(standing: Standing, dialect: Dialect) -> NodeTopology:
+    if dialect == "rte" or dialect == "nfd":
+        return plainreport.of(standing.name, standing.kubelet, standing.state, dialect)
+    return report.of(standing.name, standing.kubelet, standing.state)
+
+
+def body(topology: NodeTopology, dialect: Dialect, chances: random.Random) -> Tree:
+    """The object without an owner."""
+    tree = trees.decoded(wire.encode(nrt.encode(topology)))
+    if dialect == "rte":
+        tree["attributes"] = _in_order(tree, RTE_ORDER)
+        _shuffle(tree, chances)
+    if dialect == "nfd":
+        tree["attributes"] = _in_order(tree, NFD_ORDER)
+        tree["topologyPolicies"] = [topologymanager.legacy_token(topology.manager)]
+        tree["metadata"].pop("annotations", None)
+        _shuffle(tree, chances)
+        chances.shuffle(tree["zones"])
+    return tree
+
+
+def owned(tree: Tree, owner: Tree) -> Tree:
+    return tree | {"metadata": tree["metadata"] | {"ownerReferences": [owner]}}
+
+
+def without(tree: Tree, attributes: tuple[str, ...]) -> Tree:
+    kept = [each for each in tree.get("attributes") or () if each["name"] not in attributes]
+    return tree | {"attributes": kept}
+
+
+def _in_order(tree: Tree, names: tuple[str, ...]) -> list[Tree]:
+    """What the publisher knows of, in its order; it leaves out the limit of zones (exporter spec, D-27)."""
+    known = {each["name"]: each for each in tree.get("attributes") or ()}
+    return [known[name] for name in names if name in known]
+
+
+def _shuffle(tree: Tree, chances: random.Random) -> None:
+    for zone in tree["zones"]:
+        if zone["type"] == nrtwire.NUMA_ZONE and "resources" in zone:
+            chances.shuffle(zone["resources"])
