@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from numalign import __version__
-from numalign.cli import demo, kubelet, lab, oracle
+from numalign.cli import cluster, demo, kubelet, lab, oracle, scenario
 
 app = typer.Typer(
     name="numalign",
@@ -20,6 +20,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: numalign demo",
 )
+app.add_typer(cluster.app, name="cluster")
+app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(oracle.app, name="oracle")
 app.add_typer(lab.app, name="lab")

@@ -1,0 +1,115 @@
+"""An embedded cluster in real time, served over HTTP to kubectl and everybody else, until it is told to end.
+
+`numalign cluster up` calls `host` in a process of its own. The kubeconfig that leads there is in its folder."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import secrets
+import signal
+from base64 import b64encode
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.kube import loops
+from numalign.simulator import clock, cluster, clusters
+from numalign.simulator.apiserver import certificates, server
+from numalign.simulator.apiserver.server import Address, Listening
+from numalign.simulator.clusters import Running
+from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.scenarios import playing
+from numalign.simulator.scenarios.story import Story
+
+LOG: Final = logging.getLogger(__name__)
+USER: Final = "embedded"
+
+
+class Hosted(Struct, frozen=True, kw_only=True):
+    """What to run, and how it may be reached."""
+
+    name: str
+    nodes: tuple[NodeSpec, ...]
+    words: str
+    story: Story | None = None
+    """Played as soon as the cluster is up."""
+    scheduler: str = DEFAULT_SCHEDULER
+    blind: bool = True
+    """Whether the topology-blind scheduler serves its name."""
+    port: int = 0
+    secure: bool = False
+    """TLS, and a token that only the kubeconfig knows."""
+    seed: int = 1
+
+
+def host(hosted: Hosted) -> None:
+    """Returns when a signal has ended it; AlreadyRuns if one of this name is up."""
+    with clusters.held(hosted.name) as place, loops.runner() as runner:
+        runner.run(_host(hosted, place))
+
+
+async def _host(hosted: Hosted, place: Path) -> None:
+    ended = asyncio.Event()
+    for what in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(what, ended.set)
+    made = certificates.made(place) if hosted.secure else None
+    token = secrets.token_urlsafe(24) if hosted.secure else ""
+    chances, listening = random.Random(hosted.seed), Listening(port=hosted.port, certificates=made, token=token)
+    authority = made.authority.read_text() if made else ""
+    async with cluster.running(hosted.nodes, clock.real(chances), chances, authority=authority) as embedded:
+        if not hosted.blind:
+            embedded.blind_scheduler.stop()
+        async with server.serve(embedded.api, listening) as address:
+            file = _write_kubeconfig(place, address, authority, token)
+            clusters.announce(place, _running(hosted, address, file))
+            LOG.info("%s serves %s at %s", hosted.name, hosted.words, address.url)
+            playing_on = asyncio.create_task(_play(hosted, embedded))
+            await ended.wait()
+            playing_on.cancel()
+
+
+async def _play(hosted: Hosted, embedded: cluster.Cluster) -> None:
+    if hosted.story is None:
+        return
+    await embedded.clock.sleep(playing.SETTLING)
+    for refused in await playing.perform(hosted.story, embedded, hosted.scheduler, hosted.seed):
+        LOG.warning("the scenario's call was refused: %s", refused)
+
+
+def _running(hosted: Hosted, address: Address, kubeconfig: Path) -> Running:
+    return Running(
+        name=hosted.name,
+        pid=os.getpid(),
+        url=address.url,
+        kubeconfig=str(kubeconfig),
+        nodes=len(hosted.nodes),
+        words=hosted.words,
+    )
+
+
+def _write_kubeconfig(place: Path, address: Address, authority: str, token: str) -> Path:
+    file = place / "kubeconfig"
+    # JSON is YAML; for the owner's eyes only, since it holds the token.
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+        opened.write(msgspec.json.format(msgspec.json.encode(kubeconfig(address, authority, token)), indent=2) + b"\n")
+    return file
+
+
+def kubeconfig(address: Address, authority: str = "", token: str = "") -> dict[str, Any]:
+    reached: dict[str, Any] = {"server": address.url}
+    if authority:
+        reached["certificate-authority-data"] = b64encode(authority.encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": USER, "cluster": reached}],
+        "users": [{"name": USER, "user": {"token": token} if token else {}}],
+        "contexts": [{"name": USER, "context": {"cluster": USER, "user": USER}}],
+        "current-context": USER,
+    }

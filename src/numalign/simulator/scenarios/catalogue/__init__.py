@@ -1,0 +1,31 @@
+"""The scenarios that ship with numalign, a YAML file each beside this one.
+
+`numalign scenario` lists, shows and runs them by name; a past bug that took a cluster to find stays here as a file."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from numalign.api import errors, yamltext
+from numalign.kubelet import fields
+from numalign.simulator.scenarios import scenariofile
+from numalign.simulator.scenarios.story import Story
+
+SUFFIX = ".yaml"
+
+
+def names() -> tuple[str, ...]:
+    files = resources.files(__name__).iterdir()
+    return tuple(sorted(file.name.removesuffix(SUFFIX) for file in files if file.name.endswith(SUFFIX)))
+
+
+def text(name: str) -> str:
+    """The file, as it is written."""
+    if name not in names():
+        raise errors.BadObject("Scenario", name, "", f"no scenario of this name; {fields.suggestion(name, names())}")
+    return resources.files(__name__).joinpath(name + SUFFIX).read_text()
+
+
+def story(name: str) -> Story:
+    (document,) = yamltext.documents(text(name), name)
+    return scenariofile.read(document.value, name)

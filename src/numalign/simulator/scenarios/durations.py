@@ -1,0 +1,59 @@
+"""Lengths of time as scenarios write them: 500ms, 10s, 1m30s, 2h, or a bare number of seconds."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api import errors
+from numalign.kubelet import fields
+from numalign.kubelet.fields import Field
+
+SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+PART: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
+LONGEST: Final = 366 * 86400.0
+
+
+class Span(Struct, frozen=True):
+    """Between two lengths of time, all equally likely."""
+
+    least: float
+    most: float
+
+
+def read(field: Field) -> float:
+    """Seconds, not negative and no more than a year."""
+    seconds = _seconds(field)
+    if not 0 <= seconds <= LONGEST:
+        raise field.bad(f"{errors.echo(field.value)} is not between 0 and a year")
+    return seconds
+
+
+def span(field: Field) -> Span | None:
+    """One length of time, or [shortest, longest]; None where the file does not have it."""
+    if not field.given:
+        return None
+    ends = [read(each) for each in fields.items(field)] if isinstance(field.value, list) else [read(field)] * 2
+    if len(ends) != 2 or ends[0] > ends[1]:
+        raise field.bad("write one length of time, or [shortest, longest]")
+    return Span(*ends)
+
+
+def text(seconds: float) -> str:
+    """The shortest form that reads back as the same: 90 s is 1m30s."""
+    whole, parts = round(seconds * 1000), []
+    for unit in ("h", "m", "s", "ms"):
+        count, whole = divmod(whole, round(SECONDS[unit] * 1000))
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"
+
+
+def _seconds(field: Field) -> float:
+    written = field.value
+    if isinstance(written, int | float) and not isinstance(written, bool):
+        return float(written)
+    if not isinstance(written, str) or PART.sub("", written) or not written:
+        raise field.bad(f"{errors.echo(written)} is not a length of time; write one like 500ms, 10s or 1m30s")
+    return sum(float(count) * SECONDS[unit] for count, unit in PART.findall(written))

@@ -1,0 +1,122 @@
+"""What happened, as data: one line per thing that happened to a pod or a node, in order.
+
+`Recorder` listens to the embedded API server while a scenario plays and writes nothing; `judging` and the command line
+read the lines, now or from a file of another day. A history holds all that is judged, so a later judge can judge it
+again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from numalign.simulator.apiserver import resources
+from numalign.simulator.apiserver.api import Api, Change
+from numalign.simulator.trees import Tree
+
+What = Literal[
+    "created", "bound", "refused", "rejected", "started", "finished", "failed", "deleted", "node", "node-gone"
+]
+
+
+class Line(Struct, frozen=True, omit_defaults=True):
+    """`at` counts seconds from the beginning; `why` is a reason's name, `words` its message."""
+
+    at: float
+    what: What
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    node: str = ""
+    owner: str = ""
+    scheduler: str = ""
+    why: str = ""
+    words: str = ""
+
+
+class Recorder:
+    def __init__(self, api: Api) -> None:
+        self.lines: list[Line] = []
+        self._clock = api.clock
+        self._began = api.clock.now()
+        self._subscriptions = (
+            api.subscribe(resources.PODS, self._pod),
+            api.subscribe(resources.NODES, self._node),
+        )
+
+    def stop(self) -> None:
+        for each in self._subscriptions:
+            each.cancel()
+
+    def _node(self, change: Change) -> None:
+        if change.kind == "ADDED":
+            self._write("node", change.tree)
+        elif change.kind == "DELETED":
+            self._write("node-gone", change.tree)
+
+    def _pod(self, change: Change) -> None:
+        if change.kind == "DELETED":
+            return self._write("deleted", change.tree)
+        before = {} if change.old is None else change.old
+        if not before:
+            self._write("created", change.tree)
+        for what, why, words in steps(before, change.tree):
+            self._write(what, change.tree, why, words)
+
+    def _write(self, what: What, tree: Tree, why: str = "", words: str = "") -> None:
+        meta, spec = tree["metadata"], tree.get("spec", {})
+        self.lines.append(
+            Line(
+                at=round(self._clock.now() - self._began, 6),
+                what=what,
+                name=meta["name"],
+                namespace=meta.get("namespace", ""),
+                uid=meta.get("uid", ""),
+                node=spec.get("nodeName", ""),
+                owner=next((owner["name"] for owner in meta.get("ownerReferences", ()) if owner.get("controller")), ""),
+                scheduler=spec.get("schedulerName", ""),
+                why=why,
+                words=words,
+            )
+        )
+
+
+def steps(before: Tree, after: Tree) -> Iterator[tuple[What, str, str]]:
+    """What a pod has gone through between two of its states, with the reason and the words for it."""
+    node = after["spec"].get("nodeName")
+    if node and node != before.get("spec", {}).get("nodeName"):
+        yield "bound", "", ""
+    old, new = before.get("status", {}), after.get("status", {})
+    refusal = _refusal(new)
+    if refusal and refusal != _refusal(old):
+        yield "refused", *refusal
+    phase = new.get("phase")
+    if phase == old.get("phase"):
+        return
+    if phase == "Running":
+        yield "started", "", ""
+    elif phase == "Failed" and not new.get("containerStatuses") and new.get("reason"):
+        # The kubelet turned it away: nothing of it ever ran (kubelet spec 1).
+        yield "rejected", new["reason"], new.get("message", "")
+    elif phase in ("Succeeded", "Failed"):
+        yield ("finished" if phase == "Succeeded" else "failed"), new.get("reason", ""), new.get("message", "")
+
+
+def _refusal(status: Tree) -> tuple[str, str] | None:
+    """Why the scheduler has no place for it, as its condition says."""
+    for condition in status.get("conditions", ()):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return condition.get("reason", ""), condition.get("message", "")
+    return None
+
+
+def encode(lines: Iterable[Line]) -> bytes:
+    """As JSON, a line each."""
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+def decode(raw: bytes) -> list[Line]:
+    """What `encode` wrote; ValueError where it is something else."""
+    return [msgspec.json.decode(line, type=Line) for line in raw.splitlines() if line]

@@ -1,0 +1,165 @@
+"""The nodes of a scenario: groups of equal machines with one kubelet configuration, read into `NodeSpec`s.
+
+`scenariofile` reads each entry under `nodes` here, and `numalign cluster up` makes one group of its options. A machine
+is a preset's name or written out in place; whether names of files count too is up to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, get_args
+
+from msgspec import structs
+
+from numalign.api import cpuset, errors
+from numalign.api.node import Taint
+from numalign.kubelet import configuration, fields, machinecores, machinefile, presets, refusals, start, versions
+from numalign.kubelet.fields import Field
+from numalign.kubelet.machine import Machine
+from numalign.kubelet.settings import Settings
+from numalign.simulator.nodes.specs import Dialect, Faults, NodeSpec, Publishing
+from numalign.simulator.scenarios import durations
+
+KEYS: Final = (
+    "name",
+    "count",
+    "machine",
+    "policy",
+    "scope",
+    "kubelet",
+    "version",
+    "labels",
+    "taints",
+    "reports",
+    "starts",
+    "boots",
+)
+TAINT_KEYS: Final = ("key", "value", "effect")
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+REPORT_KEYS: Final = ("as", "period", "onChange", "window", "lag", "lost", "stale", "repeated", "garbage", "restarted")
+DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
+MOST_NODES: Final = 50_000
+
+MachineByName = Callable[[Field], Machine]
+
+
+def preset(name: Field) -> Machine:
+    written = fields.text(name)
+    if written not in presets.names():
+        raise name.bad(f"no preset {errors.echo(written)}; {fields.suggestion(written, presets.names())}")
+    return presets.machine(written)
+
+
+def usual(machine: Machine) -> dict[str, object]:
+    """A kubelet configuration with everything on that aligns, for who names none: a core and a gibibyte are reserved
+    in the first zone that has them, and there may be as many zones as there are."""
+    cores = next(zone.cores for zone in machine.zones if zone.cores)
+    home = next(zone.id for zone in machine.zones if zone.memory)
+    return {
+        "cpuManagerPolicy": "static",
+        "reservedSystemCPUs": cpuset.text(machinecores.mask(cores[:1])),
+        "memoryManagerPolicy": "Static",
+        "kubeReserved": {"memory": "924Mi"},
+        "evictionHard": {"memory.available": "100Mi"},
+        "reservedMemory": [{"numaNode": home, "limits": {"memory": "1Gi"}}],
+        "topologyManagerPolicyOptions": {start.MAX_ZONES: str(max(start.DEFAULT_MAX_ZONES, len(machine.zones)))},
+    }
+
+
+def read(group: Field, machine: MachineByName = preset) -> Iterator[NodeSpec]:
+    """Every node of the group; a group of one has no number behind its name."""
+    fields.only(group, KEYS)
+    prefix = fields.text(group.at("name")) if group.at("name").given else "node"
+    count = fields.integer(group.at("count"), 1, MOST_NODES) if group.at("count").given else 1
+    on = _machine(group.at("machine"), machine)
+    one = NodeSpec(
+        name=prefix,
+        machine=on,
+        settings=_settings(group, on),
+        labels={name: fields.text(each) for name, each in fields.entries(group.at("labels"))},
+        taints=tuple(_taint(each) for each in fields.items(group.at("taints"))),
+        publishing=_publishing(group.at("reports")),
+        start_seconds=_seconds(group.at("starts"), 1.0),
+        boot_seconds=_seconds(group.at("boots"), 60.0),
+    )
+    if count == 1:
+        return iter((one,))
+    return (structs.replace(one, name=f"{prefix}-{number}") for number in range(count))
+
+
+def _machine(field: Field, by_name: MachineByName) -> Machine:
+    if isinstance(field.value, str):
+        return by_name(field)
+    return machinefile.read(fields.mapping(field), f"{field.source}, {field.path}")
+
+
+def _settings(group: Field, machine: Machine) -> Settings:
+    written = dict(fields.mapping(group.at("kubelet"))) if group.at("kubelet").given else {}
+    for short, name in (("policy", "topologyManagerPolicy"), ("scope", "topologyManagerScope")):
+        if group.at(short).given:
+            written[name] = group.at(short).value
+    whole = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND} | written
+    source = f"{group.source}, {group.path}.kubelet"
+    settings = configuration.read(whole, source, machine, _minor(group.at("version")))
+    _require_start(machine, settings, source)
+    return settings
+
+
+def _require_start(machine: Machine, settings: Settings, source: str) -> None:
+    try:
+        start.start(machine, settings)
+    except (refusals.StartRefusal, refusals.Undecided) as refusal:
+        raise errors.BadObject(configuration.KIND, source, "", f"the kubelet would not start: {refusal}") from None
+
+
+def _minor(field: Field) -> versions.Minor:
+    if not field.given:
+        return versions.NEWEST
+    written = fields.text(field)
+    found = versions.parse(written)
+    if found is None or versions.clamped(found) != found:
+        raise field.bad(f"{errors.echo(written)} is none of {versions.OLDEST} to {versions.NEWEST}")
+    return found
+
+
+def _taint(field: Field) -> Taint:
+    fields.only(field, TAINT_KEYS)
+    value = fields.text(field.at("value")) if field.at("value").given else ""
+    return Taint(fields.text(field.at("key")), value, fields.one_of(field.at("effect"), EFFECTS, ""))
+
+
+def _publishing(field: Field) -> Publishing:
+    if not field.given:
+        return Publishing()
+    fields.only(field, REPORT_KEYS)
+    late = durations.span(field.at("lag")) or durations.Span(0.0, 0.0)
+    return Publishing(
+        dialect=fields.one_of(field.at("as"), DIALECTS, "agent"),
+        period=_seconds(field.at("period"), Publishing().period),
+        reactive=fields.boolean(field.at("onChange")) if field.at("onChange").given else True,
+        window=durations.read(field.at("window")) if field.at("window").given else None,
+        lag=late.least,
+        jitter=late.most - late.least,
+        faults=_faults(field),
+    )
+
+
+def _faults(field: Field) -> Faults:
+    return Faults(
+        dropped=_chance(field.at("lost")),
+        stale=_chance(field.at("stale")),
+        duplicated=_chance(field.at("repeated")),
+        garbage=_chance(field.at("garbage")),
+        restarted=_chance(field.at("restarted")),
+    )
+
+
+def _chance(field: Field) -> float:
+    if not field.given:
+        return 0.0
+    if not isinstance(field.value, int | float) or isinstance(field.value, bool) or not 0 <= field.value <= 1:
+        raise field.bad(f"{errors.echo(field.value)} is no chance; write a number from 0 to 1")
+    return float(field.value)
+
+
+def _seconds(field: Field, default: float) -> float:
+    return durations.read(field) if field.given else default
