@@ -15,7 +15,7 @@ FAST_READY := $(VENV)/.fast
 PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install fast demo test test-slow lint format bench picture lock clean
+.PHONY: help install fast demo test test-slow lint format bench picture lock apifields clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints
 
 lock:  ## Pin the newest requirements again (needs uv)
 	cd requirements && for name in build runtime fast dev peers; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+
+apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
+	$(BIN)/python tools/apifields.py $(OPENAPI)
 
 clean:  ## Remove .venv and everything generated
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
