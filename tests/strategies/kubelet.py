@@ -25,7 +25,9 @@ MIB = 1 << 20
 UNIT = 256 * MIB
 """Memory comes in pieces of this size."""
 
-RESOURCES = ("example.com/gpu", "example.com/nic", "example.com/fpga")
+RESOURCES = tuple(f"example.com/{name}" for name in ("gpu", "nic", "fpga", "vf", "qat", "dsa"))
+FEW, FEW_ZONES = 3, 4
+"""With more zones than that there are no more device resources than that: answers of both kinds take too long."""
 UNEVEN = "uneven"
 PAGE_SIZES = (2048, 1 << 20)
 MINORS = [versions.Minor(1, number) for number in range(versions.OLDEST.minor, versions.NEWEST.minor + 1)]
@@ -74,7 +76,7 @@ def sockets_in_zones(draw: st.DrawFn, zones: int) -> Layout:
 
 
 @st.composite
-def machines(draw: st.DrawFn, max_zones: int = 8, resources: int = 3) -> Machine:
+def machines(draw: st.DrawFn, max_zones: int = 8, resources: int = len(RESOURCES)) -> Machine:
     """A machine whose sockets have equal numbers of cores, and cores equal numbers of threads."""
     ids = draw(zone_ids(max_zones))
     layout = draw(st.one_of(zones_in_sockets(len(ids)), sockets_in_zones(len(ids))))
@@ -94,7 +96,7 @@ def machines(draw: st.DrawFn, max_zones: int = 8, resources: int = 3) -> Machine
             )
             for zone, own, (ordinary, reserved) in zip(ids, cores, tables, strict=True)
         ),
-        draw(device_plugins(ids, resources)),
+        draw(device_plugins(ids, resources if len(ids) <= FEW_ZONES else min(resources, FEW))),
     )
 
 

@@ -1,7 +1,8 @@
 """Nodes as the engine's property tests want them: a kubelet that has a past, its row, and pods that come next.
 
-Machines have 1 to 8 zones with gaps, zones without CPUs and uneven ones, up to three device resources in one, several
-or no zones. A topology that names no zone is the one thing left out: reports cannot tell it from none at all."""
+Machines have 1 to 8 zones with gaps, zones without CPUs and uneven ones, up to six device resources (three with more
+than four zones) in one, several or no zones. A topology that names no zone is the one thing left out: reports cannot
+tell it from none at all."""
 
 from __future__ import annotations
 

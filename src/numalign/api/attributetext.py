@@ -47,6 +47,7 @@ def word(text: str) -> str:
     return UNSAFE.sub(lambda sign: b"%%%02X" % ord(sign[0]), text.encode()).decode()
 
 
+@lru_cache(maxsize=4096)
 def from_word(text: str) -> str:
     if WORD.fullmatch(text) is None:
         raise AttributeTextError(f"{errors.echo(text)} is not a word; escape its signs as %XX")

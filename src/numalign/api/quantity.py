@@ -183,6 +183,8 @@ def _zero(digits: str, *, within_int64: bool) -> int:
     return 0
 
 
+# A cluster's pods ask for the same few amounts over and over.
+@lru_cache(maxsize=16_384)
 def _in_units_of(unit: int, nanos: int) -> int:
     rounded = min(_divided_up(abs(nanos), unit), INT64_MAX)
     return rounded if nanos >= 0 else -rounded

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from numalign.api import fingerprint, resourcenames
 from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
-from numalign.api.podplacements import Holding, MemoryBlock, PodPlacement
+from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.kubelet import admission, holdings, machine, report, start
 from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology as cputopology
@@ -84,7 +84,9 @@ def _used(kubelet: Kubelet, held: Iterable[Holding], allocatable: Tally, publish
             else:
                 _drain(used, allocatable, block)
         for devices in holding.devices:
-            for zone, count in _entries(devices.zones or 0, devices.count, publisher):
+            # NFD looks devices up among those that can be had; RTE deducts sick ones as well (exporter spec, D-28).
+            number = devices.count if publisher == "rte" else _healthy(kubelet, devices)
+            for zone, count in _entries(devices.zones or 0, number, publisher):
                 _add(used, devices.resource, 1 << zone, count)
     return used
 
@@ -93,6 +95,11 @@ def _entries(zones: int, count: int, publisher: Publisher) -> Iterator[tuple[int
     """The API lists a device once per zone; NFD takes every one of these entries for the device's last zone (D-24)."""
     members = masks.members(zones)
     yield from ((zone if publisher == "rte" else members[-1], count) for zone in members)
+
+
+def _healthy(kubelet: Kubelet, held: HeldDevices) -> int:
+    inventory = kubelet.devices.inventories.get(held.resource)
+    return len(inventory.healthy.intersection(held.ids)) if inventory else 0
 
 
 def _drain(used: Tally, allocatable: Tally, block: MemoryBlock) -> None:

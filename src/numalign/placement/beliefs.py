@@ -53,10 +53,14 @@ class Beliefs:
         zones = 0
         for each in self.ensure(record, facts).containers:
             zones |= each.union if each.container in steps else 0
-        program = self._program(self._shape(record.pod), facts.rules)
+        program = self.program(record, facts)
         return unknowns.hidden(
             program, zones or facts.rules.every_zone, facts, self.resources, memory=not _has_moved_on(record.pod)
         )
+
+    def program(self, record: Record, facts: RowFacts) -> Program:
+        """What the pod asked the node's managers for."""
+        return self._program(self._shape(record.pod), facts.rules)
 
     def _program(self, shape: Shape, rules: NodeRules) -> Program:
         key = shape.number, rules

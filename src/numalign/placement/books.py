@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct, field, structs
 
+from numalign.api.placementcodec import Payload
 from numalign.placement import groupings, zonemasks
 from numalign.placement.entries import Entry, Holding
 from numalign.placement.records import Record
@@ -24,6 +25,9 @@ Table = list[list[int]]
 """By position, then column."""
 Tops = Mapping[int, Sequence[int]]
 """By column and position: what can be free at most."""
+Counted = tuple[Share, bool]
+"""A share, and whether it is pending."""
+NOT_COUNTED: Final[Counted] = NONE, False
 NO_ZONES: Final[tuple[int, ...]] = ()
 
 
@@ -55,16 +59,17 @@ class Sums(Struct):
     vague: dict[str, None] = field(default_factory=dict)
     """Pods whose shares are more than exact amounts."""
 
-    def add(self, uid: str, share: Share, *, pending: bool) -> None:
-        _add(self.pending if pending else self.settled, share.exact, 1)
-        _add(self.explained, _everywhere(share.explained), 1)
-        if share.is_vague:
-            self.vague[uid] = None
-
-    def remove(self, uid: str, share: Share, *, pending: bool) -> None:
-        _add(self.pending if pending else self.settled, share.exact, -1)
-        _add(self.explained, _everywhere(share.explained), -1)
+    def change(self, uid: str, before: Counted, after: Counted) -> None:
+        """A pod's share was one and is another now."""
+        for (share, pending), sign in ((before, -1), (after, 1)):
+            _add(self.pending if pending else self.settled, share.exact, sign)
+        # Mostly the report explains the same of a pod, whatever becomes of it.
+        if before[0].explained is not after[0].explained:
+            _add(self.explained, _everywhere(before[0].explained), -1)
+            _add(self.explained, _everywhere(after[0].explained), 1)
         self.vague.pop(uid, None)
+        if after[0].is_vague:
+            self.vague[uid] = None
 
 
 class Book:
@@ -76,6 +81,7 @@ class Book:
         "is_exact",
         "looks",
         "node",
+        "payload",
         "pending",
         "records",
         "remains",
@@ -98,6 +104,8 @@ class Book:
         """Finished pods whose objects are still there, by uid: their hashes. Kubelets before 1.34 list them."""
         self.pending: dict[str, Record] = {}
         self.sums = Sums()
+        self.payload: Payload | None = None
+        """The last one that was read with the pods that the report covers."""
         self.is_exact = False
         """Whether it is known just which pods the report speaks of."""
         self.unjudged = False
@@ -111,26 +119,25 @@ class Book:
 
     def put(self, record: Record) -> None:
         """Enter a record, or count one that has changed anew."""
-        uid = record.uid
-        self.sums.remove(uid, record.share, pending=uid in self.pending)
-        record.share = record.computed_share()
-        self.records[uid] = record
-        self.pending.pop(uid, None)
-        if record.is_pending:
+        uid, before, is_pending = record.uid, record.share, record.is_pending
+        was_pending = self.pending.pop(uid, None) is not None
+        if is_pending:
             self.pending[uid] = record
-        self.sums.add(uid, record.share, pending=record.is_pending)
+        record.share = after = record.computed_share()
+        self.records[uid] = record
+        self.sums.change(uid, (before, was_pending), (after, is_pending))
 
     def strike(self, uid: str) -> None:
         record = self.records.pop(uid)
         self.unplaced.pop(uid, None)
-        self.sums.remove(uid, record.share, pending=self.pending.pop(uid, None) is not None)
+        self.sums.change(uid, (record.share, self.pending.pop(uid, None) is not None), NOT_COUNTED)
         record.share = NONE
 
     def fresh_sums(self) -> Sums:
         """The sums gathered from nothing."""
         sums = Sums()
         for record in self.records.values():
-            sums.add(record.uid, record.computed_share(), pending=record.is_pending)
+            sums.change(record.uid, NOT_COUNTED, (record.computed_share(), record.is_pending))
         return sums
 
     def row(self, resources: Resources) -> Row | None:
@@ -140,7 +147,8 @@ class Book:
 
 def ceilings(facts: RowFacts, resources: Resources) -> Tops:
     """What the node can have, devices that touch several zones included."""
-    found = {resources.column(name): supply.allocatable for name, supply in facts.supplies.items()}
+    stock = facts.supplies.stock
+    found = {resources.column(name): stock.of(place, stock.allocatable) for place, name in enumerate(stock.names)}
     for each in facts.classes:
         column = resources.column(each.resource)
         below = found.get(column, (0,) * len(facts.rules.zones))
@@ -151,13 +159,16 @@ def ceilings(facts: RowFacts, resources: Resources) -> Tops:
 def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
     if not book.sums.settled and not book.sums.vague and not book.pending:
-        return _untouched(book, facts, resources, settled, settled_homeless)
+        return _alike(facts, settled, settled_homeless, groupings.groups(facts, book.records.values(), resources))
     tops = ceilings(facts, resources)
     grouped = facts.groups is not None
     _apply(settled, settled_homeless, book.sums.settled)
     _cut(settled, tops, book.sums.settled)
     vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
     entries = _vague(settled, tops, [record.share for record in vague if not record.is_pending], grouped=grouped)
+    groups = groupings.groups(facts, book.records.values(), resources)
+    if not book.pending:
+        return _alike(facts, settled, settled_homeless, groups, tuple(entries))
     free, homeless = [list(zone) for zone in settled], list(settled_homeless)
     _apply(free, homeless, book.sums.pending)
     waiting = _vague(free, tops, [record.share for record in vague if record.is_pending], grouped=grouped)
@@ -171,22 +182,23 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
         entries=(*entries, *waiting),
         settled_entries=tuple(entries),
         pending=tuple(record.holding for record in pending if record.holding is not None),
-        groups=groupings.groups(facts, book.records.values(), resources),
+        groups=groups,
         settled_groups=groupings.groups(facts, book.records.values(), resources, pending=False),
     )
 
 
-def _untouched(book: Book, facts: RowFacts, resources: Resources, free: Table, homeless: list[int]) -> Row:
-    """A row that is as its report says: no pod came or went since, and one table serves for both."""
-    groups = groupings.groups(facts, book.records.values(), resources)
+def _alike(
+    facts: RowFacts, free: Table, homeless: list[int], groups: Groups | None, entries: tuple[Entry, ...] = ()
+) -> Row:
+    """A row on which no pod is pending: one table serves for both."""
     return Row(
         facts=facts,
         free=free,
         settled=free,
         homeless=homeless,
         settled_homeless=homeless,
-        entries=(),
-        settled_entries=(),
+        entries=entries,
+        settled_entries=entries,
         pending=(),
         groups=groups,
         settled_groups=groups,
@@ -244,12 +256,20 @@ def _spread(free: Table, entry: Entry, sign: int, tops: Tops) -> None:
 
 
 def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
-    supplies = [(resources.column(name), supply) for name, supply in facts.supplies.items()]
-    nothing = (0,) * len(facts.rules.zones)
-    free, homeless = [nothing] * len(resources), [0] * len(resources)
-    for column, supply in supplies:
-        free[column], homeless[column] = supply.free, supply.homeless
-    return [list(zone) for zone in zip(*free, strict=True)], homeless
+    supplies = facts.supplies
+    columns = list(map(resources.column, supplies.stock.names))
+    width = len(resources)
+    homeless = [0] * width
+    for column, amount in zip(columns, supplies.homeless, strict=False):
+        homeless[column] = amount
+    # Nodes of one make name all there is in one order, and that is the order of columns then.
+    if columns == list(range(width)):
+        return list(map(list, supplies.free_by_zone())), homeless
+    free = [[0] * width for _ in facts.rules.zones]
+    for into, zone in zip(free, supplies.free_by_zone(), strict=False):
+        for column, amount in zip(columns, zone, strict=True):
+            into[column] = amount
+    return free, homeless
 
 
 def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> None:

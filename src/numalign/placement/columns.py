@@ -7,6 +7,8 @@ readers need not look at the others. Values beyond `LARGEST` are cut to it: sums
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -39,7 +41,7 @@ PLAIN: Final = {
     "tenure": np.int32,
 }
 FLAGS: Final = ("loose", "split_known")
-APART: Final = [1 << zone for zone in range(MOST_ZONES)]
+APART: Final = tuple(1 << zone for zone in range(MOST_ZONES))
 """Every zone by itself, as far as memory goes."""
 
 
@@ -116,15 +118,14 @@ class Columns:
         """Take over what a report says about a node, except what is free."""
         zones = min(len(facts.rules.zones), MOST_ZONES)
         self._make_room(zones)
-        for name in facts.supplies:
-            self.column(name)
+        stock = facts.supplies.stock
+        columns = list(map(self.column, stock.names))
         for array in (self.size, self.allocatable, self.homeless_size):
             array[row] = 0
-        for name, supply in facts.supplies.items():
-            column = self.resources.column(name)
-            self.size[row, :zones, column] = _cut(supply.size[:zones])
-            self.allocatable[row, :zones, column] = _cut(supply.allocatable[:zones])
-            self.homeless_size[row, column] = min(max(supply.homeless_size, 0), LARGEST)
+        if columns:
+            self.size[row][:zones, columns] = _flat(stock.size, len(columns))[:zones]
+            self.allocatable[row][:zones, columns] = _flat(stock.allocatable, len(columns))[:zones]
+            self.homeless_size[row, columns] = _cut([max(each, 0) for each in stock.homeless_size])
         self.kind[row] = self._kind(facts.rules)
         self.log.append(row)
 
@@ -139,12 +140,12 @@ class Columns:
         zones, width = min(len(state.free), MOST_ZONES), len(state.homeless)
         self.ensure_columns(width)
         if zones:
-            self.free[row, :zones, :width] = free = _table(state.free[:zones])
+            self.free[row, :zones, :width] = free = _table(state.free[:zones], width)
             # Where nobody is on the way, both are the same.
-            self.settled[row, :zones, :width] = free if state.settled is state.free else _table(state.settled[:zones])
-        self.homeless[row, :width] = _cut(state.homeless)
-        cells = state.groups.cells if state.groups else APART
-        self.cells[row, :zones] = [cell & 0xFF for cell in cells[:zones]]
+            alike = state.settled is state.free
+            self.settled[row, :zones, :width] = free if alike else _table(state.settled[:zones], width)
+        self.homeless[row, :width] = _cut(state.homeless) if any(state.homeless) else 0
+        self.cells[row, :zones] = _cells(state.groups.cells if state.groups else APART, zones)
         self.busy[row] = state.groups.busy & 0xFF if state.groups else 0
         self.full_core_cpus[row] = min(state.full_core_cpus, LARGEST)
         self.split_known[row] = state.split_known
@@ -251,7 +252,16 @@ def _cut(amounts: Sequence[int]) -> list[int]:
     return [min(max(amount, -LARGEST), LARGEST) for amount in amounts]
 
 
-def _table(amounts: Sequence[Sequence[int]]) -> Amounts:
-    if min(map(min, amounts)) >= -LARGEST and max(map(max, amounts)) <= LARGEST:
-        return np.array(amounts, np.int64)
-    return np.array([_cut(zone) for zone in amounts], np.int64)
+def _table(amounts: Sequence[Sequence[int]], width: int) -> Amounts:
+    return _flat(list(chain.from_iterable(amounts)), width)
+
+
+def _flat(amounts: Sequence[int], width: int) -> Amounts:
+    if amounts and (min(amounts) < -LARGEST or max(amounts) > LARGEST):
+        amounts = _cut(amounts)
+    return np.array(amounts, np.int64).reshape(-1, width)
+
+
+@lru_cache(maxsize=1 << 12)
+def _cells(cells: tuple[int, ...], zones: int) -> NDArray[np.uint8]:
+    return np.array([cell & 0xFF for cell in cells[:zones]], np.uint8)

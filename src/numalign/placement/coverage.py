@@ -186,8 +186,10 @@ def _signature(pods: Subjects) -> str:
 
 
 def _weighed(facts: RowFacts, looks: int, pods: Subjects, resources: Resources) -> Judgement:
+    stock, free = facts.supplies.stock, facts.supplies.free
     used = {
-        resources.column(name): sum(supply.allocatable) - sum(supply.free) for name, supply in facts.supplies.items()
+        resources.column(name): sum(stock.of(place, stock.allocatable)) - sum(stock.of(place, free))
+        for place, name in enumerate(stock.names)
     }
     # A fingerprint of other pods than we know of says that amounts may be theirs.
     strangers = bool(facts.fingerprint)

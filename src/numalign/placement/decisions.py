@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
+from types import MappingProxyType
 from typing import Final, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from numalign.api.pod import Pod
 from numalign.placement.entries import Entry
 
 
@@ -38,6 +40,9 @@ LAST_RESORT: Final = 1
 no other is left, the kubelet's own managers are asked there, or the search is made."""
 
 
+NONE_REFUSED: Final[Mapping[Code, int]] = MappingProxyType({})
+
+
 class Aligned(Struct, frozen=True, gc=False):
     """A container and the sets of zones (real ids) of which the kubelet will choose one; none: it is not aligned."""
 
@@ -45,19 +50,62 @@ class Aligned(Struct, frozen=True, gc=False):
     zones: tuple[tuple[int, ...], ...]
 
 
-class Decision(Struct, frozen=True, kw_only=True, gc=False):
-    """Where a pod goes. `node` None: nowhere now, and `refused` counts the nodes by cause."""
+class Holder(Protocol):
+    """Whoever knows what a pod gets on its node: a template that it shares with its equals, or `Held`."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]: ...
+
+    def placement(self, pod: Pod) -> tuple[Aligned, ...]:
+        """The zones of its containers by real ids."""
+        ...
+
+
+class Held(Struct, frozen=True):
+    """What one pod gets, and nobody else."""
+
+    aligned: tuple[Aligned, ...] = ()
+    entries: tuple[Entry, ...] = ()
+
+    def placement(self, _: Pod) -> tuple[Aligned, ...]:
+        return self.aligned
+
+
+NOTHING: Final = Held()
+
+
+class Decision(Struct, frozen=True, eq=False, gc=False):
+    """Where a pod goes. `node` None: nowhere now, and `refused` counts the nodes by cause.
+
+    Thousands are made in a moment, so that container names and zones are put together when somebody asks."""
 
     uid: str
     node: str | None = None
     score: int = 0
-    placement: tuple[Aligned, ...] = ()
-    entries: tuple[Entry, ...] = ()
     warning: str = ""
     """Cause code of a wish that the node does not keep; empty: none."""
-    refused: Mapping[Code, int] = field(default_factory=dict)
+    holder: Holder = NOTHING
+    pod: Pod | None = None
+    refused: Mapping[Code, int] = NONE_REFUSED
     problem: str = ""
     """Why the pod itself cannot be used, as a sentence that names the field."""
+
+    @property
+    def placement(self) -> tuple[Aligned, ...]:
+        return self.holder.placement(self.pod) if self.pod is not None else ()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self.holder.entries
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Decision) and self._told() == other._told()
+
+    def __hash__(self) -> int:
+        return hash((self.uid, self.node, self.score))
+
+    def _told(self) -> tuple[object, ...]:
+        return self.uid, self.node, self.score, self.warning, self.placement, self.entries, self.refused, self.problem
 
 
 class WakeCause(StrEnum):

@@ -29,7 +29,7 @@ class DivergenceKind(StrEnum):
     NOTHING_HELD = "nothing-held"
     """A pod runs for long, and reports that name pods never name it."""
     TOTALS = "totals"
-    """A zone has less free than the pods that the report covers explain."""
+    """Zones have less free of a resource than the pods that the report covers explain; `observed` names them."""
     REFUSED = "refused"
     """The kubelet did not admit a pod that was predicted to fit."""
 

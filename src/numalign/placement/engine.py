@@ -7,7 +7,7 @@ the flavour's affair, that nodes have room as a whole is looked after here for a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import structs
@@ -33,6 +33,7 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
+from numalign.placement.pick import Codes
 from numalign.placement.referenceflavour import ReferenceFlavour
 from numalign.placement.settings import Settings
 from numalign.placement.shapes import Shape, Shapes
@@ -85,9 +86,9 @@ class Engine:
                 self._drop_row(name)
             case PodGone(pod=pod):
                 self._gone.add(demands.identity(pod))
-                self._end_gone()
+                self._end_gone((demands.identity(pod),))
             case Tick():
-                self._end_gone()
+                self._end_gone(tuple(self._gone))
         return wakes
 
     def warm(self) -> bool:
@@ -116,6 +117,22 @@ class Engine:
             self.problems[POD_NOT_UNDERSTOOD] += 1
             return [Decision(uid=demands.identity(pod), problem=str(problem)) for pod in pods]
         return self.flavour.decide_many(pods, shape, rng)
+
+    def survey(self, shape: Shape) -> Codes:
+        """By row: a score of 0 or more, or one of `decisions.Code`. For whoever picks rows by more than zones.
+
+        Not to be written to, and true until the next fact; a row that `place` turned down reads differently at once."""
+        return self._exact.survey(shape)
+
+    def place(self, pod: Pod, shape: Shape, row: int, now: float) -> Decision | None:
+        """The pod on this row, charged at once; None: it is not certain to be admitted there, or only as a last
+        resort, which the survey then says."""
+        return self._exact.place(pod, shape, row)
+
+    @property
+    def _exact(self) -> ExactFlavour:
+        assert isinstance(self.flavour, ExactFlavour), "the reference flavour picks nodes itself"
+        return self.flavour
 
     def _node(self, node: Node) -> None:
         name = node.metadata.name
@@ -158,8 +175,8 @@ class Engine:
             self.problems[POD_NOT_UNDERSTOOD] += 1
             return self.shapes.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
 
-    def _end_gone(self) -> None:
+    def _end_gone(self, uids: Iterable[str]) -> None:
         """Deleted pods count for their node as long as their containers may still run there."""
-        for uid in [uid for uid in self._gone if not self.flavour.charges(uid)]:
+        for uid in [uid for uid in uids if not self.flavour.charges(uid)]:
             self._gone.discard(uid)
             self.tenants.drop(uid)

@@ -16,7 +16,7 @@ from numalign.placement.columns import UNREPORTED, VACANT, Columns
 from numalign.placement.decisions import Code
 from numalign.placement.intent import Judgement
 from numalign.placement.kernels import plans, scalar, scoring
-from numalign.placement.kernels.block import RowBlock
+from numalign.placement.kernels.block import Outcomes, RowBlock
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.kernels.work import Work
@@ -53,13 +53,18 @@ class Evaluation:
         return _lowered(self._code(table, kind, row), wish)
 
     def rows(self, table: VerdictTable, rows: Rows) -> Codes:
-        kinds = self._columns.kind[rows]
-        codes: Codes = np.where(kinds == VACANT, Code.VACANT, Code.TOTALS).astype(np.int32)
-        room = fit.fits(self._columns, rows, table.totals) & (kinds != VACANT)
-        for kind in np.unique(kinds[room]).tolist():
-            where = np.flatnonzero(room & (kinds == kind))
-            codes[where] = self._of_kind(table, kind, rows[where])
+        self.survey(table, rows)
+        codes: Codes = table.codes[rows]
         return codes
+
+    def survey(self, table: VerdictTable, rows: Rows) -> None:
+        """Put the answers of these rows into the table, kind by kind; its peaks are the caller's affair."""
+        while len(rows):
+            kind = int(self._columns.kind[rows[0]])
+            if kind >= 0 and self.judgement(table, kind).allowed:
+                rows = self._survey_kind(table, kind, rows)
+            else:
+                rows = self._survey_without_zones(table, kind, rows)
 
     def program(self, table: VerdictTable, kind: int) -> Program:
         """What nodes of this kind are asked for the shape."""
@@ -129,24 +134,43 @@ class Evaluation:
         table.masks[row] = tightrows.NO_MASK
         return self._ask(table, row)
 
-    def _of_kind(self, table: VerdictTable, kind: int, rows: Rows) -> Codes:
-        wish = self.judgement(table, kind)
-        if not wish.allowed:
-            return np.full(len(rows), Code.INTENT, np.int32)
-        if kind == UNREPORTED:
-            return np.zeros(len(rows), np.int32)
-        program = self.program(table, kind)
-        codes = np.full(len(rows), Code.NOT_DECIDED, np.int32)
+    def _survey_kind(self, table: VerdictTable, kind: int, rows: Rows) -> Rows:
+        """All of these rows that are of one kind; the others are handed back."""
+        plan = self.plan(table, kind)
+        nodes = fit.nodes(self._columns, kind, table.totals)
+        undecided, others = self.kernel.survey(self.block(kind), nodes, rows, plan, Outcomes(table.codes, table.masks))
+        if len(undecided):
+            table.codes[undecided] = self._undecided(table, kind, undecided)
+        penalty = self.judgement(table, kind).penalty
+        if penalty:
+            mine = rows[self._columns.kind[rows] == kind]
+            scores = table.codes[mine]
+            table.codes[mine] = np.where(scores > 0, np.maximum(1, scores - penalty), scores)
+        return others
+
+    def _undecided(self, table: VerdictTable, kind: int, rows: Rows) -> Codes:
+        """By the general rules, and where these do not tell, one by one."""
+        codes: Codes = np.full(len(rows), Code.NOT_DECIDED, np.int32)
         tight = np.flatnonzero(~self._columns.loose[rows])
         if len(tight):
-            found = self.kernel.evaluate(self.block(kind), rows[tight], program, self.scoring)
+            found = self.kernel.evaluate(self.block(kind), rows[tight], self.program(table, kind), self.scoring)
             codes[tight], table.masks[rows[tight]] = found.code_or_score, found.masks
         for place in np.flatnonzero(codes == Code.NOT_DECIDED).tolist():
             table.masks[rows[place]] = tightrows.NO_MASK
             codes[place] = self._ask(table, int(rows[place]))
-        if wish.penalty:
-            codes[codes > 0] = np.maximum(1, codes[codes > 0] - wish.penalty)
         return codes
+
+    def _survey_without_zones(self, table: VerdictTable, kind: int, rows: Rows) -> Rows:
+        """Rows that are vacant, have no report, or do not keep the pod's wishes."""
+        same = self._columns.kind[rows] == kind
+        mine = rows[same]
+        if kind == VACANT:
+            table.codes[mine] = Code.VACANT
+        else:
+            code = 0 if self.judgement(table, kind).allowed else Code.INTENT
+            table.codes[mine] = np.where(fit.fits(self._columns, mine, table.totals), code, Code.TOTALS)
+        others: Rows = rows[~same]
+        return others
 
 
 def _lowered(code: int, wish: Judgement) -> int:

@@ -7,37 +7,34 @@ row. A row on which the pod is not certain to be admitted is left out until it c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from numalign.api.errors import BadObject
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import kernels, pick, rowmodel, tightrows
+from numalign.placement import kernels, pick, rowmodel, templates, tightrows
 from numalign.placement.books import Row
 from numalign.placement.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
 from numalign.placement.committing import Committer
-from numalign.placement.decisions import LAST_RESORT, Aligned, Code, Decision, Randomness, Wake
-from numalign.placement.entries import Entry, Holding
+from numalign.placement.decisions import LAST_RESORT, NOTHING, Code, Decision, Held, Holder, Randomness, Wake
+from numalign.placement.entries import Holding
 from numalign.placement.evaluation import Evaluation
 from numalign.placement.facts import BindFailed, Fact
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.mirror import Mirror
+from numalign.placement.pick import Codes
 from numalign.placement.rowmodel import Verdict
 from numalign.placement.settings import Settings
 from numalign.placement.shapes import Shape, Shapes
-from numalign.placement.templates import Template, aligned
+from numalign.placement.templates import Templates, aligned
 from numalign.placement.tenants import Tenants
-from numalign.placement.tightrows import Cells
-from numalign.placement.verdicts import Verdicts, VerdictTable
+from numalign.placement.verdicts import Settled, Verdicts, VerdictTable
 
 if TYPE_CHECKING:
     from numalign.placement import repeater
 
 MOST_SEARCHES: Final = 8
 """For one pod: each takes as long as a thousand decisions. Rows beyond count as not certain."""
-Held = tuple[tuple[Aligned, ...], tuple[Entry, ...]]
-"""A pod's zones by container, and what it holds."""
-NOTHING: Final[Held] = (), ()
 CODES: Final = {
     Verdict.DOES_NOT_FIT: Code.DOES_NOT_FIT,
     Verdict.NOT_CERTAIN: Code.NOT_CERTAIN,
@@ -58,7 +55,6 @@ class ExactFlavour:
         self.columns = columns
         self._shapes = shapes
         self.tenants = tenants
-        self._charges: Any = tightrows.charges().tolist()
         self._fast: repeater.Repeater | None = None
         self._searches = 0
         """For the pod at hand, so far."""
@@ -72,13 +68,27 @@ class ExactFlavour:
 
     def decide_many(self, pods: Sequence[Pod], shape: Shape, rng: Randomness) -> list[Decision]:
         self.mirror.refresh()
-        for pod in pods:
-            if self.tenants.node_of(demands.identity(pod)) is not None:
-                self._withdraw(demands.identity(pod))
+        uids = [demands.identity(pod) for pod in pods]
+        for uid in self.tenants.known(uids):
+            self._withdraw(uid)
         chances = [rng.random() for _ in pods]
         if self._fast is not None:
-            return self._fast.decide(pods, self.verdicts.find(shape), chances)
+            return self._fast.decide((pods, uids, chances), self.verdicts.find(shape))
         return [self.decide(pod, self.verdicts.find(shape), chance) for pod, chance in zip(pods, chances, strict=True)]
+
+    def survey(self, shape: Shape) -> Codes:
+        """Every row's answer as it is now; `place` keeps it true for the pod at hand."""
+        self.mirror.refresh()
+        self.next_pod()
+        return self.verdicts.table(shape).codes
+
+    def place(self, pod: Pod, shape: Shape, number: int) -> Decision | None:
+        """The pod on a row that somebody else has picked."""
+        for uid in self.tenants.known((demands.identity(pod),)):
+            self._withdraw(uid)
+        self.mirror.refresh()
+        table = self.verdicts.table(shape)
+        return self.placed(pod, table, number) if table.codes[number] >= 0 else None
 
     def warm(self) -> bool:
         """Make machine code ready for many pods at once; False where numba is missing."""
@@ -121,40 +131,49 @@ class ExactFlavour:
         changes."""
         score = int(table.codes[number])
         if self.columns.kind[number] == UNREPORTED:
-            return self._decision(pod, table, number, score, NOTHING)
-        held = self._placed_simply(pod, table, number)
-        if held is None and score > LAST_RESORT and self._is_mixed(table, number):
+            return self._counted(self._decision(pod, table, number, NOTHING), table)
+        decision = self._placed_simply(pod, table, number)
+        if decision is not None:
+            return decision
+        if score > LAST_RESORT and self._is_mixed(table, number):
             table.put(number, LAST_RESORT)
             return None
-        held = held or self._placed_by_model(pod, table, number)
+        held = self._placed_by_model(pod, table, number)
         if held is None:
             table.put(number, Code.NOT_CERTAIN)
             return None
         self.mirror.refresh()
-        return self._decision(pod, table, number, score, held)
+        return self._counted(self._decision(pod, table, number, held), table)
 
-    def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Held | None:
+    def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """By numbers alone, where every container has one zone in whatever order pods arrive."""
-        columns = self.columns
-        if columns.loose[number] or columns.tenure[number] == UNSOUND:
+        columns, tenure = self.columns, int(self.columns.tenure[number])
+        if columns.loose[number] or tenure == UNSOUND:
             return None
-        kind = int(columns.kind[number])
-        plan, masks = self.evaluation.plan(table, kind), table.masks[number].tolist()
-        cells = Cells(*(getattr(columns, name) for name in Cells._fields))
-        pinned = tightrows.gather(plan, cells, number, masks, self._charges)
-        if pinned == tightrows.NOT_SIMPLE:
+        kind, masks = int(columns.kind[number]), tuple(table.masks[number].tolist())
+        settled = self._settled(table, kind, masks)
+        if settled is None or not tightrows.takes(columns, number, settled[0]):
             return None
-        holds = tightrows.holds_anything(plan, self._charges)
-        if holds and self._hangs_on_order(table, number, masks):
-            return None
-        template = self.template(table, kind, masks)
-        tightrows.charge(plan, cells, number, pinned, self._charges)
-        tenure = int(columns.tenure[number])
-        if holds:
+        spots, template = settled
+        if spots.amounts:
+            if self._hangs_on_order(table, number, masks):
+                return None
             columns.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
-        columns.log.append(number)
-        self.mirror.enter([(number, columns.names[number], pod, template, tenure)])
-        return template.placement(pod), template.entries
+        tightrows.take(columns, number, spots, self.evaluation.plan(table, kind))
+        columns.charge_totals(number, table.totals.pairs, 1)
+        decision = self._decision(pod, table, number, template)
+        self.tenants.note((decision.uid,), (columns.names[number],), table.totals.pairs)
+        self.mirror.enter((decision,), (number,), (tenure,))
+        return decision
+
+    def _settled(self, table: VerdictTable, kind: int, masks: tuple[int, ...]) -> Settled | None:
+        """What pods of these zones take and hold, the same for all of them; None: they are not simple."""
+        key = kind, masks
+        if key not in table.settled:
+            spots = tightrows.spots(self.evaluation.plan(table, kind), masks)
+            known = self.templates(table, kind)
+            table.settled[key] = (spots, known[templates.key(masks)]) if spots is not None else None
+        return table.settled[key]
 
     def _is_mixed(self, table: VerdictTable, number: int) -> bool:
         """Whether pods of other shapes are on their way to this node, and their order counts."""
@@ -174,15 +193,14 @@ class ExactFlavour:
         code, alone = self.evaluation.kernel.evaluate_row(settled, number, self.evaluation.plan(table, kind))
         return code < 0 or list(alone) != list(masks)
 
-    def template(self, table: VerdictTable, kind: int, masks: Sequence[int]) -> Template:
-        key = kind, tuple(masks)
-        found = table.templates.get(key)
+    def templates(self, table: VerdictTable, kind: int) -> Templates:
+        found = table.templates.get(kind)
         if found is None:
             rules, program = self.columns.kinds[kind], self.evaluation.program(table, kind)
-            found = table.templates[key] = Template(rules, program, key[1], table.shape.number)
+            found = table.templates[kind] = Templates(rules, program, table.shape.number)
         return found
 
-    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> Held | None:
+    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> Holder | None:
         if self._is_mixed(table, number):
             self._searches += 1
             if self._searches > MOST_SEARCHES:
@@ -192,20 +210,18 @@ class ExactFlavour:
         if found is None:
             return None
         self.mirror.predict(number, pod, found.holding, found.revised)
-        return aligned(found.holding.containers, row.facts.rules), found.holding.entries
+        return Held(aligned(found.holding.containers, row.facts.rules), found.holding.entries)
 
-    def _decision(self, pod: Pod, table: VerdictTable, number: int, score: int, held: Held) -> Decision:
-        uid = demands.identity(pod)
+    def _decision(self, pod: Pod, table: VerdictTable, number: int, holder: Holder) -> Decision:
         self.next_pod()
-        self.tenants.put(uid, self.columns.names[number], table.totals.pairs)
-        return Decision(
-            uid=uid,
-            node=self.columns.names[number],
-            score=score,
-            placement=held[0],
-            entries=held[1],
-            warning=self.evaluation.judgement(table, int(self.columns.kind[number])).reason,
-        )
+        warning = self.evaluation.judgement(table, int(self.columns.kind[number])).reason
+        uid, node, score = demands.identity(pod), self.columns.names[number], int(table.codes[number])
+        return Decision(uid, node, score, warning, holder, pod)
+
+    def _counted(self, decision: Decision, table: VerdictTable) -> Decision:
+        """For the node as a whole."""
+        self.tenants.put(decision.uid, decision.node or "", table.totals.pairs)
+        return decision
 
     def _ask(self, table: VerdictTable, number: int) -> int:
         program = self.evaluation.program(table, int(self.columns.kind[number]))

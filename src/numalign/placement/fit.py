@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from numalign.placement.changelog import Rows
 from numalign.placement.columns import LARGEST, Columns
-from numalign.placement.kernels import tables
+from numalign.placement.kernels import arrays
+from numalign.placement.kernels.block import Nodes
 from numalign.placement.shapes import Shape
 
 
@@ -27,6 +28,10 @@ class Totals(Struct, frozen=True, dict=True):
     def pairs(self) -> tuple[tuple[int, int], ...]:
         return tuple(zip(self.columns, self.amounts, strict=True))
 
+    @cached_property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.array(self.columns, np.int64), np.array(self.amounts, np.int64)
+
 
 def totals(shape: Shape, columns: Columns) -> Totals:
     # One more than the largest amount of any node, so that cutting never makes a pod fit.
@@ -36,16 +41,26 @@ def totals(shape: Shape, columns: Columns) -> Totals:
 
 def fits(columns: Columns, rows: Rows, totals: Totals) -> NDArray[np.bool_]:
     """Which of the rows have room."""
-    where = tables.neighbours(rows)
-    room: NDArray[np.bool_] = columns.pods[where] < columns.most_pods[where]
-    for column, amount in totals.pairs:
-        room &= columns.requested[where, column] + amount <= columns.offered[where, column]
-    return room
+    return arrays.with_room(nodes(columns, 0, totals), rows)
+
+
+def nodes(columns: Columns, kind: int, totals: Totals) -> Nodes:
+    """All rows, for a survey of one kind."""
+    return Nodes(
+        kind,
+        columns.kind,
+        columns.loose,
+        columns.pods,
+        columns.most_pods,
+        columns.offered,
+        columns.requested,
+        *totals.arrays,
+    )
 
 
 def fits_row(columns: Columns, row: int, totals: Totals) -> bool:
     """The same for one row, without the price of arrays."""
     if columns.pods[row] >= columns.most_pods[row]:
         return False
-    requested, offered = columns.requested[row], columns.offered[row]
+    requested, offered = columns.requested[row].tolist(), columns.offered[row].tolist()
     return all(requested[column] + amount <= offered[column] for column, amount in totals.pairs)

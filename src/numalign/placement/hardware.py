@@ -5,7 +5,7 @@ follows from a map is worked out once and kept. Nothing here knows what is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 from msgspec import Struct
@@ -18,6 +18,8 @@ from numalign.kubelet.machine import Core, Machine, Zone
 
 MAKES = 1024
 """Different machines that are remembered."""
+HISTOGRAMS = 4096
+"""Of each machine: zones with different CPUs free."""
 
 
 class Cores(Struct, frozen=True, dict=True):
@@ -33,17 +35,28 @@ class Cores(Struct, frozen=True, dict=True):
 
     def by_position(self, cpus: int) -> tuple[int, ...]:
         """How many of the CPUs lie in each zone."""
-        return tuple((members & cpus).bit_count() for members in self.members)
+        return tuple([(members & cpus).bit_count() for members in self.members])
 
     def by_free_threads(self, free: int) -> tuple[tuple[int, ...], ...]:
         """By position: how many cores have t free threads, t from 1 to the most that any core has."""
-        return tuple(self._histogram(cores, free) for cores in self._cores_by_position)
+        histogram = self._histogram
+        return tuple([histogram(place, members & free) for place, members in enumerate(self.members)])
 
-    def _histogram(self, cores: Iterable[int], free: int) -> tuple[int, ...]:
+    @cached_property
+    def _histogram(self) -> Callable[[int, int], tuple[int, ...]]:
+        # From report to report, and from node to node of one make, most zones have the same CPUs free.
+        return lru_cache(maxsize=HISTOGRAMS)(self._counted)
+
+    def _counted(self, place: int, free: int) -> tuple[int, ...]:
         counts = [0] * (self._most_threads + 1)
-        for threads in cores:
+        for threads in self._cores_by_position[place]:
             counts[(threads & free).bit_count()] += 1
         return tuple(counts[1:])
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """By position: how many CPUs the zone has."""
+        return self.by_position(self.topology.cpus)
 
     @cached_property
     def _cores_by_position(self) -> tuple[tuple[int, ...], ...]:

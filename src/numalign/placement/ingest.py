@@ -18,6 +18,7 @@ from numalign.api import fingerprint, resourcenames
 from numalign.api.attributes import NodeFacts
 from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
+from numalign.api.placementcodec import Payload
 from numalign.api.topologymanager import Policy, Scope
 from numalign.kubelet import start
 from numalign.kubelet.demand import Reading
@@ -26,9 +27,9 @@ from numalign.kubelet.versions import Minor
 from numalign.placement import hardware, nodesettings, supplies
 from numalign.placement.hardware import Cores
 from numalign.placement.noderules import NodeRules
-from numalign.placement.rowfacts import Assumption, Groups, RowFacts, Supply
+from numalign.placement.rowfacts import Assumption, Groups, RowFacts, Stock, Supplies, Supply, supplies_of
 
-Supplies = Mapping[str, Supply]
+Found = Mapping[str, Supply]
 NONE_OF_OURS: Final = NodeFacts()
 FROM_NODE: Final = frozenset({Assumption.MINOR_ASSUMED, Assumption.SIZE_FROM_ALLOCATABLE})
 """What may be assumed because of what a Node says, or does not say."""
@@ -88,24 +89,35 @@ def read(topology: NodeTopology, node: Node | None) -> RowFacts:
     report = Report(topology, node, nodesettings.read(topology, node, noted), _cores(topology), noted)
     devices, classes = supplies.devices(topology)
     found = {resourcenames.CPU: supplies.cpus(topology, report.cores), **supplies.memory(topology), **devices}
+    # In the order of the report, in which the next ones are likely to have them, too.
+    found = {name: found[name] for name in topology.zones[0].resources if name in found} | found
     signature = topology.fingerprint
     return RowFacts(
         node=sys.intern(topology.node),
         rules=_rules(report),
-        supplies=found,
+        supplies=_shared_stock(supplies_of(found)),
         classes=classes,
         free_full_core_cpus=_free_full_core_cpus(report),
         cores=_cores_by_free_threads(report),
         groups=_groups(report, found),
         unknown_size=_unknown_size(_plain(report, found), node, noted),
         placements=topology.facts.placements,
+        payload=payload(topology),
         zone_cpus=report.cores.members if report.cores else (),
         from_books=_from_books(report, found),
         covered=_covered(report),
         fingerprint=signature.text if signature else "",
         exclusive_only=signature is not None and signature.method is fingerprint.Method.EXCLUSIVE,
-        assumptions=_shared_assumptions(frozenset(noted)),
+        assumptions=shared_assumptions(frozenset(noted)),
     )
+
+
+def payload(topology: NodeTopology) -> Payload | None:
+    """Upstream's placements; what our agent lists says more. It is written for zones that are numbered through."""
+    found = topology.placement
+    if found is None or topology.facts.placements is not None or topology.manager.policy != "single-numa-node":
+        return None
+    return found if found.zones == len(topology.zones) else None
 
 
 def is_plain(topology: NodeTopology) -> bool:
@@ -118,10 +130,17 @@ def read_again(facts: RowFacts, node: Node | None) -> RowFacts:
     noted = set(facts.assumptions - FROM_NODE)
     settings = Settings(minor=nodesettings.minor("", node, noted))
     rules = structs.replace(facts.rules, reading=Reading.of(settings), minor=settings.minor)
-    unknown = _unknown_size(_of_kinds(facts.supplies, cpus=rules.static_cpus, devices=True), node, noted)
+    unknown = _unknown_size(_of_kinds(dict(facts.supplies.items()), cpus=rules.static_cpus, devices=True), node, noted)
     return structs.replace(
-        facts, rules=_shared_rules(rules), unknown_size=unknown, assumptions=_shared_assumptions(frozenset(noted))
+        facts, rules=_shared_rules(rules), unknown_size=unknown, assumptions=shared_assumptions(frozenset(noted))
     )
+
+
+def supposed_groups(policy: Policy, zones: int, busy: int) -> Groups | None:
+    """Of a node that publishes none, when some memory of these zones is in use; None: nobody knows."""
+    # A single zone never groups (engine spec R8), nor does memory that nobody holds. A zone by itself with nothing
+    # missing proves nothing: NFD takes a block that lies in several zones from the first of them (exporter spec 5.6).
+    return None if busy and policy != "single-numa-node" and zones > 1 else _apart(zones, busy)
 
 
 def without_report(node: Node) -> RowFacts:
@@ -133,7 +152,7 @@ def _without_zones(name: str, node: Node | None) -> RowFacts:
     noted = {Assumption.NO_REPORT}
     settings = Settings(minor=nodesettings.minor("", node, noted))
     rules = NodeRules(zones=(), reading=Reading.of(settings), minor=settings.minor)
-    return RowFacts(node=name, rules=_shared_rules(rules), assumptions=_shared_assumptions(frozenset(noted)))
+    return RowFacts(node=name, rules=_shared_rules(rules), assumptions=shared_assumptions(frozenset(noted)))
 
 
 @lru_cache(maxsize=MAKES)
@@ -142,8 +161,17 @@ def _shared_rules(rules: NodeRules) -> NodeRules:
 
 
 @lru_cache(maxsize=MAKES)
-def _shared_assumptions(noted: frozenset[Assumption]) -> frozenset[Assumption]:
+def shared_assumptions(noted: frozenset[Assumption]) -> frozenset[Assumption]:
     return noted
+
+
+def _shared_stock(found: Supplies) -> Supplies:
+    return structs.replace(found, stock=_stock(found.stock))
+
+
+@lru_cache(maxsize=MAKES)
+def _stock(stock: Stock) -> Stock:
+    return stock
 
 
 @lru_cache(maxsize=MAKES)
@@ -159,7 +187,7 @@ def _apart(zones: int, busy: int) -> Groups:
 
 def _cores(topology: NodeTopology) -> Cores | None:
     published = topology.facts.cores
-    return hardware.cores(tuple(zone.id for zone in topology.zones), published) if published else None
+    return hardware.cores(supplies.zone_ids(topology), published) if published else None
 
 
 def _rules(report: Report) -> NodeRules:
@@ -167,7 +195,7 @@ def _rules(report: Report) -> NodeRules:
     if cores is None and report.static_cpus:
         report.noted.add(Assumption.CORES_UNKNOWN)
     make = Make(
-        zones=tuple([zone.id for zone in report.topology.zones]),
+        zones=supplies.zone_ids(report.topology),
         policy=settings.topology_policy,
         scope=settings.topology_scope,
         distances=_distances(report),
@@ -230,7 +258,7 @@ def _cores_by_free_threads(report: Report) -> tuple[tuple[int, ...], ...] | None
     return report.cores.by_free_threads(free) if report.cores and free is not None else None
 
 
-def _groups(report: Report, found: Supplies) -> Groups | None:
+def _groups(report: Report, found: Found) -> Groups | None:
     if not report.static_memory:
         return None
     published = supplies.groups(report.topology)
@@ -241,26 +269,24 @@ def _groups(report: Report, found: Supplies) -> Groups | None:
     for position in range(len(report.topology.zones)):
         if any(each.free[position] < each.allocatable[position] for each in memory):
             busy |= 1 << position
-    # A single zone never groups (engine spec R8), nor does memory that nobody holds. A zone by itself with nothing
-    # missing proves nothing: NFD takes a block that lies in several zones from the first of them (exporter spec 5.6).
-    if busy and report.settings.topology_policy != "single-numa-node" and len(report.topology.zones) > 1:
+    groups = supposed_groups(report.settings.topology_policy, len(report.topology.zones), busy)
+    if groups is None:
         report.noted.add(Assumption.GROUPS_UNKNOWN)
-        return None
-    return _apart(len(report.topology.zones), busy)
+    return groups
 
 
-def _plain(report: Report, found: Supplies) -> Supplies:
+def _plain(report: Report, found: Found) -> Found:
     """Resources whose size is a plain amount: memory counts by allocatable, and facts are exact."""
     cpus = report.static_cpus and not report.cores
     return _of_kinds(found, cpus=cpus, devices=report.topology.facts.devices is None)
 
 
-def _of_kinds(found: Supplies, *, cpus: bool, devices: bool) -> Supplies:
+def _of_kinds(found: Found, *, cpus: bool, devices: bool) -> Found:
     wanted = {name: each for name, each in found.items() if supplies.is_device(name)} if devices else {}
     return wanted | {resourcenames.CPU: found[resourcenames.CPU]} if cpus else wanted
 
 
-def _unknown_size(plain: Supplies, node: Node | None, noted: set[Assumption]) -> Mapping[str, int]:
+def _unknown_size(plain: Found, node: Node | None, noted: set[Assumption]) -> Mapping[str, int]:
     if node is None and any(each.size == each.allocatable for each in plain.values()):
         noted.add(Assumption.SIZE_FROM_ALLOCATABLE)
     missed = supplies.missed(plain, node)
@@ -269,7 +295,7 @@ def _unknown_size(plain: Supplies, node: Node | None, noted: set[Assumption]) ->
     return missed or EXACT
 
 
-def _from_books(report: Report, found: Supplies) -> frozenset[str]:
+def _from_books(report: Report, found: Found) -> frozenset[str]:
     facts = report.topology.facts
     names: list[str] = []
     if report.cores is not None and report.free_cpus is not None:

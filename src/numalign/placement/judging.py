@@ -5,21 +5,28 @@ report covers is `coverage`'s to say; here it is entered, and what contradicts a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from operator import lt
+from typing import Final
 
 from msgspec import Struct, field
 
 from numalign.api.podplacements import PodPlacement
-from numalign.placement import coverage, observations, swaps, zonemasks
+from numalign.placement import coverage, observations, payloads, swaps, zonemasks
 from numalign.placement import records as recording
 from numalign.placement.beliefs import Beliefs
 from numalign.placement.books import Book
 from numalign.placement.divergences import Divergence, DivergenceKind
 from numalign.placement.entries import Holding, Source
+from numalign.placement.observations import Observation
 from numalign.placement.records import Record
 from numalign.placement.resources import Resources
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.shares import Cover, Life
+
+POWERS: Final = [1]
+"""Of two, as far as they were needed."""
 
 
 class Findings(Struct):
@@ -48,9 +55,16 @@ class Scales(Struct, frozen=True):
                 self.book.put(record)
 
 
+def is_repeated(book: Book, facts: RowFacts) -> bool:
+    """Whether a report tells nothing that the one before did not, and there is no pod that waits for a word."""
+    return not book.unjudged and not any(map(_is_open, book.records.values())) and facts == book.facts
+
+
 def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) -> Findings:
     """Enter a new report, or the same one read anew."""
     vanished = _move(book, facts.rules.zones) if book.zones != facts.rules.zones else 0
+    if book.facts is not None and book.facts.supplies.stock.names != facts.supplies.stock.names:
+        book.suspected = book.contradicted = 0
     # The same once more is no new look at the node: whatever delivers reports may repeat one.
     if not again and (facts.placements is not None or facts != book.facts):
         book.looks += 1
@@ -63,13 +77,16 @@ def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) 
 def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     """Enter which pods the report covers, with what it says of them."""
     book.unjudged = False
+    if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
+        book.is_exact = False
+        return Findings(divergences=_unexplained(book, facts, beliefs, sure=False))
     records = list(book.records.values())
     wide = swaps.widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
     pods = coverage.subjects(records, book.looks, remains)
     judgement = coverage.judge(facts, book.looks, pods, Scales(book, facts, beliefs))
     book.is_exact = judgement.is_exact
-    findings = Findings()
+    findings, entered = Findings(), False
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
         cover = judgement.covers.get(record.uid, Cover.YES if record.life is Life.LIVE else Cover.NO)
@@ -81,6 +98,9 @@ def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
         elif cover is record.cover and not record.pod.spec.init_containers:
             continue
         _enter(book, record, cover, beliefs)
+        entered = True
+    if facts.payload is not None and _can_be_read(judgement) and (entered or facts.payload != book.payload):
+        findings.divergences += _read_payload(book, facts, beliefs, wide)
     _part(book, wide, beliefs)
     findings.struck = [r.uid for r in records if r.life is Life.ENDED and _is_done_with(r, book.looks)]
     for uid in findings.struck:
@@ -145,13 +165,19 @@ def _observe(
     record: Record, listed: PodPlacement, wide: Holding | None, facts: RowFacts, beliefs: Beliefs
 ) -> list[Divergence]:
     seen = observations.read(listed, facts, beliefs.resources, reuses=recording.has_init_steps(record.pod))
+    record.listed = listed
+    return _believe(record, seen, wide, facts, beliefs)
+
+
+def _believe(
+    record: Record, seen: Observation, wide: Holding | None, facts: RowFacts, beliefs: Beliefs
+) -> list[Divergence]:
     before = wide or record.holding
     wrong: list[Divergence] = []
     if before is not None and before.source is Source.PREDICTED:
         wrong = observations.contradictions(before, seen, facts, beliefs.resources)
-    named = observations.names(listed)
+    named = {each.container for each in seen.containers}
     unseen = tuple(each for each in before.containers if each.container not in named) if before else ()
-    record.listed = listed
     record.holding = Holding(
         uid=record.uid,
         name=record.name,
@@ -161,6 +187,29 @@ def _observe(
         shape=before.shape if before else -1,
     )
     return wrong
+
+
+def _can_be_read(judgement: coverage.Judgement) -> bool:
+    """Whether it is known for every pod if the report speaks of it."""
+    return judgement.is_exact and Cover.DOUBT not in judgement.covers.values()
+
+
+def _read_payload(book: Book, facts: RowFacts, beliefs: Beliefs, wide: Mapping[str, Holding]) -> list[Divergence]:
+    """What upstream's codec says of the pods that the report covers."""
+    book.payload = facts.payload
+    covered = [record for record in book.records.values() if record.cover is Cover.YES]
+    found = payloads.observed(facts.payload, covered, facts, beliefs) if facts.payload else {}
+    wrong: list[Divergence] = []
+    for uid, seen in found.items():
+        record = book.records[uid]
+        if record.holding is None or record.holding.entries != seen.entries or not _is_observed(record):
+            wrong += _believe(record, seen, wide.get(uid), facts, beliefs)
+            refresh(book, record, beliefs)
+    return wrong
+
+
+def _is_observed(record: Record) -> bool:
+    return record.holding is not None and record.holding.source is Source.OBSERVED
 
 
 def _is_overdue(record: Record, looks: int) -> bool:
@@ -192,34 +241,42 @@ def _unexplained(book: Book, facts: RowFacts, beliefs: Beliefs, *, sure: bool) -
 
 def _short(book: Book, facts: RowFacts, beliefs: Beliefs) -> int:
     """The spots that are, as a mask: in a cluster whose pods are not listed yet there are many."""
-    found, explained, width = 0, book.sums.explained, len(facts.rules.zones)
-    for name, supply in facts.supplies.items():
-        if supply.free == supply.allocatable:
-            continue
-        column = beliefs.resources.column(name)
-        first = column * width
-        for position, (allocatable, free) in enumerate(zip(supply.allocatable, supply.free, strict=False)):
-            if free < allocatable and free < allocatable - explained.get((column, position), 0):
-                found |= 1 << first + position
-    return found
+    free, expected = facts.supplies.free, _expected(book, facts, beliefs)
+    while len(POWERS) < len(free):
+        POWERS.append(1 << len(POWERS))
+    return sum(compress(POWERS, map(lt, free, expected)))
+
+
+def _expected(book: Book, facts: RowFacts, beliefs: Beliefs) -> Sequence[int]:
+    """What would be free if nobody but the pods that the report may cover held anything."""
+    stock = facts.supplies.stock
+    if not book.sums.explained:
+        return stock.allocatable
+    expected, width = list(stock.allocatable), len(stock.names)
+    places = {beliefs.resources.column(name): place for place, name in enumerate(stock.names)}
+    for (column, position), amount in book.sums.explained.items():
+        if column in places and 0 <= position < len(expected) // width:
+            expected[position * width + places[column]] -= amount
+    return expected
 
 
 def _totals(book: Book, facts: RowFacts, beliefs: Beliefs, spots: int) -> list[Divergence]:
-    width, found = len(facts.rules.zones), []
-    for column, position in (divmod(spot, width) for spot in zonemasks.bits(spots)):
-        name = beliefs.resources.names[column]
-        supply = facts.supplies[name]
-        found.append(
-            Divergence(
-                kind=DivergenceKind.TOTALS,
-                node=facts.node,
-                resource=name,
-                observed=(facts.rules.zones[position],),
-                modelled=supply.allocatable[position] - book.sums.explained.get((column, position), 0),
-                reported=supply.free[position],
-            )
+    """One for every resource, of all its zones that are short."""
+    names, zones, free = facts.supplies.stock.names, facts.rules.zones, facts.supplies.free
+    expected, width = _expected(book, facts, beliefs), len(names)
+    short = [[spot for spot in range(place, len(free), width) if spots >> spot & 1] for place in range(width)]
+    return [
+        Divergence(
+            kind=DivergenceKind.TOTALS,
+            node=facts.node,
+            resource=names[place],
+            observed=tuple([zones[spot // width] for spot in own]),
+            modelled=sum(map(expected.__getitem__, own)),
+            reported=sum(map(free.__getitem__, own)),
         )
-    return found
+        for place, own in enumerate(short)
+        if own
+    ]
 
 
 def _move(book: Book, zones: tuple[int, ...]) -> int:

@@ -74,6 +74,8 @@ class Ledger:
 
         `again`: the report is the one before, and is only read in another light."""
         book = self._book(facts.node)
+        if judging.is_repeated(book, facts):
+            return Change((), (facts.node,))
         findings = judging.take(book, facts, self._beliefs, again=again)
         self._note(book, findings)
         return Change((facts.node,), (facts.node,), tuple(findings.divergences))

@@ -6,7 +6,8 @@ on the columns alone are entered into the ledger together, before anybody looks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -14,11 +15,11 @@ from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import ingest, nodesettings, rowbridge
+from numalign.placement import ingest, nodesettings, rereading, rowbridge
 from numalign.placement.books import Row
 from numalign.placement.changes import Change
 from numalign.placement.columns import NOBODY, Columns
-from numalign.placement.decisions import Wake, WakeCause
+from numalign.placement.decisions import Decision, Wake, WakeCause
 from numalign.placement.entries import Holding
 from numalign.placement.facts import (
     BindFailed,
@@ -38,9 +39,17 @@ from numalign.placement.shapes import Shapes
 from numalign.placement.shares import Life
 from numalign.placement.templates import Template
 
-Entering = tuple[int, str, Pod, Template, int]
-"""A decision that the ledger does not know yet: row, node, pod, what it holds, and the row's tenure before. Plain, as
-one is made for every decision."""
+
+class Entering(NamedTuple):
+    """Decisions on the columns alone that the ledger does not know yet; their rows, and the rows' tenures before.
+
+    Side by side: a tuple for each of a hundred thousand pods would keep the garbage collector busy."""
+
+    decisions: list[Decision]
+    rows: list[int]
+    tenures: list[int]
+
+
 Reviser = Callable[[Row], Sequence[Holding]]
 """Pending pods that may be in other places than was predicted, now that the row has more room."""
 
@@ -57,7 +66,7 @@ class Mirror:
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
         self._stale: dict[str, None] = {}
-        self._entering: list[Entering] = []
+        self._entering = Entering([], [], [])
         self._lingering: dict[str, str] = {}
         """Pods that are gone and may still run, with their nodes."""
         self._described: dict[int, RowFacts] = {}
@@ -69,9 +78,9 @@ class Mirror:
     @property
     def ledger(self) -> Ledger:
         """With every decision in it."""
-        if self._entering:
-            entering, self._entering = self._entering, []
-            for each in entering:
+        if self._entering.rows:
+            entering, self._entering = self._entering, Entering([], [], [])
+            for each in zip(*entering, strict=True):
                 self._enter(*each)
         return self._ledger
 
@@ -137,11 +146,20 @@ class Mirror:
     def _report(self, topology: NodeTopology) -> list[Wake]:
         name = topology.node
         if ingest.is_plain(topology):
+            facts = self._read_next(topology)
             self._reports.pop(name, None)
         else:
-            self._reports[name] = topology
-        self.changed(self.ledger.report(ingest.read(topology, self._nodes.get(name))))
+            facts, self._reports[name] = None, topology
+        self.changed(self.ledger.report(facts or ingest.read(topology, self._nodes.get(name))))
         return [Wake(name, WakeCause.REPORT)]
+
+    def _read_next(self, topology: NodeTopology) -> RowFacts | None:
+        """A plain report after another one, if it says nothing new but what is free."""
+        name = topology.node
+        before = self._ledger.facts(name)
+        if before is None or name in self._reports or name not in self._nodes:
+            return None
+        return rereading.read(topology, before)
 
     # Rows
 
@@ -233,11 +251,18 @@ class Mirror:
         """A decision by the row model: the row is to be read again."""
         self.changed(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
-    def enter(self, entering: Iterable[Entering]) -> None:
-        """Decisions on the columns alone, which have been charged."""
-        self._entering += entering
+    def enter(self, decisions: Sequence[Decision], rows: Sequence[int], tenures: Sequence[int]) -> None:
+        """Decisions by templates, which have been charged to the columns."""
+        entering = self._entering
+        entering.decisions.extend(decisions)
+        entering.rows.extend(rows)
+        entering.tenures.extend(tenures)
 
-    def _enter(self, number: int, node: str, pod: Pod, template: Template, tenure: int) -> None:
+    def _enter(self, decision: Decision, number: int, tenure: int) -> None:
+        template, node, pod = decision.holder, decision.node, decision.pod
+        assert isinstance(template, Template), "whoever is placed by numbers has one"
+        assert node is not None
+        assert pod is not None
         holding, revised = template.holding(pod), tuple[Holding, ...]()
         if not holding.entries:
             pass  # in nobody's way, whenever its turn comes
@@ -269,10 +294,4 @@ def _same_hardware(before: RowFacts, after: RowFacts) -> bool:
     """Whether a report tells nothing new but what is free."""
     if before.rules is not after.rules and before.rules != after.rules:
         return False
-    if before.supplies.keys() != after.supplies.keys():
-        return False
-    for name, old in before.supplies.items():
-        new = after.supplies[name]
-        if old.size != new.size or old.allocatable != new.allocatable or old.homeless_size != new.homeless_size:
-            return False
-    return True
+    return before.supplies.stock is after.supplies.stock or before.supplies.stock == after.supplies.stock

@@ -30,7 +30,7 @@ UNSAID = frozenset({GuessCode.POLICY_ASSUMED, GuessCode.SCOPE_ASSUMED})
 
 def read(topology: NodeTopology, node: Node | None, noted: set[Assumption]) -> Settings:
     """The settings, without reservations: those are amounts."""
-    if any(guess.code in UNSAID for guess in topology.guesses):
+    if is_assumed(topology):
         noted.add(Assumption.POLICY_FROM_KUBELET_DEFAULT)
     managers = topology.facts.managers or _from_amounts(topology, noted)
     build = topology.facts.kubelet
@@ -44,6 +44,11 @@ def read(topology: NodeTopology, node: Node | None, noted: set[Assumption]) -> S
         feature_gates=build.feature_gates if build else {},
         minor=minor(build.version if build else "", node, noted),
     )
+
+
+def is_assumed(topology: NodeTopology) -> bool:
+    """Whether the report does not say how zones are chosen."""
+    return any(guess.code in UNSAID for guess in topology.guesses)
 
 
 def minor(version: str, node: Node | None, noted: set[Assumption]) -> versions.Minor:

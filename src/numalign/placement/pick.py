@@ -1,8 +1,8 @@
 """The best row of a shape, found without looking at all of them.
 
-`verdicts` keeps one code per row and, for every block of 64 rows, the block's best code and how many rows have it. A
-pick looks at the blocks, then into one block. Among equals every row has the same chance: `chance` is a number from 0
-up to 1 that the caller drew."""
+`verdicts` keeps one code per row and, for every block of 64 rows, the block's best code and how many rows have it; the
+same once more for every 64 blocks. A pick goes down from there. Among equals every row has the same chance: `chance` is
+a number from 0 up to 1 that the caller drew."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from numalign.placement.changelog import Rows
+
 BLOCK: Final = 64
+"""Rows in a block, and blocks under a top."""
 NO_ROW: Final = -1
+NOTHING: Final = -1 << 30
+"""Code of a block that is there for the even number only."""
 Codes = NDArray[np.int32]
 
 
@@ -22,35 +27,104 @@ def another(chance: float) -> float:
 
 
 class Peaks:
-    """The best code of each block and the number of rows that have it."""
+    """The best code of each block and the number of rows that have it; `tops` the same of blocks."""
 
-    def __init__(self, codes: Codes) -> None:
-        self.best: Codes = np.empty(0, np.int32)
-        self.count: Codes = np.empty(0, np.int32)
-        self.rebuild(codes)
+    def __init__(self, rows: int, code: int) -> None:
+        """Of so many rows, a multiple of the block, that all have this code."""
+        blocks = rows // BLOCK
+        room = -(-blocks // BLOCK) * BLOCK
+        self.best: Codes = np.full(room, NOTHING, np.int32)
+        self.best[:blocks] = code
+        self.count: Codes = np.zeros(room, np.int32)
+        self.count[:blocks] = BLOCK
+        self.tops: Codes = np.full(room // BLOCK, code, np.int32)
+        self.tops_count: Codes = self.count.reshape(-1, BLOCK).sum(axis=1, dtype=np.int32)
+
+    @classmethod
+    def of(cls, codes: Codes) -> Peaks:
+        made = cls(len(codes), NOTHING)
+        made.rebuild(codes)
+        return made
 
     def rebuild(self, codes: Codes) -> None:
         """From all codes; their number is a multiple of the block."""
         blocks = codes.reshape(-1, BLOCK)
-        self.best = blocks.max(axis=1)
-        self.count = (blocks == self.best[:, None]).sum(axis=1, dtype=np.int32)
+        room = -(-len(blocks) // BLOCK) * BLOCK
+        if room != len(self.best):
+            self.best, self.count = np.full(room, NOTHING, np.int32), np.zeros(room, np.int32)
+            self.tops, self.tops_count = np.empty(room // BLOCK, np.int32), np.empty(room // BLOCK, np.int32)
+        self.best[: len(blocks)] = best = blocks.max(axis=1)
+        self.count[: len(blocks)] = (blocks == best[:, None]).sum(axis=1, dtype=np.int32)
+        over = self.best.reshape(-1, BLOCK)
+        self.tops[:] = over.max(axis=1)
+        self.tops_count[:] = np.where(over == self.tops[:, None], self.count.reshape(-1, BLOCK), 0).sum(axis=1)
 
-    def update(self, codes: Codes, row: int) -> None:
-        block = row // BLOCK
-        inside = codes[block * BLOCK : (block + 1) * BLOCK]
-        best = inside.max()
-        self.best[block] = best
-        self.count[block] = np.count_nonzero(inside == best)
+    def rebuild_around(self, codes: Codes, rows: Rows) -> None:
+        """The same where only some rows are other than before."""
+        blocks = np.flatnonzero(np.bincount(rows // BLOCK))
+        inside = codes.reshape(-1, BLOCK).take(blocks, axis=0)
+        self.best[blocks] = best = inside.max(axis=1)
+        self.count[blocks] = (inside == best[:, None]).sum(axis=1, dtype=np.int32)
+        for top in set((blocks // BLOCK).tolist()):
+            self._lift(top)
+
+    def update(self, codes: Codes, row: int, before: int) -> None:
+        """One row's code is another than before; mostly that is a matter of counting."""
+        block, code = row // BLOCK, int(codes[row])
+        peak, count = int(self.best[block]), int(self.count[block])
+        if code > peak:
+            self.best[block], self.count[block] = code, 1
+        elif code == peak:
+            self.count[block] = count + 1
+        elif before != peak:
+            return
+        elif count > 1:
+            self.count[block] = count - 1
+        else:
+            inside = codes[block * BLOCK : (block + 1) * BLOCK].tolist()
+            self.best[block] = most = max(inside)
+            self.count[block] = inside.count(most)
+        self._note(block, peak, count)
+
+    def _note(self, block: int, peak: int, count: int) -> None:
+        """Tell the block's top that the block was of this peak and count before."""
+        top, now = block // BLOCK, int(self.best[block])
+        best, equals = int(self.tops[top]), int(self.tops_count[top])
+        if now > best:
+            self.tops[top], self.tops_count[top] = now, self.count[block]
+            return
+        equals += (int(self.count[block]) if now == best else 0) - (count if peak == best else 0)
+        self.tops_count[top] = equals
+        if not equals:
+            self._lift(top)
+
+    def _lift(self, top: int) -> None:
+        best, counts = self._under(top)
+        self.tops[top] = most = max(best)
+        self.tops_count[top] = sum([count for code, count in zip(best, counts, strict=True) if code == most])
 
     def pick(self, codes: Codes, chance: float) -> int:
         """A row of the best code; `NO_ROW` if no row is a candidate."""
-        best = self.best.max()
+        tops, counts = self.tops.tolist(), self.tops_count.tolist()
+        best = max(tops)
         if best < 0:
             return NO_ROW
-        blocks = np.flatnonzero(self.best == best)
-        reach = self.count[blocks].cumsum()
-        wanted = int(chance * int(reach[-1]))
-        place = int(np.searchsorted(reach, wanted, side="right"))
-        start = int(blocks[place]) * BLOCK
-        before = int(reach[place]) - int(self.count[blocks[place]])
-        return start + int(np.flatnonzero(codes[start : start + BLOCK] == best)[wanted - before])
+        left = int(chance * sum([count for code, count in zip(tops, counts, strict=True) if code == best]))
+        top, left = _reached(tops, counts, best, left)
+        block, left = _reached(*self._under(top), best, left)
+        start = (top * BLOCK + block) * BLOCK
+        return start + int((codes[start : start + BLOCK] == best).nonzero()[0][left])
+
+    def _under(self, top: int) -> tuple[list[int], list[int]]:
+        """The blocks of a top: their best codes and the numbers of rows that have them."""
+        inside = slice(top * BLOCK, (top + 1) * BLOCK)
+        return self.best[inside].tolist(), self.count[inside].tolist()
+
+
+def _reached(codes: list[int], counts: list[int], best: int, left: int) -> tuple[int, int]:
+    """Where so many of the best are passed over, and how many of them are left to pass over there."""
+    place = codes.index(best)
+    while counts[place] <= left:
+        left -= counts[place]
+        place = codes.index(best, place + 1)
+    return place, left

@@ -7,6 +7,7 @@ particular row really has is seen there from its sizes (engine spec 3)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -74,10 +75,12 @@ def _whole(demand: PodDemand, rules: NodeRules, resources: Resources) -> Ask:
 def _memory(amounts: Mapping[str, int] | None, resources: Resources) -> Amounts | None:
     if amounts is None:
         return None
-    return tuple(sorted((resources.column(name), amount) for name, amount in amounts.items()))
+    return tuple(sorted([(resources.column(name), amount) for name, amount in amounts.items()]))
 
 
 def _devices(limits: Mapping[str, int], resources: Resources) -> Amounts:
     """Every limit that a device plugin could serve; a row knows which of them one does."""
-    found = ((resources.column(name), amount) for name, amount in limits.items() if resourcenames.is_extended(name))
-    return tuple(sorted(found))
+    return tuple(sorted([(resources.column(name), amount) for name, amount in limits.items() if _is_device(name)]))
+
+
+_is_device = lru_cache(maxsize=4096)(resourcenames.is_extended)

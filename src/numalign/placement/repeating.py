@@ -3,7 +3,7 @@
 `repeater` calls `run` where numba is there; everything it does can be done row by row in Python, and is where a row
 asks for more than numbers. So it stops and says why as soon as the next step is not for it: a changed row that the
 kernel does not decide, or a best row where the pod is not simple to place. Tables, columns and change log are as
-after the same steps in Python."""
+after the same steps in Python. Functions are handed the whole job by its handle, see `jobs`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import sys
 from typing import Any, Final
 
 import numba
+import numpy as np
 from numba.extending import register_jitable
 
-from numalign.placement import tightrows
+from numalign.placement import peaking, tightrows
 from numalign.placement.changelog import LENGTH
 from numalign.placement.columns import MIXED, NOBODY, UNSOUND
 from numalign.placement.decisions import LAST_RESORT, Code
@@ -21,256 +22,227 @@ from numalign.placement.jobs import (
     ASK_PLACE,
     ASK_ROW,
     ASKED,
+    AT_MASKS,
+    AT_ROW,
+    AT_SCORE,
+    AT_TENURE,
     DONE,
     FULL,
     GENERATION,
     KIND,
     PENALTY,
     PLACED,
+    REASONS,
     ROW,
     SEEN,
     SHAPE,
     TRUSTING,
     WANTED,
-    Job,
-    Table,
-    Whole,
 )
-from numalign.placement.kernels import compiled
+from numalign.placement.kernels import compiled, direct
 from numalign.placement.kernels.compiled import _compiled_rows
-from numalign.placement.pick import BLOCK, NO_ROW, another
-from numalign.placement.tightrows import NOT_SIMPLE, Cells
+from numalign.placement.kernels.plans import ZONES
+from numalign.placement.kernels.simple import GENERAL
+from numalign.placement.kernels.surveying import MANY
+from numalign.placement.pick import NO_ROW, another
+from numalign.placement.templates import MASKS_PER_KEY
+from numalign.placement.tightrows import NOT_SIMPLE
 
 TOTALS: Final = int(Code.TOTALS)
 NOT_DECIDED: Final = int(Code.NOT_DECIDED)
 
 
-def _run(job: Job) -> int:
+def _run(job: Any, generation: int, seen: int, wanted: int) -> int:
+    """How many were placed, times `REASONS`, and why no more."""
     numbers = job.numbers
-    cells = _cells(job.block)
-    if not _replay(job):
-        return ASK_ROW
-    while numbers[PLACED] < numbers[WANTED]:
-        row = _best(job.table, job.chances[numbers[PLACED]])
+    numbers[GENERATION], numbers[SEEN], numbers[WANTED], numbers[PLACED] = generation, seen, wanted, 0
+    why = DONE if _replay(job) else ASK_ROW
+    while why == DONE and numbers[PLACED] < numbers[WANTED]:
+        row = peaking.best(job, job.chances[numbers[PLACED]])
         numbers[ROW] = row
         if row == NO_ROW:
-            return FULL
-        if not _place(job, cells, row):
-            if _postponed(job, row):
-                continue
-            return ASK_PLACE
-        if not _replay(job):
-            return ASK_ROW
-    return DONE
+            why = FULL
+        elif _place(job, row):
+            why = DONE if _replay(job) else ASK_ROW
+        elif not _postponed(job, row):
+            why = ASK_PLACE
+    return int(numbers[PLACED] * REASONS + why)
 
 
-def _survey(job: Job) -> int:
-    """Evaluate all rows, as many as there are; how many are not for us, and noted as asked."""
-    numbers, scratch, count = job.numbers, job.scratch, 0
+def _replay(job: Any) -> bool:
+    """Evaluate rows that changed; False: some are not for us, and are noted as strange."""
+    numbers, count = job.numbers, 0
     numbers[ASKED] = 0
-    for row in range(numbers[ROW]):
-        if job.rows.kind[row] != numbers[KIND] or job.rows.loose[row]:
-            _note_asked(job, row)
-        elif _has_room(job.whole, row):
-            scratch.rows[count] = row
-            count += 1
-        else:
-            job.table.codes[row] = TOTALS
-    _evaluate(job, job.block, count)
-    for number in range(count):
-        if scratch.codes[number] == NOT_DECIDED:
-            _note_asked(job, scratch.rows[number])
-        else:
-            _store(job, number)
-    for block in range(len(job.table.best)):
-        _rebuild(job.table, block)
-    return int(numbers[ASKED])
-
-
-def _replay(job: Job) -> bool:
-    """Evaluate rows that changed; False: some are not for us, and are noted as asked."""
-    numbers, scratch, count = job.numbers, job.scratch, 0
-    numbers[ASKED] = 0
+    few = numbers[GENERATION] - numbers[SEEN] < MANY
     while numbers[SEEN] < numbers[GENERATION]:
-        row = job.rows.ring[numbers[SEEN] & (LENGTH - 1)]
+        row = job.ring[numbers[SEEN] & (LENGTH - 1)]
         numbers[SEEN] += 1
-        if job.rows.kind[row] != numbers[KIND] or job.rows.loose[row]:
-            _note_asked(job, row)
-        elif _has_room(job.whole, row):
-            scratch.rows[count] = row
+        if job.kind[row] != numbers[KIND] or job.loose[row]:
+            _note_strange(job, row)
+        elif not _has_room(job, row):
+            peaking.put(job, row, TOTALS)
+        elif not few or not _replayed_directly(job, row):
+            job.some_rows[count] = row
             count += 1
-        else:
-            _put(job.table, row, TOTALS)
     if count > 0:
-        _evaluate(job, job.block, count)
-    for number in range(count):
-        if scratch.codes[number] == NOT_DECIDED:
-            _note_asked(job, scratch.rows[number])
-        else:
-            before = job.table.codes[scratch.rows[number]]
-            if _store(job, number) != before:
-                _rebuild(job.table, scratch.rows[number] // BLOCK)
+        _evaluate(job, job.free, count)
+        _store(job, count)
     return bool(numbers[ASKED] == 0)
 
 
-def _note_asked(job: Job, row: int) -> None:
-    job.scratch.asked[job.numbers[ASKED]] = row
-    job.numbers[ASKED] += 1
-
-
-def _store(job: Job, number: int) -> int:
-    """What came of a row goes into the table; blocks are the caller's affair."""
-    row, code = job.scratch.rows[number], job.scratch.codes[number]
-    if code > 0:
-        code = max(1, code - job.numbers[PENALTY])
-        for step in range(job.plan[0].steps):
-            job.table.masks[row, step] = job.scratch.masks[number, step]
-    job.table.codes[row] = code
-    return int(code)
-
-
-def _put(table: Table, row: int, code: int) -> None:
-    if table.codes[row] != code:
-        table.codes[row] = code
-        _rebuild(table, row // BLOCK)
-
-
-def _has_room(whole: Whole, row: int) -> bool:
-    if whole.pods[row] >= whole.most_pods[row]:
+def _replayed_directly(job: Any, row: int) -> bool:
+    code = _decide_directly(job, job.free, row)
+    if code == GENERAL:
         return False
-    for place in range(len(whole.columns)):
-        column = whole.columns[place]
-        if whole.requested[row, column] + whole.amounts[place] > whole.offered[row, column]:
-            return False
+    for step in range(job.plan[0].steps):
+        job.masks[row, step] = job.work[0].masks[step]
+    peaking.put(job, row, _lowered(job, code))
     return True
 
 
-def _evaluate(job: Job, block: Any, count: int) -> None:
+def _store(job: Any, count: int) -> None:
+    """What came of the first rows goes into the table."""
+    for number in range(count):
+        row, code = job.some_rows[number], job.some_codes[number]
+        if code == NOT_DECIDED:
+            _note_strange(job, row)
+            continue
+        for step in range(job.plan[0].steps if code > 0 else 0):
+            job.masks[row, step] = job.some_masks[number, step]
+        peaking.put(job, row, _lowered(job, code))
+
+
+def _lowered(job: Any, code: int) -> int:
+    return max(1, code - job.numbers[PENALTY]) if code > 0 else code
+
+
+def _note_strange(job: Any, row: int) -> None:
+    job.strange[job.numbers[ASKED]] = row
+    job.numbers[ASKED] += 1
+
+
+def _has_room(job: Any, row: int) -> bool:
+    room = job.pods[row] < job.most_pods[row]
+    for place in range(len(job.asked_columns)):
+        column = job.asked_columns[place]
+        room &= job.requested[row, column] + job.asked_amounts[place] <= job.offered[row, column]
+    return bool(room)
+
+
+def _decide_directly(job: Any, free: Any, row: int) -> int:
+    """As `compiled` begins with a row: what is asked for most is decided by little."""
+    plan, work, at_row = job.plan[0], job.work[0], np.uint64(row)
+    if not plan.plain:
+        return GENERAL
+    for zone in range(plan.zones):
+        work.cells[zone] = job.cells[at_row, zone]
+        for place in range(plan.places):
+            at, column = place * ZONES + zone, plan.columns[place]
+            work.free[at] = max(0, free[at_row, zone, column])
+            work.allocatable[at] = job.allocatable[at_row, zone, column]
+    return int(direct.decide_directly(plan, work))
+
+
+def _evaluate(job: Any, free: Any, count: int) -> None:
     """The first rows of the scratch space, all at once."""
-    scratch = job.scratch
-    _compiled_rows(job.plan, *block, scratch.rows[:count], scratch.codes[:count], scratch.masks[:count])
+    _compiled_rows(
+        job.plan,
+        free,
+        job.size,
+        job.allocatable,
+        job.homeless,
+        job.homeless_size,
+        job.full_core_cpus,
+        job.cells,
+        job.busy,
+        job.split_known,
+        job.some_rows[:count],
+        job.some_codes[:count],
+        job.some_masks[:count],
+    )
 
 
-def _rebuild(table: Table, block: int) -> None:
-    best, count = table.codes[block * BLOCK], 0
-    for row in range(block * BLOCK, (block + 1) * BLOCK):
-        if table.codes[row] > best:
-            best, count = table.codes[row], 0
-        if table.codes[row] == best:
-            count += 1
-    table.best[block], table.count[block] = best, count
-
-
-def _best(table: Table, chance: float) -> int:
-    """Twin of `pick.Peaks.pick`."""
-    best, equals = -1, 0
-    for block in range(len(table.best)):
-        if table.best[block] > best:
-            best, equals = table.best[block], 0
-        if table.best[block] == best:
-            equals += table.count[block]
-    if best < 0:
-        return NO_ROW
-    left, block = int(chance * equals), 0
-    while table.best[block] != best or table.count[block] <= left:
-        if table.best[block] == best:
-            left -= table.count[block]
-        block += 1
-    row = block * BLOCK
-    while table.codes[row] != best or left > 0:
-        if table.codes[row] == best:
-            left -= 1
-        row += 1
-    return row
-
-
-def _place(job: Job, cells: Cells, row: int) -> bool:
+def _place(job: Any, row: int) -> bool:
     """Charge the next pod to this row; False: it is not simple, or it hangs on the order of pods."""
-    tenure = job.rows.tenure[row]
-    if job.rows.kind[row] != job.numbers[KIND] or job.rows.loose[row] or tenure == UNSOUND:
+    numbers, plan, tenure = job.numbers, job.plan[0], job.tenure[row]
+    if job.kind[row] != numbers[KIND] or job.loose[row] or tenure == UNSOUND:
         return False
-    pinned = tightrows.gather(job.plan[0], cells, row, job.table.masks[row], job.scratch.charges)
+    pinned = tightrows.gather(plan, job, row, job.masks[row], job.charges)
     if pinned == NOT_SIMPLE:
         return False
-    if tightrows.holds_anything(job.plan[0], job.scratch.charges):
+    if tightrows.holds_anything(plan, job.charges):
         if _hangs_on_order(job, row, tenure):
             return False
         # A pod that holds nothing is in nobody's way, whenever its turn comes.
         if tenure == NOBODY:
-            job.rows.tenure[row] = job.numbers[SHAPE]
-        elif tenure != job.numbers[SHAPE]:
-            job.rows.tenure[row] = MIXED
+            job.tenure[row] = numbers[SHAPE]
+        elif tenure != numbers[SHAPE]:
+            job.tenure[row] = MIXED
     _note(job, row, tenure)
-    tightrows.charge(job.plan[0], cells, row, pinned, job.scratch.charges)
-    whole, numbers = job.whole, job.numbers
-    whole.pods[row] += 1
-    for place in range(len(whole.columns)):
-        whole.requested[row, whole.columns[place]] += whole.amounts[place]
-    job.rows.ring[numbers[GENERATION] & (LENGTH - 1)] = row
+    tightrows.charge(plan, job, row, pinned, job.charges)
+    job.pods[row] += 1
+    for place in range(len(job.asked_columns)):
+        job.requested[row, job.asked_columns[place]] += job.asked_amounts[place]
+    job.ring[numbers[GENERATION] & (LENGTH - 1)] = row
     numbers[GENERATION] += 1
     numbers[PLACED] += 1
     return True
 
 
-def _postponed(job: Job, row: int) -> bool:
+def _postponed(job: Any, row: int) -> bool:
     """Twin of what `exactflavour.placed` does with a row where pods of other shapes are on their way."""
-    tenure, numbers = job.rows.tenure[row], job.numbers
+    tenure, numbers = job.tenure[row], job.numbers
     if numbers[TRUSTING] or tenure == NOBODY or tenure == numbers[SHAPE]:
         return False
-    if job.rows.kind[row] != numbers[KIND] or job.rows.loose[row] or job.table.codes[row] <= LAST_RESORT:
+    if job.kind[row] != numbers[KIND] or job.loose[row] or job.codes[row] <= LAST_RESORT:
         return False
-    _put(job.table, row, LAST_RESORT)
+    peaking.put(job, row, LAST_RESORT)
     job.chances[numbers[PLACED]] = another(job.chances[numbers[PLACED]])
     return True
 
 
-def _hangs_on_order(job: Job, row: int, tenure: int) -> bool:
+def _hangs_on_order(job: Any, row: int, tenure: int) -> bool:
     """Twin of `exactflavour`'s."""
     if job.numbers[TRUSTING] or tenure == NOBODY or tenure == job.numbers[SHAPE]:
         return False
-    job.scratch.rows[0] = row
-    _evaluate(job, (job.settled, *job.block[1:]), 1)
-    differing = int(job.scratch.codes[0] < 0)
+    job.some_rows[0] = row
+    _evaluate(job, job.settled, 1)
+    differing = int(job.some_codes[0] < 0)
     for step in range(job.plan[0].steps):
-        differing += job.scratch.masks[0, step] != job.table.masks[row, step]
+        differing += job.some_masks[0, step] != job.masks[row, step]
     return differing > 0
 
 
-def _cells(block: Any) -> Cells:
-    free, _, _, _, homeless_size, full_core_cpus, cells, busy, split_known = block
-    return Cells(free, homeless_size, cells, busy, full_core_cpus, split_known)
-
-
-def _note(job: Job, row: int, tenure: int) -> None:
-    number, placed = job.numbers[PLACED], job.outcome
-    placed.rows[number], placed.scores[number], placed.tenures[number] = row, job.table.codes[row], tenure
+def _note(job: Any, row: int, tenure: int) -> None:
+    number = job.numbers[PLACED]
+    job.placed[AT_ROW, number], job.placed[AT_SCORE, number] = row, job.codes[row]
+    job.placed[AT_TENURE, number] = tenure
+    for at in range(AT_MASKS, len(job.placed)):
+        job.placed[at, number] = 0
     for step in range(job.plan[0].steps):
-        placed.masks[number, step] = job.table.masks[row, step]
+        job.placed[AT_MASKS + step // MASKS_PER_KEY, number] |= (
+            np.int64(job.masks[row, step]) << step % MASKS_PER_KEY * 8
+        )
 
 
+HERE: Final = sys.modules[__name__]
 for _module, _names in (
-    (tightrows, ("gather", "lone_zone", "has_room", "holds_anything", "charge")),
-    (sys.modules[__name__], ("_has_room", "_evaluate", "_cells", "_rebuild", "_put", "_note_asked", "_store")),
-    (
-        sys.modules[__name__],
-        ("_replay", "_best", "_hangs_on_order", "_note", "_place", "_postponed", "_run", "_survey", "another"),
-    ),
+    (tightrows, ("gather", "settle", "lone_zone", "has_homeless", "has_room", "holds_anything", "charge")),
+    (peaking, ("best", "reached", "put", "lift", "find_peak", "find_top")),
+    (HERE, ("_has_room", "_evaluate", "_lowered", "_note_strange", "_decide_directly", "_replayed_directly", "_store")),
+    (HERE, ("_replay", "_hangs_on_order", "_note", "_place", "_postponed", "_run", "another")),
 ):
     for _name in _names:
         register_jitable(getattr(_module, _name))
 
 
-def _entries(fingerprint: int) -> tuple[Any, Any]:
+def _entry(fingerprint: int) -> Any:
     """Another fingerprint, other machine code: see `compiled`."""
 
-    def run(handle: Any) -> int:
-        return _run(handle.job) if fingerprint else DONE
+    def run(handle: Any, generation: int, seen: int, wanted: int) -> int:
+        return _run(handle, generation, seen, wanted) if fingerprint else DONE
 
-    def survey(handle: Any) -> int:
-        return _survey(handle.job) if fingerprint else DONE
-
-    compile = numba.njit(cache=True, nogil=True)
-    return compile(run), compile(survey)
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(run)
 
 
-run, survey = _entries(compiled.fingerprint((*compiled.ROW_KERNELS, tightrows, sys.modules[__name__])))
+run = _entry(compiled.fingerprint((*compiled.ROW_KERNELS, tightrows, peaking, HERE)))

@@ -35,7 +35,7 @@ def settled(row: Row, resources: Resources) -> RowState:
 def free_state(row: Row) -> FreeState:
     """The row in numbers, without the detour of a row state: most rows need no more."""
     facts = row.facts
-    reported = facts.supplies[resourcenames.CPU].free if resourcenames.CPU in facts.supplies else ()
+    reported = facts.supplies.free_of(resourcenames.CPU)
     cpus = tuple([zone[CPU] for zone in row.free]) if reported else ()
     known = None if facts.free_full_core_cpus is None else (facts.free_full_core_cpus,) * 2
     least, most = rowstate.on_full_cores(known, reported, cpus) or (-1, -1)

@@ -5,11 +5,14 @@ bytes and devices; node totals count cpu in thousandths. Nothing in here changes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import cached_property
+from itertools import chain
 
 from msgspec import Struct, field
 
+from numalign.api.placementcodec import Payload
 from numalign.api.podplacements import PodPlacement
 from numalign.placement.noderules import NodeRules
 
@@ -25,6 +28,104 @@ class Supply(Struct, frozen=True, kw_only=True, gc=False):
     homeless: int = 0
     """Free devices that belong to no zone."""
     homeless_size: int = 0
+
+
+class Stock(Struct, frozen=True, kw_only=True, dict=True):
+    """What a node has of every resource, busy or not; one object for all nodes that have the same."""
+
+    names: tuple[str, ...] = ()
+    size: tuple[int, ...] = ()
+    allocatable: tuple[int, ...] = ()
+    """Both zone by zone, in each in the order of the names."""
+    homeless_size: tuple[int, ...] = ()
+
+    def of(self, place: int, amounts: tuple[int, ...]) -> tuple[int, ...]:
+        """By position, of the resource that has this place among the names."""
+        return amounts[place :: len(self.names)]
+
+    @cached_property
+    def unhealthy(self) -> tuple[str, ...]:
+        """Devices of which there is no healthy one."""
+        return tuple(
+            name
+            for place, name in enumerate(self.names)
+            if any(self.of(place, self.size))
+            and not any(self.of(place, self.allocatable))
+            and not self.homeless_size[place]
+        )
+
+
+class Supplies(Struct, frozen=True, gc=False):
+    """All resources of a node by name, each as a `Supply` once somebody asks: there are many nodes, and few do."""
+
+    stock: Stock = Stock()
+    free: tuple[int, ...] = ()
+    """In the order of the stock's amounts."""
+    homeless: tuple[int, ...] = ()
+    """In the order of the names; empty: none of any."""
+
+    def free_of(self, name: str) -> tuple[int, ...]:
+        """By position; empty where the node has nothing of the kind."""
+        names = self.stock.names
+        return self.stock.of(names.index(name), self.free) if name in names else ()
+
+    def free_by_zone(self) -> list[tuple[int, ...]]:
+        """By position, then in the order of the names."""
+        free, width = self.free, len(self.stock.names)
+        return [free[first : first + width] for first in range(0, len(free), width or 1)]
+
+    def get(self, name: str) -> Supply | None:
+        return self._at(self.stock.names.index(name)) if name in self.stock.names else None
+
+    def keys(self) -> frozenset[str]:
+        return frozenset(self.stock.names)
+
+    def values(self) -> list[Supply]:
+        return list(map(self._at, range(len(self))))
+
+    def items(self) -> Iterator[tuple[str, Supply]]:
+        return zip(self, self.values(), strict=True)
+
+    def __getitem__(self, name: str) -> Supply:
+        return self._at(self.stock.names.index(name))
+
+    def _at(self, place: int) -> Supply:
+        stock = self.stock
+        return Supply(
+            size=stock.of(place, stock.size),
+            allocatable=stock.of(place, stock.allocatable),
+            free=stock.of(place, self.free),
+            homeless=self.homeless[place] if self.homeless else 0,
+            homeless_size=stock.homeless_size[place],
+        )
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.stock.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stock.names)
+
+    def __len__(self) -> int:
+        return len(self.stock.names)
+
+
+NO_SUPPLIES = Supplies()
+
+
+def supplies_of(found: Mapping[str, Supply]) -> Supplies:
+    each = found.values()
+    stock = Stock(
+        names=tuple(found),
+        size=_zone_by_zone(supply.size for supply in each),
+        allocatable=_zone_by_zone(supply.allocatable for supply in each),
+        homeless_size=tuple(supply.homeless_size for supply in each),
+    )
+    homeless = tuple(supply.homeless for supply in each)
+    return Supplies(stock, _zone_by_zone(supply.free for supply in each), homeless if any(homeless) else ())
+
+
+def _zone_by_zone(amounts: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(chain.from_iterable(zip(*amounts, strict=True)))
 
 
 class DeviceClass(Struct, frozen=True, kw_only=True):
@@ -64,7 +165,7 @@ class RowFacts(Struct, frozen=True, kw_only=True, gc=False):
 
     node: str
     rules: NodeRules
-    supplies: Mapping[str, Supply] = field(default_factory=dict)
+    supplies: Supplies = NO_SUPPLIES
     classes: tuple[DeviceClass, ...] = ()
     free_full_core_cpus: int | None = None
     """Free CPUs less all threads of cores with a reserved CPU: what `full-pcpus-only` counts. None: not known."""
@@ -76,6 +177,8 @@ class RowFacts(Struct, frozen=True, kw_only=True, gc=False):
     """By resource: how much of the node's capacity lies in a zone that the report does not tell (engine spec R6)."""
     placements: tuple[PodPlacement, ...] | None = None
     """Where each pod sits, as the agent saw it. None: the report does not say."""
+    payload: Payload | None = None
+    """The same in upstream's codec, which only whoever knows the pods can read. None: not given, or not needed."""
     zone_cpus: tuple[int, ...] = ()
     """By position: the CPUs of the zone, as a set. Empty: not known."""
     from_books: frozenset[str] = frozenset()

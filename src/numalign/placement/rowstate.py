@@ -105,11 +105,7 @@ def of(
 def broken(facts: RowFacts) -> list[str]:
     """Devices of which none is healthy."""
     wide = {each.resource for each in facts.classes}
-    return [
-        name
-        for name, supply in facts.supplies.items()
-        if not any(supply.allocatable) and any(supply.size) and not (supply.homeless_size or name in wide)
-    ]
+    return [name for name in facts.supplies.stock.unhealthy if name not in wide]
 
 
 def charged(row: RowState, entries: Iterable[Entry], cores: tuple[Amounts, ...] | None = None) -> RowState:

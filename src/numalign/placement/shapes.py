@@ -48,11 +48,11 @@ class Shapes:
 
     def intern(self, pod: Pod) -> Shape:
         """The pod's shape; BadObject if its annotations ask for something that does not exist."""
-        intent = intents.intent(pod.metadata)
-        key = (intent, *_key(pod))
+        intent, service = intents.intent(pod.metadata), qos.of(pod)
+        key = (intent, service, *_key(pod))
         found = self._by_key.get(key)
         if found is None:
-            found = Shape(number=len(self.all), pod=pod, qos=qos.of(pod), intent=intent, totals=totals(pod))
+            found = Shape(number=len(self.all), pod=pod, qos=service, intent=intent, totals=totals(pod))
             self.all.append(found)
             self._by_key[key] = found
         return found
@@ -70,7 +70,6 @@ def _key(pod: Pod) -> Key:
     spec = pod.spec
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return (
-        qos.of(pod),
         tuple(map(_container, spec.init_containers)),
         tuple(map(_container, spec.containers)),
         _requirements(spec.resources),
@@ -88,4 +87,4 @@ def _requirements(wants: ResourceRequirements) -> Key:
 
 
 def _amounts(amounts: ResourceList) -> Key:
-    return tuple(sorted((name, amount.nanos) for name, amount in amounts.items()))
+    return tuple(sorted([(name, amount.nanos) for name, amount in amounts.items()]))

@@ -7,7 +7,6 @@ adds shares up; the same record and report always give the same share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum
 
 from msgspec import Struct, structs
@@ -17,6 +16,7 @@ from numalign.placement.entries import Entry, Holding
 HOMELESS = -1
 """Stands for a position: devices that belong to no zone."""
 
+Entries = tuple[Entry, ...]
 Amount = tuple[tuple[int, int], int]
 """(column, position), and how much is added to what is free there."""
 
@@ -66,13 +66,12 @@ def share(holding: Holding, hidden: tuple[Entry, ...], life: Life, cover: Cover)
     """`hidden`: what the report would not show of the pod even if it covers it."""
     shown = () if cover is Cover.NO else holding.entries
     if life is Life.ENDED:
-        change = _returned(holding.entries) if cover is Cover.YES else Share(doubtful=shown)
-        return structs.replace(change, explained=shown)
+        return _returned(holding.entries) if cover is Cover.YES else Share(doubtful=shown, explained=shown)
     held = hidden if cover is Cover.YES else holding.entries
     if life is Life.LIVE:
-        return structs.replace(_charge(held, certain=cover is not Cover.DOUBT), explained=shown)
+        return _charge(held, shown, certain=cover is not Cover.DOUBT)
     # It may be there still or not, whatever the report says: the pod resources API omits such pods.
-    return structs.replace(_charge(held, certain=False), doubtful=shown, explained=shown)
+    return _charge(held, shown, certain=False, doubtful=shown)
 
 
 def is_block(entry: Entry) -> bool:
@@ -80,7 +79,9 @@ def is_block(entry: Entry) -> bool:
     return entry.certain and 0 < entry.span == entry.zones.bit_count()
 
 
-def _charge(entries: Iterable[Entry], *, certain: bool) -> Share:
+def _charge(entries: Entries, explained: Entries, *, certain: bool, doubtful: Entries = ()) -> Share:
+    if not entries:
+        return Share(doubtful=doubtful, explained=explained)
     exact: list[Amount] = []
     charged: list[Entry] = []
     blocks: list[Entry] = []
@@ -92,10 +93,16 @@ def _charge(entries: Iterable[Entry], *, certain: bool) -> Share:
             blocks.append(entry)
         else:
             charged.append(entry if certain else structs.replace(entry, certain=False))
-    return Share(exact=tuple(exact), charged=tuple(charged), blocks=tuple(blocks))
+    return Share(
+        exact=tuple(exact),
+        charged=tuple(charged),
+        blocks=tuple(blocks),
+        doubtful=doubtful,
+        explained=explained,
+    )
 
 
-def _returned(entries: Iterable[Entry]) -> Share:
+def _returned(entries: Entries) -> Share:
     exact: list[Amount] = []
     blocks: list[Entry] = []
     doubtful: list[Entry] = []
@@ -104,7 +111,7 @@ def _returned(entries: Iterable[Entry]) -> Share:
             exact.append(_exact(entry, 1))
         else:
             (blocks if is_block(entry) else doubtful).append(entry)
-    return Share(exact=tuple(exact), returned=tuple(blocks), doubtful=tuple(doubtful))
+    return Share(exact=tuple(exact), returned=tuple(blocks), doubtful=tuple(doubtful), explained=entries)
 
 
 def _exact(entry: Entry, sign: int) -> Amount:

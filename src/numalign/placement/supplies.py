@@ -16,6 +16,7 @@ from numalign.api.deviceclasses import DeviceClass as PublishedClass
 from numalign.api.node import Node
 from numalign.api.nodetopology import Amounts, NodeTopology
 from numalign.api.quantity import Quantity
+from numalign.placement import zonemasks
 from numalign.placement.hardware import Cores
 from numalign.placement.rowfacts import DeviceClass, Groups, Supply
 
@@ -32,11 +33,10 @@ def cpus(topology: NodeTopology, cores: Cores | None) -> Supply:
     facts = topology.facts
     if cores is None:
         return Supply(size=size, allocatable=allocatable, free=free)
-    everything = cores.topology.cpus
     if facts.reserved_cpus is not None and facts.default_cpus is not None:
-        allocatable = cores.by_position(everything & ~facts.reserved_cpus)
+        allocatable = cores.by_position(cores.topology.cpus & ~facts.reserved_cpus)
         free = cores.by_position(facts.default_cpus & ~facts.reserved_cpus)
-    return Supply(size=_shared(cores.by_position(everything)), allocatable=_shared(allocatable), free=free)
+    return Supply(size=cores.sizes, allocatable=_shared(allocatable), free=free)
 
 
 def memory(topology: NodeTopology) -> dict[str, Supply]:
@@ -64,26 +64,26 @@ def groups(topology: NodeTopology) -> Groups | None:
     """The memory manager's groups, where its table is published."""
     if free_memory(topology) is None or topology.facts.memory is None:
         return None
-    place = positions(topology)
-    busy = sum(1 << place[zone.zone] for zone in topology.facts.memory if zone.assignments)
-    return Groups(tuple(projected(zone.cells, place) for zone in topology.facts.memory), busy)
+    zones = zone_ids(topology)
+    busy = sum([1 << zones.index(zone.zone) for zone in topology.facts.memory if zone.assignments])
+    return Groups(tuple([zonemasks.from_ids(zone.cells, zones) for zone in topology.facts.memory]), busy)
 
 
 def devices(topology: NodeTopology) -> tuple[dict[str, Supply], tuple[DeviceClass, ...]]:
     """Devices that lie in one zone or in none, and the classes of those that lie in several."""
     if topology.facts.devices is None:
         return {name: _plain_devices(topology, name) for name in _names(topology, is_device)}, ()
-    place = positions(topology)
+    zones = zone_ids(topology)
     single: dict[str, Supply] = {}
     wide: list[DeviceClass] = []
     offered = (each for each in topology.facts.devices if is_device(each.resource))
     for resource, published in groupby(offered, key=lambda each: each.resource):
-        found = [(each, projected(each.zones or 0, place)) for each in published]
+        found = [(each, zonemasks.from_ids(each.zones or 0, zones)) for each in published]
         # Where devices name zones but none that exists, no mask ever has room for them (kubelet spec 7.2).
-        adrift = not any(zones for _, zones in found)
-        classes = [(each, zones) for each, zones in found if zones.bit_count() > 1 or (adrift and each.zones)]
-        single[resource] = _by_zone([pair for pair in found if pair not in classes], len(place))
-        wide += [_wide(each, zones) for each, zones in classes]
+        adrift = not any(mask for _, mask in found)
+        is_wide = [mask.bit_count() > 1 or (adrift and bool(each.zones)) for each, mask in found]
+        single[resource] = _by_zone([pair for pair, wider in zip(found, is_wide, strict=True) if not wider], len(zones))
+        wide += [_wide(*pair) for pair, wider in zip(found, is_wide, strict=True) if wider]
     return single, tuple(wide)
 
 
@@ -106,13 +106,8 @@ def is_device(name: str) -> bool:
     return name != resourcenames.CPU and not is_memory(name)
 
 
-def positions(topology: NodeTopology) -> dict[int, int]:
-    return {zone.id: position for position, zone in enumerate(topology.zones)}
-
-
-def projected(zones: int, place: Mapping[int, int]) -> int:
-    """A mask of real zone ids as one of positions; zones that the report does not have are left out."""
-    return sum(1 << position for zone, position in place.items() if zones >> zone & 1)
+def zone_ids(topology: NodeTopology) -> tuple[int, ...]:
+    return tuple([zone.id for zone in topology.zones])
 
 
 @lru_cache(maxsize=ALIKE)

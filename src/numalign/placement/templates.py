@@ -6,6 +6,7 @@ every container has one zone have a template: their entries are exact."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
@@ -16,6 +17,10 @@ from numalign.placement.programs import Ask, Program
 from numalign.placement.resources import CPU
 
 Names = tuple[str, ...]
+Key = tuple[int, ...]
+MASKS_PER_KEY: Final = 7
+"""As many as a number takes without becoming negative."""
+NO_MASKS: Final[Key] = (0,)
 
 
 class Template:
@@ -53,6 +58,32 @@ class Template:
             containers = tuple(ContainerZones(name, possible) for name, possible in pairs)
             found = self._named[names] = containers, aligned(containers, self._rules)
         return found
+
+
+class Templates(dict[Key, Template]):
+    """A shape's templates on nodes of one kind; made when they are looked up."""
+
+    def __init__(self, rules: NodeRules, program: Program, shape: int) -> None:
+        super().__init__()
+        self._rules = rules
+        self._program = program
+        self._shape = shape
+
+    def __missing__(self, key: Key) -> Template:
+        masks = [number >> 8 * place & 0xFF for number in key for place in range(MASKS_PER_KEY)]
+        made = Template(self._rules, self._program, tuple(masks[: len(self._program.steps)]), self._shape)
+        self[key] = made
+        return made
+
+
+def key(masks: Sequence[int]) -> Key:
+    """Masks packed into numbers: what templates are looked up by."""
+    parts = [masks[first : first + MASKS_PER_KEY] for first in range(0, len(masks), MASKS_PER_KEY)]
+    return tuple([sum([mask << 8 * place for place, mask in enumerate(part)]) for part in parts]) or NO_MASKS
+
+
+def key_length(containers: int) -> int:
+    return max(1, -(-containers // MASKS_PER_KEY))
 
 
 def aligned(containers: Sequence[ContainerZones], rules: NodeRules) -> tuple[Aligned, ...]:

@@ -1,20 +1,24 @@
 """Charging a pod to a tight row of the columns: every container in one zone that has room, nothing left open.
 
-`exactflavour` and the compiled loop of `repeating` call these for rows that a kernel found to fit; all other cases go
-through the row model and the ledger. Written in the part of Python that numba compiles, like the row kernels: plain
-loops over numbers. A row charged here has the same numbers as one that is read from the ledger afterwards."""
+For rows that a kernel found to fit; all other cases go through the row model and the ledger. `takes` and `take` are for
+`exactflavour`: what a pod's equals share is found once. `gather` and `charge` do the same in the compiled loop of
+`repeating`: plain loops over numbers, in the part of Python that numba compiles. A row charged here has the same
+numbers as one that is read from the ledger afterwards."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.placement.kernels.plans import MOST_PLACES, SINGLE, ZONES
 from numalign.placement.resources import CPU
 
 if TYPE_CHECKING:
+    from numalign.placement.columns import Columns
     from numalign.placement.kernels.plans import Plan
 
 NOT_SIMPLE: Final = -1
@@ -24,27 +28,81 @@ Charges = NDArray[np.int64]
 """Amount of place p in zone z at 8p + z."""
 
 
-class Cells(NamedTuple):
-    """The columns that a charge looks at or changes."""
+class Spots(Struct, frozen=True):
+    """The charges of a pod whose zones are settled: the same for all its equals on nodes of a kind."""
 
-    free: Any
-    homeless_size: Any
-    cells: Any
-    busy: Any
-    full_core_cpus: Any
-    split_known: Any
+    amounts: tuple[tuple[int, int, int], ...]
+    """Zone, column and amount."""
+    cpus: int
+    pinned: tuple[int, ...]
+    """Zones in which it has memory."""
+    devices: tuple[int, ...]
+    """Columns."""
+
+
+def spots(plan: Plan, masks: Sequence[int]) -> Spots | None:
+    """None: some container may be in several zones."""
+    found = [0] * (plan.places * ZONES)
+    pinned = settle(plan, masks, found)
+    if pinned == NOT_SIMPLE:
+        return None
+    each = ((at % ZONES, plan.columns[at // ZONES], amount) for at, amount in enumerate(found) if amount)
+    items = {item for step in range(plan.steps) for item in range(plan.devices[step], plan.memory[step + 1])}
+    return Spots(
+        amounts=tuple(each),
+        cpus=sum(found[:ZONES]),
+        pinned=tuple(zone for zone in range(plan.zones) if pinned >> zone & 1),
+        devices=tuple({plan.columns[plan.places_asked[item]] for item in items}),
+    )
+
+
+def takes(columns: Columns, row: int, taken: Spots) -> bool:
+    """Whether the row has room, and nothing lies elsewhere than in zones; twin of the rest of `gather`."""
+    free = columns.free[row].tolist()
+    for zone, column, amount in taken.amounts:
+        if amount > free[zone][column]:
+            return False
+    if taken.devices:
+        homeless = columns.homeless_size[row].tolist()
+        if any(homeless[column] for column in taken.devices):
+            return False
+    cells = columns.cells[row].tolist() if taken.pinned else ()
+    return all(cells[zone] == 1 << zone for zone in taken.pinned)
+
+
+def take(columns: Columns, row: int, taken: Spots, plan: Plan) -> None:
+    """Twin of `charge`."""
+    free = columns.free[row]
+    if taken.cpus:
+        full, there = int(columns.full_core_cpus[row]), sum(free[: plan.zones, CPU].tolist())
+        columns.full_core_cpus[row] = full - taken.cpus if full == there else -1
+        if plan.threads > 1 and plan.full_cores == 0:
+            columns.split_known[row] = False
+    for zone, column, amount in taken.amounts:
+        free[zone, column] -= amount
+    if plan.policy != SINGLE:
+        for zone in taken.pinned:
+            columns.busy[row] |= 1 << zone
 
 
 def charges() -> Charges:
     return np.zeros(MOST_PLACES * ZONES, np.int64)
 
 
-def gather(plan: Plan, cells: Cells, row: int, masks: Any, found: Charges) -> int:
+def gather(plan: Plan, cells: Any, row: int, masks: Any, found: Charges) -> int:
     """The pod's amounts by place and zone, into `found`; the zones in which it pins memory, or `NOT_SIMPLE`."""
-    if plan.plain == 0:
-        return NOT_SIMPLE
     for at in range(plan.places * ZONES):
         found[at] = 0
+    pinned = settle(plan, masks, found)
+    if pinned == NOT_SIMPLE or has_homeless(plan, cells, row) or not has_room(plan, cells, row, pinned, found):
+        return NOT_SIMPLE
+    return pinned
+
+
+def settle(plan: Plan, masks: Any, found: Any) -> int:
+    """The same as far as masks tell."""
+    if plan.plain == 0:
+        return NOT_SIMPLE
     pinned = 0
     for step in range(plan.steps):
         first, devices, last = plan.memory[step], plan.devices[step], plan.memory[step + 1]
@@ -57,11 +115,17 @@ def gather(plan: Plan, cells: Cells, row: int, masks: Any, found: Charges) -> in
         if first < devices:
             pinned |= 1 << zone
         for item in range(first, last):
-            place = plan.places_asked[item]
-            found[place * ZONES + zone] += plan.amounts[item]
-            if item >= devices and cells.homeless_size[row, plan.columns[place]] != 0:
-                return NOT_SIMPLE
-    return pinned if has_room(plan, cells, row, pinned, found) else NOT_SIMPLE
+            found[plan.places_asked[item] * ZONES + zone] += plan.amounts[item]
+    return pinned
+
+
+def has_homeless(plan: Plan, cells: Any, row: int) -> bool:
+    """Whether the node has devices outside of zones, of a kind that is asked for."""
+    found = 0
+    for step in range(plan.steps):
+        for item in range(plan.devices[step], plan.memory[step + 1]):
+            found |= cells.homeless_size[row, plan.columns[plan.places_asked[item]]]
+    return found != 0
 
 
 def lone_zone(plan: Plan, mask: int) -> int:
@@ -76,7 +140,7 @@ def lone_zone(plan: Plan, mask: int) -> int:
     return zone
 
 
-def has_room(plan: Plan, cells: Cells, row: int, pinned: int, found: Charges) -> bool:
+def has_room(plan: Plan, cells: Any, row: int, pinned: int, found: Charges) -> bool:
     for place in range(plan.places):
         for zone in range(plan.zones):
             amount = found[place * ZONES + zone]
@@ -96,7 +160,7 @@ def holds_anything(plan: Plan, found: Charges) -> bool:
     return total > 0
 
 
-def charge(plan: Plan, cells: Cells, row: int, pinned: int, found: Charges) -> None:
+def charge(plan: Plan, cells: Any, row: int, pinned: int, found: Charges) -> None:
     """Take what `gather` found off the row."""
     cpus, free = 0, 0
     for zone in range(plan.zones):

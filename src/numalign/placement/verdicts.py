@@ -20,44 +20,54 @@ from numalign.placement.kernels.plans import Plan
 from numalign.placement.pick import Codes, Peaks
 from numalign.placement.programs import Program
 from numalign.placement.shapes import Shape
-from numalign.placement.templates import Template
+from numalign.placement.templates import Template, Templates
+from numalign.placement.tightrows import Spots
 
 FEW: Final = 12
 """Rows up to which one after the other is faster than arrays over them."""
+
+Settled = tuple[Spots, Template]
+"""What a pod whose zones are settled takes and holds."""
 
 
 class VerdictTable:
     """One shape's answer for every row."""
 
-    def __init__(self, shape: Shape, totals: fit.Totals) -> None:
+    def __init__(self, shape: Shape, totals: fit.Totals, rows: int) -> None:
+        """Of so many rows, of which nothing is known yet."""
         self.shape = shape
         self.totals = totals
         self.programs: dict[int, Program] = {}
         self.plans: dict[int, Plan] = {}
         self.judgements: dict[int, Judgement] = {}
-        """All three by kind of row."""
-        self.templates: dict[tuple[int, tuple[int, ...]], Template] = {}
+        self.templates: dict[int, Templates] = {}
+        """All four by kind of row."""
+        self.settled: dict[tuple[int, tuple[int, ...]], Settled | None] = {}
         """By kind of row and the zones of each container."""
         self.kind = -1
         """The kind of row that was picked last; -1: none yet."""
         self.job: Any = None
         """Whatever `repeating` keeps from run to run."""
-        self.codes: Codes = np.full(pick.BLOCK, Code.VACANT, np.int32)
-        self.masks = np.zeros((pick.BLOCK, len(shape.pod.in_admission_order())), np.uint8)
+        self.codes: Codes = np.full(rows, Code.VACANT, np.int32)
+        self.masks = np.zeros((rows, len(shape.pod.in_admission_order())), np.uint8)
         """By row and container the zones that a kernel found, where it found the row to fit."""
-        self.peaks = Peaks(self.codes)
+        self.peaks = Peaks(rows, Code.VACANT)
         self.seen = -1
         """Generation up to which changes are in here; -1: never looked."""
 
     def put(self, row: int, code: int) -> None:
         """One row's answer, until the row changes."""
-        if self.codes[row] != code:
+        before = int(self.codes[row])
+        if before != code:
             self.codes[row] = code
-            self.peaks.update(self.codes, row)
+            self.peaks.update(self.codes, row, before)
 
     def put_all(self, rows: Rows, codes: Codes) -> None:
         self.codes[rows] = codes
-        self.peaks.rebuild(self.codes)
+        if len(rows) < len(self.codes) // pick.BLOCK:
+            self.peaks.rebuild_around(self.codes, rows)
+        else:
+            self.peaks.rebuild(self.codes)
 
     def make_room(self, rows: int) -> None:
         """New rows are vacant until the change log names them."""
@@ -104,7 +114,8 @@ class Verdicts:
         """The shape's table as it was left; whoever asks brings it up to date."""
         table = self._tables.get(shape.number)
         if table is None:
-            table = self._tables[shape.number] = VerdictTable(shape, fit.totals(shape, self._columns))
+            totals, room = fit.totals(shape, self._columns), len(self._columns.kind)
+            table = self._tables[shape.number] = VerdictTable(shape, totals, room)
             if len(self._tables) > self._most:
                 self._tables.popitem(last=False)
         else:

@@ -29,6 +29,7 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
+@lru_cache(maxsize=1 << 12)
 def from_ids(mask: int, zones: Zones) -> int:
     """A mask of real ids as one of positions; zones that the node does not have are left out."""
     return sum(1 << position for position, zone in enumerate(zones) if mask >> zone & 1)

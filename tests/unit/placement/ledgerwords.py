@@ -30,7 +30,7 @@ from numalign.placement.entries import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger import Ledger
 from numalign.placement.noderules import NodeRules
 from numalign.placement.resources import CPU, Resources
-from numalign.placement.rowfacts import Groups, RowFacts, Supply
+from numalign.placement.rowfacts import Groups, RowFacts, Supply, supplies_of
 from numalign.placement.shapes import Shapes
 
 NODE, NIC = "n1", "example.com/nic"
@@ -50,7 +50,7 @@ def facts(free: Sequence[int] = (CPUS, CPUS), zones: Sequence[int] = (0, 1), **m
     sizes = (CPUS,) * len(free)
     supplies = {"cpu": Supply(size=sizes, allocatable=sizes, free=tuple(free))} | more.pop("supplies", {})
     settings = {name: more.pop(name) for name in ("policy", "static_memory", "minor") if name in more}
-    given: dict[str, Any] = {"node": NODE, "rules": rules(zones, **settings), "supplies": supplies} | more
+    given: dict[str, Any] = {"node": NODE, "rules": rules(zones, **settings), "supplies": supplies_of(supplies)} | more
     return RowFacts(**given)
 
 

@@ -12,7 +12,7 @@ from numalign.placement import changelog
 from numalign.placement.changelog import ChangeLog
 from numalign.placement.columns import LARGEST, UNREPORTED, VACANT, Columns, FreeState
 from numalign.placement.noderules import NodeRules
-from numalign.placement.rowfacts import Groups, RowFacts, Supply
+from numalign.placement.rowfacts import Groups, RowFacts, Supply, supplies_of
 
 NIC = "example.com/nic"
 
@@ -22,7 +22,7 @@ def supply(*free: int, **more: Any) -> Supply:
 
 
 def facts(zones: int = 2, supplies: Mapping[str, Supply] | None = None) -> RowFacts:
-    return RowFacts(node="n", rules=NodeRules(zones=tuple(range(zones))), supplies=supplies or {})
+    return RowFacts(node="n", rules=NodeRules(zones=tuple(range(zones))), supplies=supplies_of(supplies or {}))
 
 
 def free(*cpus: int, **more: Any) -> FreeState:

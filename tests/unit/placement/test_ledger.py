@@ -26,6 +26,20 @@ def test_a_report_alone_is_taken_as_it_is() -> None:
     assert (change.rows, words.free(ledger)) == ((NODE,), [5, 7])
 
 
+def test_a_report_that_says_the_same_again_changes_no_row() -> None:
+    ledger = words.ledger()
+    ledger.report(words.facts((5, 7)))
+    change = ledger.report(words.facts((5, 7)))
+    assert (change.rows, change.freed) == ((), (NODE,))
+
+
+def test_the_same_again_counts_for_a_pod_that_waits_for_a_word() -> None:
+    ledger, pod = words.ledger(), words.pod("a")
+    ledger.report(words.agent((8, 8)))
+    ledger.predict(NODE, pod, words.held(pod, 1))
+    assert ledger.report(words.agent((8, 8))).rows == (NODE,)
+
+
 def test_a_prediction_is_charged_to_its_zone_and_pending() -> None:
     ledger, pod = words.ledger(), words.pod("a")
     ledger.report(words.facts())

@@ -6,7 +6,7 @@ from numalign.placement import rowstate
 from numalign.placement.entries import Entry
 from numalign.placement.noderules import NodeRules
 from numalign.placement.resources import CPU, MEMORY, Resources
-from numalign.placement.rowfacts import DeviceClass, Groups, RowFacts, Supply
+from numalign.placement.rowfacts import DeviceClass, Groups, RowFacts, Supply, supplies_of
 from numalign.placement.rowstate import RowClass, RowState
 
 NIC = 2
@@ -91,7 +91,7 @@ def facts(**more: object) -> RowFacts:
         "memory": Supply(size=(100, 100, 100), allocatable=(100, 100, 100), free=(100, 80, 60)),
         "nic": Supply(size=(1, 0, 0), allocatable=(0, 0, 0), free=(0, 0, 0)),
     }
-    return RowFacts(node="n", rules=RULES, supplies=supplies, **more)  # type: ignore[arg-type]
+    return RowFacts(node="n", rules=RULES, supplies=supplies_of(supplies), **more)  # type: ignore[arg-type]
 
 
 def test_a_report_becomes_a_row() -> None:

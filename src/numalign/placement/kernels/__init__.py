@@ -10,18 +10,24 @@ from types import ModuleType
 from typing import Protocol, cast
 
 from numalign.placement.kernels import arrays
-from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
+from numalign.placement.kernels.block import Left, Nodes, Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.programs import Program
 
 
-class Kernel(Protocol):
-    """What `arrays` and `compiled` have in common. Plans come from `plans.plan`."""
+class RowKernel(Protocol):
+    """What all three have in common. Plans come from `plans.plan`."""
 
     def evaluate(self, block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes: ...
 
     def evaluate_row(self, block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]: ...
+
+
+class Kernel(RowKernel, Protocol):
+    """What the two for many rows can do besides."""
+
+    def survey(self, block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes) -> Left: ...
 
 
 def best() -> Kernel:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from numalign.placement.kernels import directarrays, scalar
-from numalign.placement.kernels.block import UNFIT, Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import ARRAYS, NONE, RESTRICTED, SINGLE, plan
+from numalign.placement.kernels import directarrays, scalar, stackedarrays
+from numalign.placement.kernels.block import NO_ROOM, UNFIT, Left, Nodes, Outcomes, RowBlock, Rows
+from numalign.placement.kernels.plans import ARRAYS, NONE, RESTRICTED, SINGLE, Plan, plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.kernels.tables import Numbers, Table, Truths, at_zones
+from numalign.placement.kernels.tables import Numbers, Table, Truths, at_zones, neighbours
 from numalign.placement.kernels.tally import Tally
 from numalign.placement.programs import Program
 
@@ -24,9 +24,10 @@ evaluate_row = scalar.evaluate_row
 def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes:
     """All these rows; twin of `compiled.evaluate` and `scalar.evaluate`."""
     made = plan(block.rules, program, scoring)
-    outcomes = Outcomes(np.full(len(rows), GENERAL, np.int32), np.zeros((len(rows), made.steps), np.uint8))
     if directarrays.suits(made, block.free.shape[2]):
-        directarrays.decide(block, rows, made, outcomes)
+        outcomes = directarrays.decide(block, rows, made)
+    else:
+        outcomes = Outcomes(np.full(len(rows), GENERAL, np.int32), np.zeros((len(rows), made.steps), np.uint8))
     left = np.flatnonzero(outcomes.code_or_score == GENERAL)
     if len(left) and made.standing == ARRAYS and (made.plain or made.unaligned):
         found = Outcomes(outcomes.code_or_score[left], outcomes.masks[left])
@@ -36,6 +37,37 @@ def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) ->
         code, masks = scalar.evaluate_row(block, int(rows[number]), made)
         outcomes.code_or_score[number], outcomes.masks[number] = code, masks
     return outcomes
+
+
+def survey(block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes) -> Left:
+    """These rows, as far as a look at single zones decides, into `answers` by row; twin of `compiled.survey`."""
+    same = nodes.kind[neighbours(rows)] == nodes.number
+    mine, others = (rows, rows[:0]) if same.all() else (rows[same], rows[~same])
+    room = with_room(nodes, mine)
+    if not room.all():
+        answers.code_or_score[mine[~room]] = NO_ROOM
+        mine = mine[room]
+    if not len(mine) or not directarrays.suits(made, block.free.shape[2]):
+        return Left(mine, others)
+    found = directarrays.decide(block, mine, made)
+    open_ = (found.code_or_score == GENERAL) | nodes.loose[neighbours(mine)]
+    closed = slice(None) if not open_.any() else ~open_
+    where = neighbours(mine[closed])
+    answers.code_or_score[where], answers.masks[where] = found.code_or_score[closed], found.masks[closed]
+    return Left(mine[open_], others)
+
+
+def with_room(nodes: Nodes, rows: Rows) -> Truths:
+    """Which of the rows have room as a whole."""
+    where = neighbours(rows)
+    room: Truths = nodes.pods[where] < nodes.most_pods[where]
+    if len(rows) <= stackedarrays.FEW:
+        asked = nodes.requested.take(rows, axis=0).take(nodes.columns, axis=1) + nodes.amounts
+        offered = nodes.offered.take(rows, axis=0).take(nodes.columns, axis=1)
+        return np.asarray(room & (asked <= offered).all(axis=1))
+    for column, amount in zip(nodes.columns.tolist(), nodes.amounts.tolist(), strict=True):
+        room &= nodes.requested[where, column] + amount <= nodes.offered[where, column]
+    return room
 
 
 class Walk:

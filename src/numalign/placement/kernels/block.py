@@ -21,6 +21,8 @@ Rows = NDArray[np.int32]
 UNFIT: Final = -1
 ASK: Final = -3
 """Counts do not decide: the row model is to be asked. (-2, not certain, is for rows that kernels never see.)"""
+NO_ROOM: Final = -4
+"""The node as a whole has too little, whatever its zones have."""
 
 
 class RowBlock(NamedTuple):
@@ -42,6 +44,29 @@ class RowBlock(NamedTuple):
     busy: Masks
     split_known: NDArray[np.bool_]
     """Whether no core is partly free, so that counts tell how CPUs are divided among zones."""
+
+
+class Nodes(NamedTuple):
+    """All rows as nodes, and what is asked of a node as a whole: which rows a survey looks into at all."""
+
+    number: int
+    """The kind of row that is asked."""
+    kind: NDArray[np.int32]
+    loose: NDArray[np.bool_]
+    pods: NDArray[np.int32]
+    most_pods: NDArray[np.int32]
+    offered: Amounts
+    requested: Amounts
+    columns: Amounts
+    amounts: Amounts
+    """What the pod requests, by column."""
+
+
+class Left(NamedTuple):
+    """Rows that a survey does not decide: those it may not or cannot, and those of other kinds."""
+
+    undecided: Rows
+    others: Rows
 
 
 class Outcomes(NamedTuple):

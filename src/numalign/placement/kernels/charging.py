@@ -41,6 +41,11 @@ def allocate(plan: Plan, work: Work, step: int, alignment: int) -> int:
     return FITS
 
 
+def is_last(plan: Plan, step: int) -> bool:
+    """Nobody comes after it, who would have to know what it took."""
+    return step + 1 == plan.steps
+
+
 # Devices
 
 
@@ -53,6 +58,8 @@ def take_devices(plan: Plan, work: Work, step: int, item: int, mask: int) -> boo
         return work.homeless_size[place] > 0 or summed(work.allocatable, place, domain) > 0
     if summed(work.free, place, plan.every) + work.homeless[place] < need:
         return False
+    if is_last(plan, step):
+        return True
     aligned = mask if mask and domain else plan.every
     if plan.init[step]:
         keep_devices(plan, work, place, need, aligned)
@@ -134,6 +141,8 @@ def take_cpus(plan: Plan, work: Work, step: int, mask: int) -> int:
             return enough
     if plan.spread_over_zones and may_go_wrong(plan, work, area, need):
         return ASK
+    if is_last(plan, step):
+        return FITS
     count_taken(work, need, total)
     if plan.init[step]:
         keep_cpus(plan, work, need, area, total)
@@ -217,6 +226,8 @@ def take_memory(plan: Plan, work: Work, step: int, alignment: int) -> int:
     mask = memory_zones(plan, work, step, alignment)
     if mask == 0:
         return UNFIT
+    if is_last(plan, step):
+        return FITS
     for item in range(plan.memory[step], plan.devices[step]):
         place, need = plan.places_asked[item], plan.amounts[item]
         drain(plan, work, place, mask, need - min(need, handed_on(plan, work, mask, place)))

@@ -14,12 +14,28 @@ from typing import Any, Final
 import numba
 import numpy as np
 from numba.extending import register_jitable
+from numpy.typing import NDArray
 
-from numalign.placement.kernels import charging, direct, lists, merging, picking, plans, scoring, simple, walk, work
-from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import ZONES, Plan
+from numalign.placement.kernels import (
+    abreast,
+    charging,
+    direct,
+    lists,
+    merging,
+    picking,
+    plans,
+    scoring,
+    simple,
+    surveying,
+    walk,
+    work,
+)
+from numalign.placement.kernels.abreast import Zoned
+from numalign.placement.kernels.block import Left, Nodes, Outcomes, RowBlock, Rows
+from numalign.placement.kernels.plans import ZONES, Ground, Plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.surveying import BY_THE_BOOK, DIRECT, SIMPLE
 from numalign.placement.kernels.work import Work
 from numalign.placement.noderules import NodeRules
 from numalign.placement.programs import Program
@@ -29,9 +45,14 @@ def _record(names: tuple[str, ...], lengths: dict[str, int]) -> np.dtype[np.void
     return np.dtype([(name, np.int64, (lengths[name],)) if name in lengths else (name, np.int64) for name in names])
 
 
-ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, simple, direct, walk)
+ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, simple, direct, walk, abreast, surveying)
 PLAN: Final = _record(Plan.__struct_fields__, dict(plans.LENGTHS))
+_machine_code: Final = numba.njit(cache=True, nogil=True, error_model="numpy")
 WORK: Final = _record(Work.__slots__, dict(work.LENGTHS))
+OFFSETS: Final = dict(PLAN.fields or {})
+FIELDS: Final = [(name, OFFSETS[name][1] // 8, name in plans.LENGTHS) for name in Plan.__struct_fields__]
+"""A plan's fields with their place in its record, and whether they are tables."""
+NO_GROUND: Final = Ground({})
 
 
 def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes:
@@ -42,10 +63,18 @@ def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) ->
     return outcomes
 
 
+def survey(block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes) -> Left:
+    """These rows, as far as a look at single zones decides, into `answers` by row; twin of `arrays.survey`."""
+    left = np.empty((2, len(rows)), np.int32)
+    block = _with_room(block, made)
+    zoned = Zoned(block.free, block.size, block.allocatable, block.cells)
+    undecided, others = _compiled_survey(recorded(made), nodes, zoned, rows, *answers, left)
+    return Left(left[0, :undecided], left[1, :others])
+
+
 def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]:
     """One row; twin of `scalar.evaluate_row`. The block's arrays have to be contiguous."""
-    if made.columns[-1] >= block.free.shape[2] or made.zones > block.free.shape[1]:
-        block = _with_room(block, made)
+    block = _with_room(block, made)
     rows, codes, masks = np.empty(1, np.int32), np.empty(1, np.int32), np.zeros((1, made.steps), np.uint8)
     rows[0] = row
     _compiled_rows(recorded(made), *block[1:], rows, codes, masks)
@@ -55,9 +84,9 @@ def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int,
 def _with_room(block: RowBlock, made: Plan) -> RowBlock:
     """The block, with room for columns and zones that no row has shown: rare, as `columns` makes it beforehand."""
     _, zones, columns = block.free.shape
-    missing = (0, max(0, made.zones - zones)), (0, max(0, made.columns[-1] + 1 - columns))
-    if missing == ((0, 0), (0, 0)):
+    if made.zones <= zones and made.columns[-1] < columns:
         return block
+    missing = (0, max(0, made.zones - zones)), (0, max(0, made.columns[-1] + 1 - columns))
     return block._replace(
         free=np.pad(block.free, ((0, 0), *missing)),
         size=np.pad(block.size, ((0, 0), *missing)),
@@ -76,25 +105,44 @@ def warm() -> None:
     block = RowBlock(
         rules, numbers, numbers, numbers, by_column, by_column, by_row, masks, masks[0], np.ones(1, np.bool_)
     )
-    evaluate(block, np.zeros(1, np.int32), Program(()), Scoring())
+    first, nobody = np.zeros(1, np.int32), np.zeros(0, np.int64)
+    answers = evaluate(block, first, Program(()), Scoring())
+    nodes = Nodes(0, first, np.zeros(1, np.bool_), first, first, by_column, by_column, nobody, nobody)
+    survey(block, nodes, first, plans.plan(rules, Program(()), Scoring()), answers)
 
 
 def recorded(made: Plan) -> Any:
-    """The plan as a record, made once."""
+    """The plan as a record, made once; what all plans for a kind of node have in common is copied."""
     found = made.__dict__.get("record")
     if found is None:
-        found = np.zeros(1, PLAN)
-        for name in Plan.__struct_fields__:
-            value = getattr(made, name)
-            if name in plans.LENGTHS:
-                found[name][0, : len(value)] = value
-            else:
-                found[name] = value
-        made.__dict__["record"] = found
+        ground: Ground = made.__dict__.get("ground", NO_GROUND)
+        numbers = _numbers(ground).copy()
+        for name, start, is_table in FIELDS:
+            if name not in ground.fields:
+                _write(numbers, start, getattr(made, name), is_table=is_table)
+        found = made.__dict__["record"] = numbers.view(PLAN)
     return found
 
 
-def _entry(fingerprint: int) -> Any:
+def _numbers(ground: Ground) -> NDArray[np.int64]:
+    # All of a record is int64: filled as such it takes a fraction of the time.
+    found = ground.__dict__.get("numbers")
+    if found is None:
+        found = ground.__dict__["numbers"] = np.zeros(PLAN.itemsize // 8, np.int64)
+        for name, start, is_table in FIELDS:
+            if name in ground.fields:
+                _write(found, start, ground.fields[name], is_table=is_table)
+    return found
+
+
+def _write(numbers: NDArray[np.int64], start: int, value: Any, *, is_table: bool) -> None:
+    if is_table:
+        numbers[start : start + len(value)] = value
+    else:
+        numbers[start] = value
+
+
+def _rows_entry(fingerprint: int) -> Any:
     """The function that is compiled. Numba keeps machine code by what is enclosed: another fingerprint, other code."""
 
     def evaluate_rows(
@@ -113,17 +161,22 @@ def _entry(fingerprint: int) -> Any:
         masks: Any,
     ) -> int:
         made, scratch = plan[0], np.empty(1, WORK)[0]
+        zoned, many = Zoned(free, size, allocatable, cells), len(rows) >= surveying.MANY
+        first = surveying.decide_rows(made, zoned, rows, codes, masks) if many else surveying.leave(made, codes)
         for number in range(len(rows)):
+            if codes[number] != GENERAL:
+                continue
             # Unsigned, or every access would ask whether it counts from the end.
             row = np.uint32(rows[number])
-            for zone in range(made.zones if made.plain else 0):
+            for zone in range(made.zones if first == DIRECT else 0):
                 scratch.cells[zone] = cells[row, zone]
                 for place in range(made.places):
                     at, column = place * ZONES + zone, made.columns[place]
                     scratch.free[at] = max(0, free[row, zone, column])
                     scratch.allocatable[at] = allocatable[row, zone, column]
-            code = direct.decide_directly(made, scratch)
-            for general in range(1 - made.plain, 2 if code == GENERAL else 0):
+            code = direct.decide_directly(made, scratch) if first == DIRECT else GENERAL
+            stage = max(SIMPLE, first)
+            while code == GENERAL and stage <= BY_THE_BOOK:
                 # Loaded here as in `scalar.load`: a call would count references of every array that it hands over.
                 for place in range(made.places):
                     column, domain = made.columns[place], 0
@@ -139,15 +192,21 @@ def _entry(fingerprint: int) -> Any:
                     scratch.homeless_size[place] = homeless_size[row, column]
                 scratch.busy, scratch.full_core_cpus = busy[row], full_core_cpus[row]
                 scratch.whole_cores = split_known[row]
-                code = walk.decide(made, scratch) if general else simple.decide_simply(made, scratch)
-                if code != GENERAL:
-                    break
+                code = walk.decide(made, scratch) if stage == BY_THE_BOOK else simple.decide_simply(made, scratch)
+                stage += 1
             codes[number] = code
-            for step in range(made.steps if code >= 0 else 0):
+            for step in range(made.steps * int(code >= 0)):
                 masks[number, step] = scratch.masks[step]
         return fingerprint
 
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(evaluate_rows)
+    return _machine_code(evaluate_rows)
+
+
+def _survey_entry(fingerprint: int) -> Any:
+    def survey(plan: Any, nodes: Any, zoned: Any, rows: Any, codes: Any, masks: Any, left: Any) -> tuple[int, int]:
+        return surveying.survey_rows(plan[0], nodes, zoned, rows, codes, masks, left) if fingerprint else (0, 0)
+
+    return _machine_code(survey)
 
 
 def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
@@ -166,4 +225,4 @@ def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
 for _module in ROW_KERNELS:
     for _function in [each for each in vars(_module).values() if getattr(each, "__module__", "") == _module.__name__]:
         register_jitable(_function)
-_compiled_rows: Any = _entry(fingerprint())
+_compiled_rows, _compiled_survey = _rows_entry(fingerprint()), _survey_entry(fingerprint())

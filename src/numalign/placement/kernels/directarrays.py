@@ -1,61 +1,96 @@
-"""The most common case for all rows at once: twin of `direct` for `arrays`.
+"""The most common case for all rows at once: twin of `abreast` for `arrays`.
 
-All resources lie in one array, so that few steps of NumPy do. Rows where any container finds no zone with room for all
-it asks stay `GENERAL`."""
+A resource of a zone is one array over all rows, and a zone is only looked at as long as rows are without one. Rows
+where any container finds no zone with room for all it asks stay `GENERAL`."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from numalign.placement.kernels import stackedarrays, surveying
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import SINGLE, Plan
+from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.tables import Numbers, Truths, neighbours
 from numalign.placement.kernels.tally import Sums, mean
 
+Zone = list[tuple[Numbers, Numbers]]
+"""By place what is free and what there is, both by row."""
+
 
 def suits(plan: Plan, width: int) -> bool:
-    """Whether zones with room say everything: no device stands alone, which could lie in no zone."""
-    if not plan.plain or plan.as_a_whole or plan.full_cores or max(plan.columns) >= width:
-        return False
-    return all(
-        plan.cpus[step] or plan.memory[step] < plan.devices[step] or plan.memory[step] == plan.memory[step + 1]
-        for step in range(plan.steps)
-    )
+    return surveying.suits(plan) and plan.columns[-1] < width
 
 
-def decide(block: RowBlock, rows: Rows, plan: Plan, outcomes: Outcomes) -> None:
-    where, zones_there, each = neighbours(rows), np.array(plan.zone_order), np.arange(len(rows))
-    free = np.maximum(block.free[where, : plan.zones][:, :, plan.columns], 0)
-    ungrouped = block.cells[where, : plan.zones] == 1 << np.arange(plan.zones)
-    found: Truths = np.ones(len(rows), np.bool_)
-    total, count = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    for step in range(plan.steps):
-        need = _need(plan, step)
-        if not need.any():
-            outcomes.masks[:, step] = 0 if plan.policy == SINGLE else plan.every
-            continue
-        fits: Truths = np.asarray((free >= need).all(axis=2))
-        if plan.memory[step] < plan.devices[step]:
-            fits &= ungrouped
-        ranked = fits[:, zones_there]
-        first = ranked.argmax(axis=1)
-        zones = zones_there[first]
-        found &= ranked[each, first]
-        outcomes.masks[:, step] = 0 if plan.policy == SINGLE and plan.zones == 1 else 1 << zones
-        sums = Sums(plan, len(rows))
-        there = block.allocatable[rows, zones][:, plan.columns]
-        sums.add_all(free[each, zones] - need, there, need > 0)
-        total += np.where(sums.count > 0, sums.combined(1), 0)
-        count += sums.count > 0
-        free[each, zones] -= need
-    outcomes.code_or_score[found] = mean(total, count)[found]
-    outcomes.masks[~found] = 0
+def decide(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
+    found = stackedarrays.decide(block, rows, plan) if len(rows) <= stackedarrays.FEW else None
+    return found or Lookout(block, rows, plan).decide()
 
 
-def _need(plan: Plan, step: int) -> Numbers:
-    """By place."""
-    need = np.zeros(plan.places, np.int64)
-    need[0] = plan.cpus[step]
-    for item in range(plan.memory[step], plan.memory[step + 1]):
-        need[plan.places_asked[item]] += plan.amounts[item]
-    return need
+class Lookout:
+    """Rows on their way through a plan, zone by zone."""
+
+    def __init__(self, block: RowBlock, rows: Rows, plan: Plan) -> None:
+        self._block = block
+        self._where = neighbours(rows)
+        self._plan = plan
+        self._masks = np.zeros((len(rows), plan.steps), np.uint8)
+        self._zones: dict[int, Zone] = {}
+
+    def decide(self) -> Outcomes:
+        rows, plan = len(self._masks), self._plan
+        total, count, lost = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
+        for step in range(plan.steps):
+            needs = _needs(plan, step)
+            if not plan.cpus[step] and plan.memory[step] == plan.memory[step + 1]:
+                self._masks[:, step] = 0 if plan.policy == SINGLE else plan.every
+                continue
+            sums = Sums(plan, rows)
+            lost |= self._place(step, needs, sums, ~lost)
+            total += np.where(sums.count > 0, sums.combined(1), 0)
+            count += sums.count > 0
+        self._masks[lost] = 0
+        return Outcomes(np.where(lost, GENERAL, mean(total, count)).astype(np.int32), self._masks)
+
+    def _place(self, step: int, needs: list[tuple[int, int]], sums: Sums, wanting: Truths) -> Truths:
+        """Find a zone for every row that wants one, and charge it; which rows are left without."""
+        plan = self._plan
+        for zone in plan.zone_order:
+            room = wanting.copy()
+            if plan.memory[step] < plan.devices[step]:
+                room &= self._block.cells[self._where, zone] == 1 << zone
+            mine = self._zone(zone)
+            for place, need in needs:
+                room &= mine[place][0] >= need
+            self._masks[room, step] = 0 if plan.policy == SINGLE and plan.zones == 1 else 1 << zone
+            self._take(mine, needs, sums, room, is_last=step + 1 == plan.steps)
+            wanting = wanting & ~room
+            if not wanting.any():
+                break
+        return wanting
+
+    def _take(self, mine: Zone, needs: list[tuple[int, int]], sums: Sums, room: Truths, *, is_last: bool) -> None:
+        everywhere = bool(room.all())
+        for place, need in needs:
+            free, there = mine[place]
+            if need and self._plan.weights[place]:
+                sums.add(place, free - need, there, room)
+            if not is_last:
+                free -= need if everywhere else need * room
+
+    def _zone(self, zone: int) -> Zone:
+        """Read once, as rows lie far apart."""
+        found = self._zones.get(zone)
+        if found is None:
+            block, where = self._block, self._where
+            found = self._zones[zone] = [
+                (np.maximum(block.free[where, zone, column], 0), block.allocatable[where, zone, column].copy())
+                for column in self._plan.columns
+            ]
+        return found
+
+
+def _needs(plan: Plan, step: int) -> list[tuple[int, int]]:
+    """By place; what is named without an amount included."""
+    first, end = plan.memory[step], plan.memory[step + 1]
+    return [(0, plan.cpus[step]), *zip(plan.places_asked[first:end], plan.amounts[first:end], strict=True)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
@@ -115,6 +115,12 @@ LENGTHS: Final[Mapping[str, int]] = {
 _ONE_ZONE: Final = NodeRules(zones=(0,))
 
 
+class Ground(Struct, frozen=True, dict=True):
+    """The part of a plan that does not hang on the program, as fields; `compiled` keeps its own form of it beside."""
+
+    fields: Mapping[str, Any]
+
+
 @lru_cache(maxsize=1024)
 def plan(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
     asks = [step.ask for step in program.steps] + ([program.whole] if program.whole is not None else [])
@@ -124,45 +130,57 @@ def plan(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
         nothing = plan(_ONE_ZONE, Program(()), scoring)
         return structs.replace(nothing, standing=standing, steps=len(program.steps), zones=0, every=0)
     columns = [CPU, *sorted({column for column, _ in items})]
+    places = {column: place for place, column in enumerate(columns)}
     cpus = [min(ask.cpus, MOST) for ask in asks]
-    steps, order = len(program.steps), ranks.of(rules)
-    return Plan(
+    steps, ground, is_plain = len(program.steps), _ground(rules, scoring), _is_plain(rules, program)
+    made = Plan(
+        **ground.fields,
         standing=standing,
-        policy=POLICIES[rules.policy],
         as_a_whole=int(program.whole is not None),
-        zones=len(rules.zones),
-        every=rules.every_zone,
         steps=steps,
         places=len(columns),
-        full_cores=rules.threads_per_core if FULL_CORES in rules.cpu_options else 0,
-        threads=max(1, rules.threads_per_core),
-        plain=int(_is_plain(rules, program) and rules.policy != "none"),
-        unaligned=int(_is_plain(rules, program) and rules.policy == "none"),
-        zones_per_socket=_zones_per_socket(rules),
-        spread_over_zones=int(ACROSS_ZONES in rules.cpu_options),
-        by_l3=int(BY_L3 in rules.cpu_options),
-        countable=int(_countable(rules)),
-        numa_first=int(len(_sockets(rules)) >= _zones_with_cpus(rules)),
-        device_zones_only=int(versions.behaviour(versions.Minor(*rules.minor)).device_hints_over_device_zones),
-        strategy=KINDS.index(scoring.strategy),
+        plain=int(is_plain and rules.policy != "none"),
+        unaligned=int(is_plain and rules.policy == "none"),
         columns=columns,
         weights=[scoring.weight(column) for column in columns],
         cpus=cpus,
         memory=memory,
         devices=devices,
-        places_asked=[columns.index(column) for column, _ in items],
+        places_asked=[places[column] for column, _ in items],
         amounts=[min(amount, MOST) for _, amount in items],
         init=[int(step.role is Role.INIT) for step in program.steps],
         cpus_later=[int(any(cpus[number + 1 : steps])) for number in range(steps)],
-        zone_order=[mask.bit_length() - 1 for mask in order.ranked[: len(rules.zones)]],
-        ranked=list(order.ranked),
-        narrowest=list(order.narrowest),
-        starts=list(order.starts),
-        count=list(order.count),
-        sockets=list(order.sockets),
-        area=list(order.area),
-        socket_of=[*rules.sockets, *[0] * len(rules.zones)][: len(rules.zones)],
     )
+    made.__dict__["ground"] = ground
+    return made
+
+
+@lru_cache(maxsize=1024)
+def _ground(rules: NodeRules, scoring: Scoring) -> Ground:
+    order = ranks.of(rules)
+    fields = {
+        "policy": POLICIES[rules.policy],
+        "zones": len(rules.zones),
+        "every": rules.every_zone,
+        "full_cores": rules.threads_per_core if FULL_CORES in rules.cpu_options else 0,
+        "threads": max(1, rules.threads_per_core),
+        "zones_per_socket": _zones_per_socket(rules),
+        "spread_over_zones": int(ACROSS_ZONES in rules.cpu_options),
+        "by_l3": int(BY_L3 in rules.cpu_options),
+        "countable": int(_countable(rules)),
+        "numa_first": int(len(_sockets(rules)) >= _zones_with_cpus(rules)),
+        "device_zones_only": int(versions.behaviour(versions.Minor(*rules.minor)).device_hints_over_device_zones),
+        "strategy": KINDS.index(scoring.strategy),
+        "zone_order": [mask.bit_length() - 1 for mask in order.ranked[: len(rules.zones)]],
+        "ranked": list(order.ranked),
+        "narrowest": list(order.narrowest),
+        "starts": list(order.starts),
+        "count": list(order.count),
+        "sockets": list(order.sockets),
+        "area": list(order.area),
+        "socket_of": [*rules.sockets, *[0] * len(rules.zones)][: len(rules.zones)],
+    }
+    return Ground(fields)
 
 
 def _items(asks: Sequence[Ask]) -> tuple[list[int], list[int], list[tuple[int, int]]]:
@@ -194,16 +212,16 @@ def _standing(rules: NodeRules, program: Program, items: Sequence[tuple[int, int
 
 def _checks_empty_requests(rules: NodeRules, program: Program) -> bool:
     """Until 1.36 a container that asks for no memory goes through some checks all the same (kubelet spec 6.2)."""
-    skipped = versions.behaviour(versions.Minor(*rules.minor)).memory_skips_empty_requests
-    managed = rules.static_memory and program.pinned
-    return managed and not skipped and any(step.ask.memory == () for step in program.steps)
+    if not rules.static_memory or not program.pinned or all(step.ask.memory != () for step in program.steps):
+        return False
+    return not versions.behaviour(versions.Minor(*rules.minor)).memory_skips_empty_requests
 
 
 def _is_plain(rules: NodeRules, program: Program) -> bool:
     """No init container leaves anything to the others, no device is named without a number, no option interferes."""
     odd = ACROSS_ZONES if rules.policy == "none" else BY_SOCKET
-    asks = [*(step.ask for step in program.steps), program.whole or Ask()]
     handed_on = any(step.role is Role.INIT and step.ask != Ask() for step in program.steps)
+    asks = [step.ask for step in program.steps] + ([program.whole] if program.whole is not None else [])
     return odd not in rules.cpu_options and not handed_on and all(n > 0 for ask in asks for _, n in ask.devices)
 
 

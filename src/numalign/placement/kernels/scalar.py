@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from numalign.placement.kernels import simple, walk
+from numalign.placement.kernels import directrow, simple, walk
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import ZONES, Plan, plan
 from numalign.placement.kernels.simple import GENERAL
@@ -31,6 +31,9 @@ def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) ->
 
 def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]:
     """Code or score of one row, and the mask of every step."""
+    found = directrow.decide(block, row, made)
+    if found is not None:
+        return found
     scratch, code = SCRATCH, GENERAL
     if made.plain:
         load(block, row, made, scratch)

@@ -81,35 +81,23 @@ class Sums:
 
     def add(self, place: int, left: Numbers, there: Numbers, counts: Truths) -> None:
         counts = counts & (there > 0)
+        if not counts.all():
+            left, there = np.where(counts, left, 0), np.where(counts, there, 1)
         large = there > LARGE
         if large.any():
             left, there = np.where(large, left >> SHIFT, left), np.where(large, there >> SHIFT, there)
-        left, there = np.maximum(left, 0), np.where(counts, there, 1)
+        left = np.maximum(left, 0)
         self.count += counts
         if self.plan.strategy == BALANCED:
             used = np.maximum(there - left, 0) * WHOLE // there * counts
             self.first += used
             self.second += used * used
         else:
-            weight = self.plan.weights[place]
-            self.first += np.minimum(left * 100 // there, 100) * weight * counts
-            self.second += weight * counts
-
-    def add_all(self, left: Numbers, there: Numbers, asked: Truths) -> None:
-        """All resources at once, by [row, place]."""
-        weights = np.array(self.plan.weights)
-        counts = asked & (weights != 0) & (there > 0)
-        large = there > LARGE
-        if large.any():
-            left, there = np.where(large, left >> SHIFT, left), np.where(large, there >> SHIFT, there)
-        left, there = np.maximum(left, 0), np.where(counts, there, 1)
-        self.count = counts.sum(axis=1)
-        if self.plan.strategy == BALANCED:
-            used = np.maximum(there - left, 0) * WHOLE // there * counts
-            self.first, self.second = used.sum(axis=1), (used * used).sum(axis=1)
-        else:
-            shares = np.minimum(left * 100 // there, 100)
-            self.first, self.second = (shares * weights * counts).sum(axis=1), (weights * counts).sum(axis=1)
+            # Up to `LARGE` the floor of a floating-point percentage is the exact one, and division much faster.
+            shares = np.minimum(left * 100.0 / there, 100.0).astype(np.int64)
+            weights = counts * np.int64(self.plan.weights[place])
+            self.first += shares * weights
+            self.second += weights
 
     def combined(self, zones: int) -> Numbers:
         """Twin of `scoring.combined`."""

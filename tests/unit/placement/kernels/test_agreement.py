@@ -6,7 +6,7 @@ import numpy as np
 
 from numalign.kubelet import admission
 from numalign.placement import rowmodel
-from numalign.placement.kernels import Kernel, arrays, plans, scalar
+from numalign.placement.kernels import RowKernel, arrays, plans, scalar
 from numalign.placement.kernels.block import ASK, RowBlock
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.programs import Program
@@ -20,7 +20,7 @@ Question = tuple[RowBlock, Program]
 UNSURE = {Verdict.NOT_CERTAIN, Verdict.NOT_DECIDED}
 
 
-def answers(kernel: Kernel, question: Question, scoring: Scoring) -> tuple[list[int], list[list[int]]]:
+def answers(kernel: RowKernel, question: Question, scoring: Scoring) -> tuple[list[int], list[list[int]]]:
     block, program = question
     # Rows out of order and twice, as an engine may ask for them.
     rows = np.array([*range(len(block.busy)), 3, 0], np.int32)

@@ -1,0 +1,108 @@
+"""The most common case for a few hundred rows: twin of `directarrays`, which calls it.
+
+All zones and resources of the rows lie in one array, so that few steps of NumPy do: with so few rows each step costs
+more than what it computes. What depends on the plan alone is kept with it. Plans and rows that are scored in a less
+common way are left to `directarrays`."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
+from numalign.placement.kernels.plans import SINGLE, Plan
+from numalign.placement.kernels.scoring import LARGE
+from numalign.placement.kernels.simple import GENERAL
+from numalign.placement.kernels.strategies import LEAST, MOST
+from numalign.placement.kernels.tables import Numbers, Truths
+
+FEW: Final = 400
+"""Rows up to which it is faster."""
+
+
+class Step(NamedTuple):
+    """What a container asks, by place; where it counts for the score, and how much."""
+
+    need: Numbers
+    asks: bool
+    pins_memory: bool
+    counting: Numbers
+    weights: Numbers
+
+
+class Constants(NamedTuple):
+    steps: tuple[Step, ...]
+    order: Numbers
+    in_order: bool
+    """Whether zones come by their numbers."""
+    bits: Any
+    stored: Any
+    """The mask of each zone, and as the kubelet remembers it."""
+    columns: Numbers
+
+
+def decide(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes | None:
+    """Twin of `directarrays.Lookout`; None: not for us."""
+    if plan.strategy not in (LEAST, MOST):
+        return None
+    known, each, zones = _constants(plan), np.arange(len(rows)), plan.zones
+    free = np.maximum(block.free.take(rows, axis=0)[:, :zones].take(known.columns, axis=2), 0)
+    allocatable = block.allocatable.take(rows, axis=0)[:, :zones].take(known.columns, axis=2)
+    if allocatable.min(initial=1) <= 0 or allocatable.max(initial=1) > LARGE:
+        return None
+    apart = block.cells.take(rows, axis=0)[:, :zones] == known.bits
+    masks, found = np.zeros((len(rows), plan.steps), np.uint8), np.ones(len(rows), np.bool_)
+    total, count = np.zeros(len(rows), np.int64), 0
+    for number, step in enumerate(known.steps):
+        if not step.asks:
+            masks[:, number] = 0 if plan.policy == SINGLE else plan.every
+            continue
+        fits: Truths = np.asarray((free >= step.need).all(axis=2))
+        if step.pins_memory:
+            fits &= apart
+        first = fits.argmax(axis=1) if known.in_order else known.order[fits[:, known.order].argmax(axis=1)]
+        found &= fits[each, first]
+        masks[:, number] = known.stored[first]
+        left = free[each, first] - step.need
+        if len(step.counting):
+            total += _scores(plan, step, left, allocatable[each, first])
+            count += 1
+        free[each, first] = left
+    masks[~found] = 0
+    scores = np.clip(total // count, 1, 100) if count else 100
+    return Outcomes(np.where(found, scores, GENERAL).astype(np.int32), masks)
+
+
+def _scores(plan: Plan, step: Step, left: Numbers, there: Numbers) -> Numbers:
+    """Twin of `scoring`, where there is some of everything; rows that have no room are anybody's guess."""
+    left, there = left.take(step.counting, axis=1), there.take(step.counting, axis=1)
+    shares = np.minimum(left * 100.0 / there, 100.0).astype(np.int64)
+    share: Numbers = (shares * step.weights).sum(axis=1) // step.weights.sum()
+    return share if plan.strategy == LEAST else 100 - share
+
+
+def _constants(plan: Plan) -> Constants:
+    found: Constants | None = plan.__dict__.get("stacked")
+    if found is None:
+        bits = np.array([1 << zone for zone in range(plan.zones)], np.uint8)
+        found = plan.__dict__["stacked"] = Constants(
+            steps=tuple(_step(plan, step) for step in range(plan.steps)),
+            order=np.array(plan.zone_order),
+            in_order=plan.zone_order == sorted(plan.zone_order),
+            bits=bits,
+            stored=bits * 0 if plan.policy == SINGLE and plan.zones == 1 else bits,
+            columns=np.array(plan.columns),
+        )
+    return found
+
+
+def _step(plan: Plan, step: int) -> Step:
+    need = np.zeros(plan.places, np.int64)
+    need[0] = plan.cpus[step]
+    for item in range(plan.memory[step], plan.memory[step + 1]):
+        need[plan.places_asked[item]] = plan.amounts[item]
+    weights = np.array(plan.weights, np.int64)
+    counting = np.flatnonzero((need > 0) & (weights > 0))
+    asks = plan.cpus[step] > 0 or plan.memory[step] < plan.memory[step + 1]
+    return Step(need, asks, plan.memory[step] < plan.devices[step], counting, weights[counting])

@@ -1,0 +1,98 @@
+"""Plain reports that say what the one before said, but for what is free.
+
+Nodes report over and over, and all but amounts stays the same. `mirror` asks here first, with the facts that it has:
+what a report repeats is compared and not worked out again. The facts that come out equal those of `ingest.read`;
+None: something else changed, and `ingest` has to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec import structs
+
+from numalign.api import fingerprint, resourcenames
+from numalign.api.nodetopology import Amounts, NodeTopology
+from numalign.placement import ingest, nodesettings, supplies
+from numalign.placement.rowfacts import Assumption, RowFacts, Stock, Supplies
+
+
+def read(topology: NodeTopology, before: RowFacts) -> RowFacts | None:
+    """The facts of a plain report on a node whose facts came from one, too, and whose Node is the same."""
+    stock, amounts = before.supplies.stock, _amounts(topology, before)
+    if amounts is None or not _is_same(stock, before, amounts):
+        return None
+    free = _whole([each.available for each in amounts], stock.names)
+    signature = topology.fingerprint
+    rules = before.rules
+    managed = rules.static_memory
+    groups = ingest.supposed_groups(rules.policy, len(rules.zones), _busy(free, stock)) if managed else None
+    return structs.replace(
+        before,
+        supplies=Supplies(stock, free),
+        groups=groups,
+        payload=ingest.payload(topology),
+        fingerprint=signature.text if signature else "",
+        exclusive_only=signature is not None and signature.method is fingerprint.Method.EXCLUSIVE,
+        assumptions=_assumptions(before, unknown=managed and groups is None),
+    )
+
+
+def _amounts(topology: NodeTopology, before: RowFacts) -> list[Amounts] | None:
+    """What the report says of every resource; None if zones, settings or resources are others."""
+    rules, zones, names = before.rules, topology.zones, before.supplies.stock.names
+    manager, assumed = topology.manager, Assumption.POLICY_FROM_KUBELET_DEFAULT in before.assumptions
+    if (manager.policy, manager.scope) != (rules.policy, rules.scope) or assumed != nodesettings.is_assumed(topology):
+        return None
+    if not names or len(zones) != len(rules.zones):
+        return None
+    found: list[Amounts] = []
+    for zone, number in zip(zones, rules.zones, strict=True):
+        if zone.id != number:
+            return None
+        if tuple(zone.resources) == names:
+            found += zone.resources.values()
+        elif zone.resources.keys() <= set(names):
+            found += [zone.resources.get(name, supplies.NOTHING) for name in names]
+        else:
+            return None
+    return found
+
+
+def _is_same(stock: Stock, before: RowFacts, amounts: Sequence[Amounts]) -> bool:
+    """Whether there is just as much of everything."""
+    sizes, tops, width = [each.capacity for each in amounts], [each.allocatable for each in amounts], len(stock.names)
+    if any(tops[stock.names.index(resourcenames.CPU) :: width]) is not before.rules.static_cpus:
+        return False
+    for place in _memory(stock.names):
+        sizes[place::width] = tops[place::width]
+    return _whole(tops, stock.names) == stock.allocatable and _whole(sizes, stock.names) == stock.size
+
+
+def _whole(amounts: list[int], names: tuple[str, ...]) -> tuple[int, ...]:
+    """With CPUs in whole ones."""
+    cpus = slice(names.index(resourcenames.CPU), None, len(names))
+    amounts[cpus] = [amount // supplies.MILLI for amount in amounts[cpus]]
+    return tuple(amounts)
+
+
+def _busy(free: Sequence[int], stock: Stock) -> int:
+    """The zones of which some memory is in use."""
+    busy, width = 0, len(stock.names)
+    for place in _memory(stock.names):
+        for position, spot in enumerate(range(place, len(free), width)):
+            if free[spot] < stock.allocatable[spot]:
+                busy |= 1 << position
+    return busy
+
+
+@lru_cache(maxsize=ingest.MAKES)
+def _memory(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Where memory is among the resources."""
+    return tuple(place for place, name in enumerate(names) if supplies.is_memory(name))
+
+
+def _assumptions(before: RowFacts, *, unknown: bool) -> frozenset[Assumption]:
+    if unknown == (Assumption.GROUPS_UNKNOWN in before.assumptions):
+        return before.assumptions
+    return ingest.shared_assumptions(before.assumptions ^ {Assumption.GROUPS_UNKNOWN})

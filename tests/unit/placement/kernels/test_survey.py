@@ -1,0 +1,112 @@
+"""A survey of all rows says what their evaluation says, and hands back what it does not decide."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+
+from numalign.placement.kernels import Kernel, arrays, plans, scalar
+from numalign.placement.kernels.block import NO_ROOM, Nodes, Outcomes, RowBlock
+from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.noderules import NodeRules
+from numalign.placement.programs import Ask, Program
+from tests.campaigns import holds_for
+from tests.conftest import require
+from tests.unit.placement.kernels.blocks import CPU, asks, block_of, questions, scorings
+
+KIND = 3
+UNTOUCHED = 77
+RULES = NodeRules(zones=(0, 1), policy="single-numa-node", static_cpus=True)
+ONE_CPU = asks(Ask(cpus=1))
+
+
+def nodes_of(rows: int, *, amounts: tuple[int, ...] = ()) -> Nodes:
+    """Rows of the kind that is asked, with ten of everything offered."""
+    by_column = np.full((rows, 8), 10, np.int64)
+    pods, wanted = np.zeros(rows, np.int32), np.array(amounts, np.int64)
+    kind, loose = np.full(rows, KIND, np.int32), np.zeros(rows, np.bool_)
+    return Nodes(KIND, kind, loose, pods, pods + 1, by_column, by_column * 0, np.arange(len(wanted)), wanted)
+
+
+def answers_for(rows: int, program: Program) -> Outcomes:
+    return Outcomes(np.full(rows, UNTOUCHED, np.int32), np.zeros((rows, len(program.steps)), np.uint8))
+
+
+def surveyed(kernel: Kernel, block: RowBlock, program: Program, scoring: Scoring) -> tuple[Outcomes, list[int]]:
+    rows = np.arange(len(block.busy), dtype=np.int32)
+    answers = answers_for(len(rows), program)
+    made = plans.plan(block.rules, program, scoring)
+    left = kernel.survey(block, nodes_of(len(rows)), rows, made, answers)
+    assert not len(left.others)
+    return answers, left.undecided.tolist()
+
+
+def agrees(kernel: Kernel, question: tuple[RowBlock, Program], scoring: Scoring) -> None:
+    block, program = question
+    answers, left = surveyed(kernel, block, program, scoring)
+    wanted = scalar.evaluate(block, np.arange(len(block.busy), dtype=np.int32), program, scoring)
+    for row, code in enumerate(wanted.code_or_score.tolist()):
+        assert row in left or answers.code_or_score[row] == code
+        assert row in left or answers.masks[row].tolist() == wanted.masks[row].tolist()
+        assert row not in left or answers.code_or_score[row] == UNTOUCHED
+
+
+def kernel_named(name: str) -> Kernel:
+    if name == "arrays":
+        return arrays
+    require(find_spec("numba"), "numba: make fast")
+    from numalign.placement.kernels import compiled
+
+    return compiled
+
+
+@holds_for(questions(), scorings, examples=40)
+def test_numpy_surveys_as_rows_are_evaluated(question: tuple[RowBlock, Program], scoring: Scoring) -> None:
+    agrees(kernel_named("arrays"), question, scoring)
+
+
+@holds_for(questions(), scorings, examples=40)
+def test_machine_code_surveys_as_rows_are_evaluated(question: tuple[RowBlock, Program], scoring: Scoring) -> None:
+    agrees(kernel_named("compiled"), question, scoring)
+
+
+@pytest.fixture(params=["arrays", "compiled"])
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    return kernel_named(request.param)
+
+
+def survey(kernel: Kernel, nodes: Nodes) -> tuple[list[int], list[int], list[int]]:
+    """Three rows with room for the pod in every zone."""
+    one = block_of(RULES, {CPU: (8, 8)})
+    tiled: list[Any] = [np.repeat(each, 3, axis=0) for each in one[1:]]
+    block = RowBlock(RULES, *tiled)
+    answers = answers_for(3, ONE_CPU)
+    made = plans.plan(RULES, ONE_CPU, Scoring())
+    left = kernel.survey(block, nodes, np.arange(3, dtype=np.int32), made, answers)
+    return answers.code_or_score.tolist(), left.undecided.tolist(), left.others.tolist()
+
+
+def test_rows_of_other_kinds_are_handed_back(kernel: Kernel) -> None:
+    nodes = nodes_of(3)
+    nodes.kind[1] = KIND + 1
+    assert survey(kernel, nodes) == ([87, UNTOUCHED, 87], [], [1])
+
+
+def test_loose_rows_are_not_decided(kernel: Kernel) -> None:
+    nodes = nodes_of(3)
+    nodes.loose[2] = True
+    assert survey(kernel, nodes) == ([87, 87, UNTOUCHED], [2], [])
+
+
+def test_a_node_that_is_full_as_a_whole_is_not_looked_into(kernel: Kernel) -> None:
+    nodes = nodes_of(3, amounts=(4,))
+    nodes.requested[0, 0], nodes.pods[1] = 7, 1
+    nodes.requested[2, 0], nodes.loose[2] = 6, True
+    assert survey(kernel, nodes) == ([NO_ROOM, NO_ROOM, UNTOUCHED], [2], [])
+
+
+def test_a_single_zone_that_is_too_small_is_refused_at_once_by_machine_code() -> None:
+    block = block_of(RULES, {CPU: (8, 8)})
+    answers, left = surveyed(kernel_named("compiled"), block, asks(Ask(cpus=9)), Scoring())
+    assert (answers.code_or_score.tolist(), left) == ([-1], [])
