@@ -109,10 +109,14 @@ def _stay(hosted: Hosted) -> None:
     from numalign.simulator import hosting
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    problems: list[Exception] = []
     try:
         hosting.host(hosted)
-    except OSError as problem:
-        output.fail(f"port {hosted.port} cannot be served: {problem.strerror or problem}", code=1)
+    except* OSError as group:
+        # The parts of a cluster end together, and so do their failures.
+        problems += group.exceptions
+    if problems:
+        output.fail(f"port {hosted.port} cannot be served: {problems[0]}", code=1)
 
 
 def _started(name: str) -> Running:

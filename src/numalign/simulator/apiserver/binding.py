@@ -30,7 +30,7 @@ class Binding(Struct, frozen=True):
 def read(tree: Tree, pod: str, namespace: str) -> Binding:
     """From the body of a request for this pod."""
     metadata, target = trees.metadata(tree), tree.get("target") or {}
-    if metadata.get("name") and metadata["name"] != pod:
+    if metadata.get("name") != pod:
         raise refusals.bad_request("name in URL does not match name in Binding object")
     if target.get("kind") not in (None, "", "Node"):
         kind = target["kind"]

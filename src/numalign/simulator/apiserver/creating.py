@@ -33,8 +33,12 @@ def create(state: State, resource: Resource, tree: Tree, options: WriteOptions =
     if "generateName" in tree["metadata"]:
         _settle_name(state, resource, tree)
     name, namespace = tree["metadata"]["name"], tree["metadata"].get("namespace", "")
-    if state.store.entry(resource, name, namespace) is not None:
-        raise refusals.already_exists(resource, name)
+    if not name:
+        raise refusals.invalid(resource, "", [NO_NAME])
+    there = state.store.entry(resource, name, namespace)
+    if there is not None:
+        leaving = "deletionTimestamp" in trees.decoded(there.data)["metadata"]
+        raise refusals.already_exists(resource, name, leaving=leaving)
     if options.dry_run:
         del tree["metadata"]["resourceVersion"]
         return encoded(resource, tree, 0)
@@ -44,9 +48,7 @@ def create(state: State, resource: Resource, tree: Tree, options: WriteOptions =
 def _metadata(state: State, resource: Resource, given: Tree) -> Tree:
     """In the order in which the real server writes it."""
     name, base = given.get("name"), given.get("generateName")
-    if not name and not base:
-        raise refusals.invalid(resource, "", [NO_NAME])
-    made: Tree = {"name": name or naming.generated(base or "", state.chance)}
+    made: Tree = {"name": name or (naming.generated(base, state.chance) if base else "")}
     if base:
         made["generateName"] = base
     if resource.namespaced:

@@ -21,6 +21,7 @@ from numalign.simulator.trees import Tree
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
 BY_POLICY: Final = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}
+STAYING: Final = frozenset({"default", "kube-system", "kube-public"})
 ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -48,10 +49,18 @@ def delete(state: State, resource: Resource, name: str, namespace: str, options:
         return Deleted(_kept(state, resource, entry, old, new, options), is_gone=False)
     shown = encoded(resource, new, 0)
     if not options.dry_run:
-        if resource is CUSTOMRESOURCEDEFINITIONS:
-            customs.forget_objects(state, new)
-        state.store.remove(resource, new, entry, old)
+        _remove(state, resource, entry, old, new)
     return Deleted(shown, is_gone=True)
+
+
+def _remove(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree) -> None:
+    """As watchers of a real server see it: of pods first the mark, then that they are gone; others go as they were."""
+    if resource is CUSTOMRESOURCEDEFINITIONS:
+        customs.forget_objects(state, new)
+    if resource is PODS and new != old:
+        entry, old = state.store.commit(resource, new, entry, old), new
+    last = new if resource is NAMESPACES else old
+    state.store.remove(resource, last | {"metadata": dict(last["metadata"])}, entry, old)
 
 
 def _kept(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree, options: DeleteOptions) -> Entry:
@@ -109,6 +118,8 @@ def _finalizers(metadata: Tree, propagation: str) -> list[str]:
 
 
 def _check(resource: Resource, entry: Entry, old: Tree, options: DeleteOptions) -> None:
+    if resource is NAMESPACES and entry.name in STAYING:
+        raise refusals.forbidden(resource, entry.name, "this namespace may not be deleted")
     uid = old["metadata"]["uid"]
     if options.uid and options.uid != uid:
         why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid})."

@@ -1,7 +1,11 @@
 """Fields that a kind does not have, where a client asked to be told of them (`fieldValidation`).
 
 kubectl asks for Strict on every apply and create. Without being asked nothing is checked: a field that nobody knows is
-carried along, where the real server warns of it and drops it. Fields given twice are not noticed."""
+carried along, where the real server warns of it and drops it, and of fields given twice the last counts."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
 
 from numalign.simulator.apiserver import refusals
 from numalign.simulator.apiserver.calls import Call
@@ -16,15 +20,42 @@ def warnings(state: State, call: Call, resource: Resource, tree: Tree) -> list[s
     wish = call.query.get("fieldValidation", "") if call.query else ""
     if wish not in ("Strict", "Warn"):
         return []
-    found = [f'unknown field "{path}"' for path in _unknown(state, resource, tree)]
+    found = [f'duplicate field "{path}"' for path in _twice(call.body)]
+    found += [f'unknown field "{path}"' for path in _unknown(state, resource, tree)]
     if found and wish == "Strict":
         kind, listed = resource.kind, ", ".join(found)
-        if resource.custom:
-            raise refusals.bad_request(f"strict decoding error: {listed}")
         raise refusals.bad_request(
             f'{kind} in version "{resource.version}" cannot be handled as a {kind}: strict decoding error: {listed}'
         )
     return found
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written, with all that it says."""
+
+
+def _twice(body: bytes) -> list[str]:
+    """Paths of fields that are given more than once; only JSON is looked at."""
+    if body[:1] != b"{":
+        return []
+    try:
+        return list(_repeated(json.loads(body, object_pairs_hook=_Pairs), ""))
+    except ValueError:
+        return []
+
+
+def _repeated(thing: Any, path: str) -> Iterator[str]:
+    if isinstance(thing, _Pairs):
+        seen = set[str]()
+        for key, value in thing:
+            here = f"{path}.{key}" if path else key
+            if key in seen:
+                yield here
+            seen.add(key)
+            yield from _repeated(value, here)
+    elif isinstance(thing, list):
+        for index, value in enumerate(thing):
+            yield from _repeated(value, f"{path}[{index}]")
 
 
 def _unknown(state: State, resource: Resource, tree: Tree) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import yaml
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver import negotiation, showing
+from numalign.simulator.apiserver import negotiation, scale, showing
 from numalign.simulator.apiserver.calls import Answer, Call
 from numalign.simulator.apiserver.pages import Page
 from numalign.simulator.apiserver.presenting import tables
@@ -61,8 +61,14 @@ def several(state: State, call: Call, resource: Resource, page: Page) -> Answer:
 
 
 def tree_answer(call: Call, tree: Tree, code: int = 200) -> Answer:
-    """Of something that is not stored: a scale, a review."""
+    """Of something that is not stored: a review."""
     return as_yaml(tree, code) if negotiation.form(call.accept) == "yaml" else Answer(code, trees.encoded(tree))
+
+
+def scale_answer(state: State, call: Call, tree: Tree) -> Answer:
+    if negotiation.form(call.accept) != "table":
+        return tree_answer(call, tree)
+    return Answer(200, trees.encoded(table(state, scale.SCALE, [tree], include=include(call.query))))
 
 
 def table(

@@ -11,6 +11,7 @@ from numalign.simulator.apiserver.deleting import DeleteOptions
 from numalign.simulator.apiserver.pages import Asked
 from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.schemas import formats
 from numalign.simulator.apiserver.state import WriteOptions
 from numalign.simulator.apiserver.watching import Since
 from numalign.simulator.trees import Tree
@@ -19,6 +20,7 @@ META: Final = "meta.k8s.io"
 MATCH: Final = "resourceVersionMatch"
 INITIAL: Final = "sendInitialEvents"
 VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+LONGEST_MANAGER: Final = 128
 POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
@@ -84,14 +86,30 @@ def writing(call: Call, kind: Resource) -> WriteOptions:
     query = call.query
     if not query:
         return WriteOptions(call.manager, needs_version=True)
-    causes = []
-    if query.get("dryRun", "All") != "All":
-        causes.append(_unsupported("dryRun", f'["{query["dryRun"]}"]', '"All"'))
+    causes = _dry_run_causes([query["dryRun"]] if "dryRun" in query else []) + _manager_causes(call)
     validation = query.get("fieldValidation", "")
     if validation not in VALIDATIONS:
         causes.append(_unsupported("fieldValidation", f'"{validation}"', '"", "Ignore", "Strict", "Warn"'))
     _refuse(kind, causes)
     return WriteOptions(call.manager, bool(query.get("dryRun")), call.flag("force"), needs_version=True)
+
+
+def _dry_run_causes(asked: list[str]) -> list[Cause]:
+    if all(each == "All" for each in asked):
+        return []
+    return [_unsupported("dryRun", formats.shown(asked), '"All"')]
+
+
+def _manager_causes(call: Call) -> list[Cause]:
+    name = call.query.get("fieldManager", "")
+    if len(name.encode()) > LONGEST_MANAGER:
+        why = f"Too long: may not be more than {LONGEST_MANAGER} bytes"
+        return [Cause("fieldManager", "FieldValueTooLong", why)]
+    strange = next((index for index, sign in enumerate(name) if not sign.isprintable()), None)
+    if strange is None:
+        return []
+    why = f"invalid character U+{ord(name[strange]):04X} (at position {strange})"
+    return [Cause("fieldManager", "FieldValueInvalid", f"Invalid value: {formats.shown(name)}: {why}")]
 
 
 def applying(call: Call) -> WriteOptions:
@@ -113,6 +131,7 @@ def deleting(call: Call) -> DeleteOptions:
 
 def deletion(tree: Tree) -> DeleteOptions:
     policy, orphan = tree.get("propagationPolicy"), tree.get("orphanDependents")
+    _refuse(DELETE, _dry_run_causes(tree.get("dryRun") or []))
     if policy is not None and orphan is not None:
         why = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
         _refuse(DELETE, [Cause("propagationPolicy", "FieldValueInvalid", why)])

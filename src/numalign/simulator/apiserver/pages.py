@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from numalign.simulator.apiserver import fieldselectors, refusals, selectors
+from numalign.simulator.apiserver import fieldselectors, gojson, refusals, selectors
 from numalign.simulator.apiserver.fieldselectors import NAME, NAMESPACE, NODE, Terms
 from numalign.simulator.apiserver.refusals import Cause, StatusError
 from numalign.simulator.apiserver.resources import PODS, Resource
@@ -170,8 +170,13 @@ def decoded(text: str) -> Token:
         raise _bad_token(f"illegal base64 data at input byte {text.index('=')}")
     try:
         padded = text + "=" * (-len(text) % 4)
-        token = msgspec.json.decode(base64.b64decode(padded, altchars="-_", validate=True), type=Token)
-    except (binascii.Error, msgspec.MsgspecError, UnicodeDecodeError, ValueError) as problem:
+        written = base64.b64decode(padded, altchars="-_", validate=True)
+        token = msgspec.json.decode(written, type=Token)
+    except msgspec.ValidationError as problem:
+        raise _bad_token(str(problem)) from None
+    except msgspec.DecodeError:
+        raise _bad_token(gojson.complaint(written)) from None
+    except (binascii.Error, ValueError) as problem:
         raise _bad_token(str(problem)) from None
     if token.v != TOKEN_VERSION:
         raise _bad_token(f"server does not recognize this encoded version {token.v}")

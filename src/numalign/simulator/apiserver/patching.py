@@ -11,15 +11,30 @@ from msgspec import Struct
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver import bodies, creating, refusals, scale, showing, updating
-from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, jsonpatch, mergepatch, strategic
-from numalign.simulator.apiserver.refusals import Cause, StatusError
+from numalign.simulator.apiserver.patches import (
+    ApplyConflict,
+    BadPatch,
+    apply,
+    gotext,
+    jsonpatch,
+    mergepatch,
+    reading,
+    strategic,
+)
+from numalign.simulator.apiserver.refusals import Cause, Mistyped, StatusError
 from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.ring import Entry
+from numalign.simulator.apiserver.schemas import formats
 from numalign.simulator.apiserver.state import PLAIN, State, WriteOptions
 from numalign.simulator.trees import Tree
 
 PatchKind = Literal["json", "merge", "strategic", "apply"]
-CODES: Final[Mapping[int, str]] = {400: "BadRequest", 422: "Invalid", 415: "UnsupportedMediaType", 500: "InternalError"}
+CODES: Final[Mapping[int, str]] = {400: "BadRequest", 422: "Invalid", 415: "UnsupportedMediaType"}
+NOT_STRATEGIC: Final = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+)
+WRONG_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 
 
 class Patch(Struct, frozen=True):
@@ -43,6 +58,8 @@ class Patched(Struct, frozen=True):
 
 def patch(state: State, place: Place, patch: Patch, options: WriteOptions = PLAIN) -> Patched:
     resource = place.resource
+    if resource.custom and patch.kind == "strategic":
+        raise refusals.unsupported_media_type(NOT_STRATEGIC)
     entry = state.store.entry(resource, place.name, place.namespace)
     body = _read(patch)
     if entry is None:
@@ -52,32 +69,53 @@ def patch(state: State, place: Place, patch: Patch, options: WriteOptions = PLAI
         made = _changed(state, place, patch.kind, None, body, options)
         made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
         return Patched(creating.create(state, resource, made, options), is_new=True)
-    # Twice, since what comes out of a patch may share parts with what went in.
-    old, seen = trees.decoded(entry.data), trees.decoded(showing.shown(resource, entry.data))
+    seen = trees.decoded(showing.shown(resource, entry.data))
     if place.part == "scale":
         seen = scale.shown(state.registry, resource, seen)
+    uid = seen["metadata"]["uid"]
     new = _changed(state, place, patch.kind, seen, body, options)
-    _check(place, entry, old, new)
-    if place.part == "scale":
-        new = scale.scaled(state.registry, resource, trees.decoded(entry.data), new)
     options = msgspec.structs.replace(options, applied=patch.kind == "apply")
-    part = "" if place.part == "scale" else place.part
-    return Patched(
-        updating.replace(state, resource, entry, old, showing.kept(resource, new), part=part, options=options)
-    )
+    try:
+        bodies.check_shape(new, resource)
+        _check(place, entry, uid, new)
+        return Patched(_written(state, place, entry, new, options))
+    except Mistyped as problem:
+        raise _unfit(patch.kind, body, new, problem) from None
+
+
+def _written(state: State, place: Place, entry: Entry, new: Tree, options: WriteOptions) -> Entry:
+    resource, part = place.resource, place.part
+    if part == "scale":
+        new, part = scale.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
+    old, kept = trees.decoded(entry.data), showing.kept(resource, new)
+    return updating.replace(state, resource, entry, old, kept, part=part, options=options)
+
+
+def _unfit(how: PatchKind, body: Any, new: Tree, problem: Mistyped) -> StatusError:
+    """Of a patch that makes a field what it cannot be."""
+    shown, why = trees.encoded(dict(sorted(new.items()))).decode(), problem.why
+    if how == "strategic":
+        shown, why = gotext.value(body), gotext.unfit(problem.got, problem.wanted) or why
+    message = f"Invalid value: {formats.shown(shown)}: {why}"
+    cause = Cause("patch", "FieldValueInvalid", message)
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause.tree()]})
 
 
 def _read(patch: Patch) -> Any:
     if not isinstance(patch.body, bytes):
         return patch.body
-    if patch.kind == "apply":
-        return bodies.yaml(patch.body)
     try:
-        return msgspec.json.decode(patch.body)
-    except msgspec.DecodeError as problem:
-        raise refusals.bad_request(
-            "invalid JSON patch" if patch.kind == "merge" else f"error decoding patch: {problem}"
-        ) from None
+        body = bodies.yaml(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
+        return reading.checked(patch.kind, body)
+    except msgspec.DecodeError:
+        raise refusals.bad_request(reading.UNREADABLE) from None
+    except BadPatch as problem:
+        raise refused(problem) from None
+
+
+def refused(problem: BadPatch) -> StatusError:
+    details: Tree | None = {} if problem.code == 422 else None
+    return StatusError(problem.code, CODES.get(problem.code, ""), problem.message, details)
 
 
 def _changed(state: State, place: Place, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions) -> Tree:
@@ -98,9 +136,9 @@ def _changed(state: State, place: Place, how: PatchKind, seen: Tree | None, body
                 part=place.part,
                 schema=schema,
             )
-        return _patched(how, seen or {}, body, kind, custom=resource.custom)
+        return _patched(how, seen or {}, body, kind)
     except BadPatch as problem:
-        raise StatusError(problem.code, CODES.get(problem.code, ""), problem.message) from None
+        raise refused(problem) from None
     except ApplyConflict as conflict:
         causes = [
             Cause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes
@@ -109,16 +147,11 @@ def _changed(state: State, place: Place, how: PatchKind, seen: Tree | None, body
         raise StatusError(409, "Conflict", conflict.message, details) from None
 
 
-def _patched(how: PatchKind, seen: Tree, body: Any, kind: tuple[str, str, str], *, custom: bool) -> Tree:
+def _patched(how: PatchKind, seen: Tree, body: Any, kind: tuple[str, str, str]) -> Tree:
     if how == "json":
         return jsonpatch.applied(seen, body)
     if how == "merge":
         return mergepatch.applied(seen, body)
-    if custom:
-        accepted = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-        raise refusals.unsupported_media_type(
-            f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-        )
     return strategic.applied(seen, body, kind)
 
 
@@ -128,13 +161,15 @@ def _check_name(place: Place, body: Any) -> None:
         raise wrong_name(name, place.name)
 
 
-def _check(place: Place, entry: Entry, old: Tree, new: Tree) -> None:
+def _check(place: Place, entry: Entry, old_uid: str, new: Tree) -> None:
     """A patch may name the version it means, but not change who the object is."""
     metadata = trees.metadata(new)
+    if place.namespace and (metadata.get("namespace") or place.namespace) != place.namespace:
+        raise refusals.bad_request(WRONG_NAMESPACE)
     if metadata.get("name") != place.name:
         raise wrong_name(metadata.get("name") or "", place.name)
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
-    if uid and uid != old["metadata"]["uid"]:
+    if uid and uid != old_uid:
         cause = Cause("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
         raise refusals.invalid(place.resource, place.name, [cause])
     if version and version != str(entry.version):

@@ -56,7 +56,19 @@ class Plain:
             return Answer(200, self._metrics().encode(), METRICS)
         if name == "":
             return calls.answer(
-                {"paths": ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"]}
+                {
+                    "paths": [
+                        "/api",
+                        "/apis",
+                        "/healthz",
+                        "/livez",
+                        "/metrics",
+                        "/openapi/v2",
+                        "/openapi/v3",
+                        "/readyz",
+                        "/version",
+                    ]
+                }
             )
         return None
 
@@ -85,6 +97,8 @@ class Plain:
         steps = call.path.strip("/").split("/")
         if steps == ["openapi", "v3"]:
             return calls.answer(openapi.index(self._state.registry))
+        if steps == ["openapi", "v2"]:
+            return Answer(200, *openapi.older(call.accept))
         if steps[:2] != ["openapi", "v3"] or len(steps) not in (4, 5):
             return None
         group = "" if steps[2] == "api" else steps[3]

@@ -49,6 +49,19 @@ class StatusError(Exception):
         return {key: value for key, value in body.items() if value != ""} | {"code": self.code}
 
 
+class Mistyped(StatusError):
+    """A field is of another type than its kind says: 400 in an object, which for a patch becomes 422."""
+
+    def __init__(self, resource: Resource, why: str, got: str = "", wanted: str = "") -> None:
+        kind = resource.kind
+        super().__init__(
+            400, "BadRequest", f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
+        )
+        self.why = why
+        self.got = got
+        self.wanted = wanted
+
+
 NO_SUCH_PATH: Final = "the server could not find the requested resource"
 
 
@@ -65,8 +78,9 @@ def no_such_path() -> StatusError:
     return StatusError(404, "NotFound", NO_SUCH_PATH, {})
 
 
-def already_exists(resource: Resource, name: str) -> StatusError:
-    return StatusError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', details(resource, name))
+def already_exists(resource: Resource, name: str, *, leaving: bool = False) -> StatusError:
+    message = f'{"object is being deleted: " if leaving else ""}{resource.qualified} "{name}" already exists'
+    return StatusError(409, "AlreadyExists", message, details(resource, name))
 
 
 def conflict(resource: Resource, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:

@@ -137,7 +137,8 @@ class Serving:
             return self._evict(call, place)
         if part in OUT_OF_REACH and not resource.custom:
             self.state.entry(resource, place.name, place.namespace)
-            raise refusals.not_served(f"the {part} of {resource.plural}: its nodes are simulated")
+            why = "nobody would check one" if part == "token" else "its nodes are simulated"
+            raise refusals.not_served(f"the {part} of {resource.plural}: {why}")
         if part not in resource.subresources:
             raise refusals.no_such_path()
         verb = PART_VERBS.get((part, call.method))
@@ -243,7 +244,7 @@ class Serving:
         return self._scale_of(call, place.resource, trees.decoded(entry.data))
 
     def _scale_of(self, call: Call, resource: Resource, tree: Tree) -> Answer:
-        return forms.tree_answer(call, scale.shown(self.state.registry, resource, tree))
+        return forms.scale_answer(self.state, call, scale.shown(self.state.registry, resource, tree))
 
 
 Verb = Callable[[Serving, Call, Located], Answer]
@@ -265,9 +266,7 @@ def _place(tree: Tree, place: Located) -> None:
     if metadata is None:
         metadata = tree["metadata"] = {}
     if metadata.get("namespace") and place.namespace and metadata["namespace"] != place.namespace:
-        raise refusals.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise refusals.bad_request(patching.WRONG_NAMESPACE)
     if place.name and metadata.get("name") and metadata["name"] != place.name:
         raise patching.wrong_name(metadata["name"], place.name)
     if place.namespace:

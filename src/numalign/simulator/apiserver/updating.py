@@ -100,7 +100,8 @@ def is_finished(resource: Resource, tree: Tree) -> bool:
 def _leave(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree, options: WriteOptions) -> Entry:
     shown = encoded(resource, new, 0)
     if not options.dry_run:
-        state.store.remove(resource, new, entry, old)
+        # Watchers are told of it as it was kept last: with the finalizer that this write took away.
+        state.store.remove(resource, old | {"metadata": dict(old["metadata"])}, entry, old)
     return shown
 
 

@@ -35,4 +35,5 @@ def widgets() -> Tree:
 
 
 def widget(name: str, **spec: object) -> Tree:
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    about = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind}
+    return {**about, "metadata": {"name": name, "namespace": "default"}, "spec": spec}

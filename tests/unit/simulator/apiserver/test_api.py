@@ -17,7 +17,8 @@ def test_a_subscriber_hears_what_is_there_then_every_change_in_order() -> None:
     assert [(each.kind, each.key, each.version) for each in seen] == [
         ("ADDED", ("default", "a"), 2),
         ("MODIFIED", ("default", "a"), 3),
-        ("DELETED", ("default", "a"), 4),
+        ("MODIFIED", ("default", "a"), 4),
+        ("DELETED", ("default", "a"), 5),
     ]
 
 

@@ -10,6 +10,7 @@ from numalign.api import qos, quantity
 from numalign.api.pod import ResourceRequirements
 from numalign.simulator import trees
 from numalign.simulator.apiserver import refusals
+from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.trees import Tree
 
 GRAMMAR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -63,6 +64,5 @@ def _class_of(data: bytes) -> qos.QoS:
     return qos.of_requirements(wants)
 
 
-def refusal(tree: Tree, problem: BadAmount) -> refusals.StatusError:
-    kind, version = tree.get("kind", ""), tree.get("apiVersion", "").rpartition("/")[2]
-    return refusals.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}')
+def refusal(resource: Resource, problem: BadAmount) -> refusals.StatusError:
+    return refusals.Mistyped(resource, str(problem))

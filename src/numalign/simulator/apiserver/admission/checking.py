@@ -32,7 +32,7 @@ def errors(resource: Resource, tree: Tree, old: Tree | None) -> list[Cause]:
 
 def _pod(tree: Tree, old: Tree | None) -> list[Cause]:
     found = list(_spec_errors(trees.encoded(tree["spec"])))
-    return found if old is None or found else podupdates.errors(tree["spec"], old["spec"])
+    return found if old is None else found + podupdates.errors(tree["spec"], old["spec"])
 
 
 # Pods come in sets that have one spec.

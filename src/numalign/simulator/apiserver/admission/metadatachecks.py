@@ -22,6 +22,7 @@ IN_PATHS: Final = frozenset(
 STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 LARGEST_ANNOTATIONS: Final = 256 * 1024
 OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
+NO_NAME: Final = rules.required("metadata.name", "name or generateName is required")
 UNQUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 
 
@@ -42,11 +43,13 @@ def name_rule(resource: Resource) -> rules.NameRule:
 
 def _name(resource: Resource, metadata: Tree) -> list[Cause]:
     rule, found = name_rule(resource), list[Cause]()
-    base = metadata.get("generateName")
+    base, name = metadata.get("generateName"), metadata.get("name", "")
+    if not name:
+        return [NO_NAME]
     if base:
         # What is appended to it makes a hyphen at its end harmless.
         found += [rules.invalid("metadata.generateName", base, each) for each in rule(f"{base.rstrip('-')}a"[-63:])]
-    return found + rules.named("metadata.name", metadata.get("name", ""), rule)
+    return found + rules.named("metadata.name", name, rule)
 
 
 def _labels(metadata: Tree) -> list[Cause]:

@@ -55,7 +55,7 @@ def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: Lookup) ->
     try:
         complete(tree, old, lookup)
     except amounts.BadAmount as problem:
-        raise amounts.refusal(tree, problem) from None
+        raise amounts.refusal(resource, problem) from None
     return tree
 
 

@@ -50,7 +50,8 @@ def missing(path: str, value: Any) -> Cause:
 
 
 def label_problems(name: str) -> list[str]:
-    problems = [] if LABEL.fullmatch(name) else [LABEL_RULE]
+    rule = "must not contain dots" if labelwords.PREFIX.fullmatch(name) else LABEL_RULE
+    problems = [] if LABEL.fullmatch(name) else [rule]
     return [f"must be no more than {LONGEST_LABEL} characters", *problems] if len(name) > LONGEST_LABEL else problems
 
 

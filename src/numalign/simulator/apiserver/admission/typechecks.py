@@ -18,6 +18,7 @@ from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.trees import Tree
 
+METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 TIMES: Final = {
@@ -49,6 +50,16 @@ def check(resource: Resource, tree: Tree) -> None:
         msgspec.convert(tree, model)
     except msgspec.ValidationError as problem:
         raise _refusal(resource, tree, str(problem)) from None
+
+
+def check_metadata(resource: Resource, tree: Tree) -> None:
+    """The same for what every object has, before anything of it is used."""
+    try:
+        msgspec.convert(tree.get("metadata") or {}, _model(METADATA))
+    except msgspec.ValidationError as problem:
+        if not resource.custom:
+            check(resource, tree)
+        raise _refusal_at(resource, {"$ref": METADATA}, tree["metadata"], str(problem)) from None
 
 
 @cache
@@ -97,20 +108,24 @@ def _integer(form: str) -> Any:
 
 
 def _refusal(resource: Resource, tree: Tree, problem: str) -> refusals.StatusError:
-    kind, steps = resource.kind, STEP.findall(problem.rpartition(" - at `")[2])
-    path, owner, value = list[str](), kind, tree
-    schema: Tree = {"$ref": builtin.kinds()[resource.group, resource.version, kind]}
-    for field, index in steps:
+    top: Tree = {"$ref": builtin.kinds()[resource.group, resource.version, resource.kind]}
+    return _refusal_at(resource, top, tree, problem)
+
+
+def _refusal_at(resource: Resource, schema: Tree, value: Any, problem: str) -> refusals.StatusError:
+    path, owner = list[str](), resource.kind
+    for field, index in STEP.findall(problem.rpartition(" - at `")[2]):
         owner = _owner(schema) or owner
         path += _named(owner, field) if field else []
         schema, value = _below(schema, value, field, index)
     wanted = _go_type(schema, path[-1] if path else "")
     where = f"{owner}.{'.'.join(path)}"
-    why = f"json: cannot unmarshal {_json_type(value, wanted)} into Go struct field {where} of type {wanted}"
+    got = _json_type(value, wanted)
+    why = f"json: cannot unmarshal {got} into Go struct field {where} of type {wanted}"
     if isinstance(value, str) and schema.get("$ref") in TIMES:
         form = TIMES[schema["$ref"]]
         why = f'parsing time "{value}" as "{form}": cannot parse "{value}" as "2006"'
-    return refusals.bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}')
+    return refusals.Mistyped(resource, why, got.partition(" ")[0], wanted)
 
 
 def _owner(schema: Tree) -> str:

@@ -27,6 +27,23 @@ def type_name(shown: Any) -> str:
     return "map[string]interface {}" if isinstance(shown, dict) else names.get(type(shown), "%!s(<nil>)")
 
 
+KINDS: Final = {"number": "int64", "array": "slice", "object": "map"}
+
+
+def unfit(got: str, wanted: str) -> str:
+    """Why a value of one JSON type cannot become one of a Go type; nothing where that is not the matter."""
+    kind = KINDS.get(got, got)
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {kind}"
+    if wanted.startswith("map[") or wanted == "v1.ResourceList":
+        return f"cannot restore map from {kind}"
+    if wanted.startswith("v1."):
+        return f"cannot restore struct from: {kind}"
+    if (got, wanted) == ("number", "string"):
+        return "cannot convert int64 to string"
+    return f"unrecognized type: {wanted}" if wanted else ""
+
+
 def json(shown: Any) -> str:
     """With sorted keys, and escapes for what could be mistaken for HTML."""
     return msgspec.json.encode(shown, order="sorted").decode().translate(ESCAPES)

@@ -39,7 +39,7 @@ def _step(document: Any, operation: Tree) -> Any:
     # The whole document is the one field of a wrapping, so that an empty path needs no case of its own.
     wrapped = {"": document}
     operate(wrapped, path, operation)
-    return wrapped[""]
+    return wrapped.get("")
 
 
 def _add(document: Tree, path: str, operation: Tree) -> None:

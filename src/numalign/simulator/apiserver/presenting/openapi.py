@@ -3,7 +3,8 @@
 The HTTP layer serves `index` at /openapi/v3 and `document` below it. kubectl reads the documents for `explain`, for
 checking and diffing what it applies, and to learn that dryRun and fieldValidation are known. Built-in kinds come from
 the generated field table, custom ones from the schema in their definition. There is no prose in them: `explain` shows
-names and types. Version 2 is not served (404), which clients take as leave to use version 3.
+names and types. Version 2 is there, but empty: kubectl turns to it for kinds that it does not find in version 3, to
+learn that they are nowhere.
 """
 
 import hashlib
@@ -36,6 +37,8 @@ PATCH_TYPES: Final = (
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 )
+# The first field of the message, which is the version.
+OLDER: Final = (b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
 # Verb of the API, method, what OpenAPI calls it, and whether it is for one object.
 OPERATIONS: Final = (
     ("list", "get", "list", False),
@@ -144,6 +147,11 @@ def _with_references(models: Tree) -> Tree:
 def _plain(model: Tree) -> Tree:
     """Of a model that is no kind of this document its kinds do not matter."""
     return {key: value for key, value in model.items() if key != GVK}
+
+
+def older(accept: str) -> tuple[bytes, str]:
+    """Version 2 with nothing in it, and its media type."""
+    return OLDER if "protobuf" in accept else (trees.encoded({"swagger": "2.0", "paths": {}}), "application/json")
 
 
 def _references(schema: Any) -> Iterator[str]:

@@ -133,6 +133,11 @@ def budget(tree: Tree, now: datetime) -> list[Any]:
     return [name(tree), *bounds, part(tree, "status").get("disruptionsAllowed", 0), columns.age(tree, now)]
 
 
+def scale(tree: Tree, now: datetime) -> list[Any]:
+    counts = [part(tree, each).get("replicas", 0) for each in ("spec", "status")]
+    return [name(tree), *counts, columns.age(tree, now)]
+
+
 def revision(tree: Tree, now: datetime) -> list[Any]:
     owner = next((each for each in items(tree["metadata"], "ownerReferences") if each.get("controller")), None)
     return [name(tree), _owner(owner) if owner else NONE, tree.get("revision", 0), columns.age(tree, now)]
@@ -161,5 +166,6 @@ LAYOUTS: Final = {
     ("policy", "PodDisruptionBudget"): Layout(
         named("Min Available", "Max Unavailable", *integers("Allowed Disruptions"), AGE), budget
     ),
+    ("autoscaling", "Scale"): Layout(named(*integers("Desired", "Available"), AGE), scale),
     ("apps", "ControllerRevision"): Layout(named("Controller", "Revision", AGE), revision),
 }
