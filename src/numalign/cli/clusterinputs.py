@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from numalign.api import fields
 from numalign.api.errors import BadObject
+from numalign.api.fields import Field
 from numalign.cli import inputs, yamlfiles
-from numalign.kubelet import fields
-from numalign.kubelet.fields import Field
 from numalign.kubelet.machine import Machine
 from numalign.simulator.hosting import Hosted
 from numalign.simulator.nodes.specs import NodeSpec

@@ -10,9 +10,9 @@ import os
 
 from msgspec import Struct
 
-from numalign.api import errors
+from numalign.api import errors, fields
 from numalign.cli import yamlfiles
-from numalign.kubelet import configuration, fields, machinefile, presets, refusals, start, versions
+from numalign.kubelet import configuration, machinefile, presets, refusals, start, versions
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Mapping
 from typing import get_args
 
-from numalign.api import errors, quantity, resourcenames
-from numalign.kubelet import fields, machinecores, settings, versions
-from numalign.kubelet.fields import Field
+from numalign.api import errors, fields, quantity, resourcenames
+from numalign.api.fields import Field
+from numalign.kubelet import machinecores, settings, versions
 from numalign.kubelet.machine import Machine
 
 KIND = "KubeletConfiguration"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
-from numalign.api import cpuset
-from numalign.kubelet import fields, presets
-from numalign.kubelet.fields import Field
+from numalign.api import cpuset, fields
+from numalign.api.fields import Field
+from numalign.kubelet import presets
 from numalign.kubelet.machine import Core
 
 KEYS = ("cpus", "threadsPerCore", "numbering", "cores", "socket", "l3", "coresPerL3")

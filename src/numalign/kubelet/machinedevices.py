@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from numalign.api import errors, resourcenames
-from numalign.kubelet import fields
-from numalign.kubelet.fields import Field
+from numalign.api import errors, fields, resourcenames
+from numalign.api.fields import Field
 from numalign.kubelet.machine import Device, DevicePlugin
 
 NO_TOPOLOGY, EACH = "noTopology", "each"

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from numalign.api import errors, quantity
-from numalign.kubelet import fields, machinecores, machinedevices, presets
-from numalign.kubelet.fields import Field
+from numalign.api import errors, fields, quantity
+from numalign.api.fields import Field
+from numalign.kubelet import machinecores, machinedevices, presets
 from numalign.kubelet.machine import Core, DevicePlugin, HugePages, Machine, Zone
 
 KIND = "Machine"

@@ -10,10 +10,10 @@ from typing import Final, get_args
 
 from msgspec import structs
 
-from numalign.api import cpuset, errors
+from numalign.api import cpuset, errors, fields
+from numalign.api.fields import Field
 from numalign.api.node import Taint
-from numalign.kubelet import configuration, fields, machinecores, machinefile, presets, refusals, start, versions
-from numalign.kubelet.fields import Field
+from numalign.kubelet import configuration, machinecores, machinefile, presets, refusals, start, versions
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.simulator.nodes.specs import Dialect, Faults, NodeSpec, Publishing
@@ -38,6 +38,8 @@ EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REPORT_KEYS: Final = ("as", "period", "onChange", "window", "lag", "lost", "stale", "repeated", "garbage", "restarted")
 DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
 MOST_NODES: Final = 50_000
+USUAL_MINOR: Final = versions.Minor(1, 37)
+"""Of the API server too: a kubelet must not be newer than its server."""
 
 MachineByName = Callable[[Field], Machine]
 
@@ -113,7 +115,7 @@ def _require_start(machine: Machine, settings: Settings, source: str) -> None:
 
 def _minor(field: Field) -> versions.Minor:
     if not field.given:
-        return versions.NEWEST
+        return USUAL_MINOR
     written = fields.text(field)
     found = versions.parse(written)
     if found is None or versions.clamped(found) != found:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numalign.api import fields
 from numalign.api.errors import BadObject
-from numalign.kubelet import fields
 from numalign.simulator.scenarios import durations
 
 WRITTEN = {"500ms": 0.5, "10s": 10.0, "1m30s": 90.0, "2h": 7200.0, "1.5s": 1.5, "1d": 86400.0}

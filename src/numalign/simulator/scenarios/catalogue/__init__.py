@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-from numalign.api import errors, yamltext
-from numalign.kubelet import fields
+from numalign.api import errors, fields, yamltext
 from numalign.simulator.scenarios import scenariofile
 from numalign.simulator.scenarios.story import Story
 

@@ -1,8 +1,8 @@
 """The values of a parsed file, each with the path that names it.
 
-`machinefile` and `configuration` walk YAML or JSON with these functions instead of indexing it, so that whatever is
-wrong comes out as a BadObject that names the file and the field. Nothing here knows what the fields mean. An absent
-key and an explicit null are the same, as they are for Kubernetes."""
+Readers of files (machines, kubelet and scheduler configurations) walk YAML or JSON with these functions instead of
+indexing it, so that whatever is wrong comes out as a BadObject that names the file and the field. Nothing here knows
+what the fields mean. An absent key and an explicit null are the same, as they are for Kubernetes."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ class Field(Struct, frozen=True):
 
     def at(self, key: str) -> Field:
         """A field with a name of its own; its value is None where the file does not have it."""
-        return Field(mapping(self).get(key), self._path_to(key), self.kind, self.source)
+        return Field(mapping(self).get(key), self.path_to(key), self.kind, self.source)
 
     def inside(self, key: str, value: object) -> Field:
         """An element of a list or of a mapping whose keys are the user's."""
         return Field(value, f"{self.path}[{_shown(key)}]", self.kind, self.source)
 
     def unknown(self, key: str, why: str) -> errors.BadObject:
-        return errors.BadObject(self.kind, self.source, self._path_to(_shown(key)), why)
+        return errors.BadObject(self.kind, self.source, self.path_to(_shown(key)), why)
 
-    def _path_to(self, key: str) -> str:
-        return f"{self.path}.{key}" if self.path else key
+    def path_to(self, key: str) -> str:
+        """Where a field of that name, or a path of names, is; no name at all: this one."""
+        return f"{self.path}.{key}" if self.path and key else self.path or key
 
 
 def root(value: object, kind: str, source: str) -> Field:
@@ -57,6 +58,11 @@ def mapping(field: Field) -> Mapping[object, object]:
     if not isinstance(field.value, Mapping):
         raise field.bad(f"{errors.echo(field.value)} is not a mapping of names to values")
     return field.value
+
+
+def named(field: Field) -> dict[str, object]:
+    """A mapping whose keys are text, as those of all Kubernetes objects are."""
+    return {_key_text(field, key): value for key, value in mapping(field).items()}
 
 
 def entries(field: Field) -> Iterator[tuple[str, Field]]:
@@ -88,7 +94,7 @@ def suggestion(name: str, known: Collection[str]) -> str:
 
 
 def text(field: Field) -> str:
-    """A string that is really one: like the kubelet, this does not take 1 for "1" or true for "true"."""
+    """A string that is really one: like Kubernetes, this does not take 1 for "1" or true for "true"."""
     if not isinstance(field.value, str):
         advice = "; put it in quotes" if isinstance(field.value, int | float) else ""
         raise field.bad(f"{errors.echo(field.value)} is not text{advice}")
