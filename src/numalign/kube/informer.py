@@ -106,7 +106,7 @@ class Informer(Generic[T]):
         async with self._sender.stream(asked) as answer:
             self._watch.opened(clock.now())
             split = lines.Lines()
-            while piece := await self._piece(answer, step.quiet):
+            while piece := await self._piece(answer, self._watch.patience(step)):
                 for event in self._events(split, piece):
                     self._take(asked, event)
         self._watch.ended(clock.now(), clock.chance())

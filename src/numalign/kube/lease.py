@@ -5,6 +5,7 @@ by our own clock from when we saw it, never by the times in it. Fencing: `leads(
 on, counted from before the last good renewal was sent, whatever the network does; others wait the longer lease
 duration from after they saw it, so that at no moment two of us think they lead."""
 
+import math
 from datetime import datetime
 from typing import Final
 
@@ -82,7 +83,8 @@ class Election:
         transitions = old.lease_transitions or 0
         spec = LeaseSpec(
             holder_identity=self.identity,
-            lease_duration_seconds=int(self.terms.lease),
+            # Rounded up: others wait for what stands here, and have to wait longer than our fence lets us act.
+            lease_duration_seconds=math.ceil(self.terms.lease),
             acquire_time=old.acquire_time if keeps else moment,
             renew_time=moment,
             lease_transitions=transitions if keeps or self._seen is None else transitions + 1,

@@ -39,7 +39,7 @@ class LookAtAll(Struct, frozen=True):
 class Follow(Struct, frozen=True):
     since: Since
     quiet: float
-    """Seconds without a byte after which the stream has stalled."""
+    """Seconds in which the server has to end the stream, news or not."""
 
 
 Step = Wait | LookAtAll | Follow
@@ -80,7 +80,12 @@ class Watch:
         # A stream that has to end for a resync is asked to: the server does it in order, and nothing is cut.
         seconds = max(1, int(min(SHORTEST_STREAM + chance * SPREAD, self._until_resync(now))))
         since = Since(version=self.version, seconds=seconds, initial=self._initial)
-        return Follow(since, INITIAL_QUIET if self._initial else seconds + MARGIN)
+        return Follow(since, seconds + MARGIN)
+
+    def patience(self, step: Follow) -> float:
+        """Seconds without a byte after which the stream has stalled, as it stands now: until all that is there was
+        sent there is no reason for a pause, later there need not be any news."""
+        return INITIAL_QUIET if self._initial else step.quiet
 
     def opened(self, now: float) -> None:
         self._opened, self._news = now, 0

@@ -30,6 +30,14 @@ def test_where_there_is_no_lease_one_is_made() -> None:
     assert wanted.spec == LeaseSpec("me", 15, "2026-11-16T00:00:00.000000Z", "2026-11-16T00:00:00.000000Z", 0)
 
 
+@pytest.mark.parametrize("seconds, written", [(15.0, 15), (1.0, 1), (1.5, 2), (15.9, 16)])
+def test_what_others_are_told_to_wait_is_never_shorter_than_the_lease(seconds: float, written: int) -> None:
+    me = Election("me", PLACE, Terms(lease=seconds, renew=0.9 * seconds, retry=0.5 * seconds))
+    wanted = me.wanted(0.0, START)
+    assert wanted is not None
+    assert wanted.spec.lease_duration_seconds == written
+
+
 WAITS = {
     "until it has run out by our clock": (lease("other"), 15.0),
     "as long as they were promised": (lease("other", duration=60), 60.0),

@@ -31,7 +31,16 @@ def synced(version: str = "10") -> Watch:
 
 
 def test_it_asks_for_what_is_there_as_a_stream_first() -> None:
-    assert Watch().step(0.0, 0.0) == Follow(Since(version="", seconds=300, initial=True), watch.INITIAL_QUIET)
+    assert Watch().step(0.0, 0.0) == Follow(Since(version="", seconds=300, initial=True), 300 + watch.MARGIN)
+
+
+def test_silence_is_a_stall_before_all_was_sent_and_normal_afterwards() -> None:
+    state = Watch()
+    step = state.step(0.0, 0.0)
+    assert isinstance(step, Follow)
+    assert state.patience(step) == watch.INITIAL_QUIET
+    state.saw("BOOKMARK", "10", END)
+    assert state.patience(step) == 300 + watch.MARGIN
 
 
 UNSUPPORTED = {
