@@ -61,6 +61,7 @@ class NodeStatus(Wire, frozen=True):
     addresses: tuple[NodeAddress, ...] = ()
     node_info: NodeInfo = NodeInfo()
     images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
 
 
 class Node(Wire, frozen=True):

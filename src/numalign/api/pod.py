@@ -8,7 +8,9 @@ from typing import Final
 
 import msgspec
 
+from numalign.api.affinity import Affinity, TopologySpreadConstraint
 from numalign.api.meta import ObjectMeta
+from numalign.api.podvolumes import Volume
 from numalign.api.quantity import Quantity
 from numalign.api.wire import Int32, Int64, Wire
 
@@ -30,12 +32,22 @@ class ContainerPort(Wire, frozen=True):
     protocol: str = "TCP"
 
 
+class VolumeMount(Wire, frozen=True):
+    bind_mount_options: tuple[str, ...] = ()
+
+
+class RestartRule(Wire, frozen=True):
+    action: str = ""
+
+
 class Container(Wire, frozen=True):
     name: str = ""
     image: str = ""
     restart_policy: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
+    restart_policy_rules: tuple[RestartRule, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
 
     @property
     def is_sidecar(self) -> bool:
@@ -55,6 +67,14 @@ class SchedulingGate(Wire, frozen=True):
     name: str = ""
 
 
+class PodResourceClaim(Wire, frozen=True):
+    """Devices by claim, which exists or is made from a template."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -67,9 +87,14 @@ class PodSpec(Wire, frozen=True):
     preemption_policy: str = "PreemptLowerPriority"
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
+    affinity: Affinity | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     runtime_class_name: str = ""
     host_network: bool = False
+    host_users: bool | None = None
     restart_policy: str = "Always"
     termination_grace_period_seconds: Int64 = 30
 
@@ -125,6 +150,8 @@ class PodStatus(Wire, frozen=True):
     conditions: tuple[PodCondition, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: ResourceList = msgspec.field(default_factory=dict)
+    resources: ResourceRequirements | None = None
 
     @property
     def is_finished(self) -> bool:

@@ -21,13 +21,13 @@ def has_pod_level_resources(pod: Pod) -> bool:
 def effective(pod: Pod) -> ResourceList:
     """The pod's total: what runs at the same time added up, or its largest init step; pod-level amounts win."""
     whole = pod.spec.resources.requests
-    total = _of_containers(pod, _requests) | {name: whole[name] for name in whole if resourcenames.is_pod_level(name)}
+    total = of_containers(pod, _requests) | {name: whole[name] for name in whole if resourcenames.is_pod_level(name)}
     return added(total, pod.spec.overhead)
 
 
 def effective_limits(pod: Pod) -> ResourceList:
     """The same over the containers' limits, overhead left out: what the device manager counts (kubelet spec 7.2)."""
-    return _of_containers(pod, _limits)
+    return of_containers(pod, _limits)
 
 
 def defaulted(pod: Pod) -> Pod:
@@ -41,6 +41,23 @@ def defaulted(pod: Pod) -> Pod:
     if not spec.resources.requests and not spec.resources.limits:
         return completed
     return structs.replace(completed, spec=structs.replace(spec, resources=_pod_level_defaulted(completed)))
+
+
+def of_containers(pod: Pod, amounts: Callable[[Container], ResourceList]) -> ResourceList:
+    """The containers' part of the total, by whatever amounts are told for each."""
+    # A sidecar keeps running while later init containers run, and beside the app containers.
+    sidecars: ResourceList = {}
+    peak: ResourceList = {}
+    for container in pod.spec.init_containers:
+        if container.is_sidecar:
+            running = sidecars = added(sidecars, amounts(container))
+        else:
+            running = added(amounts(container), sidecars)
+        peak = larger(peak, running)
+    apps: ResourceList = {}
+    for container in pod.spec.containers:
+        apps = added(apps, amounts(container))
+    return larger(added(apps, sidecars), peak)
 
 
 def added(left: ResourceList, right: ResourceList) -> ResourceList:
@@ -60,7 +77,7 @@ def _container_defaulted(container: Container) -> Container:
 # Since 1.37 the API server fills in pod-level limits too, which can make a pod Guaranteed; 1.34 to 1.36 do not.
 def _pod_level_defaulted(pod: Pod) -> ResourceRequirements:
     requests, limits = dict(pod.spec.resources.requests), dict(pod.spec.resources.limits)
-    asked, capped = _of_containers(pod, _requests), _of_containers(pod, _limits)
+    asked, capped = of_containers(pod, _requests), of_containers(pod, _limits)
     for name in filter(resourcenames.is_hugepages, capped):
         if name not in requests:
             limits.setdefault(name, capped[name])
@@ -81,19 +98,3 @@ def _requests(container: Container) -> ResourceList:
 
 def _limits(container: Container) -> ResourceList:
     return container.resources.limits
-
-
-def _of_containers(pod: Pod, amounts: Callable[[Container], ResourceList]) -> ResourceList:
-    # A sidecar keeps running while later init containers run, and beside the app containers.
-    sidecars: ResourceList = {}
-    peak: ResourceList = {}
-    for container in pod.spec.init_containers:
-        if container.is_sidecar:
-            running = sidecars = added(sidecars, amounts(container))
-        else:
-            running = added(amounts(container), sidecars)
-        peak = larger(peak, running)
-    apps: ResourceList = {}
-    for container in pod.spec.containers:
-        apps = added(apps, amounts(container))
-    return larger(added(apps, sidecars), peak)

@@ -127,7 +127,7 @@ def test_unquoted_amounts_are_read_from_their_text() -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    assert decode.decode(pod.Pod, b'{"kind": 3, "spec": {"volumes": "x", "future": {"a": [1]}}}') == pod.Pod()
+    assert decode.decode(pod.Pod, b'{"kind": 3, "spec": {"subdomain": 3, "future": {"a": [1]}}}') == pod.Pod()
 
 
 def test_the_last_of_two_equal_keys_counts() -> None:

@@ -1,0 +1,168 @@
+"""One property of every node as small numbers: rows with equal values share a class.
+
+`world` keeps one facet for taints, one per label key that somebody asked about, and so on. Rules ask `Facet.table`
+for an answer per row and give a function of the value; it is called once per class, however many rows there are, and
+again only for classes that are new. Classes that no row has any more are reused, so nothing grows with time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, ItemsView, Iterable
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T", bound=Hashable)
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+ABSENT: Final = 0
+"""The class of rows that have no value."""
+MOST_TABLES: Final = 256
+FIRST_CLASSES: Final = 8
+
+Ids = NDArray[np.int32]
+Answers = NDArray[np.int32]
+
+
+class Kept(Generic[K, V]):
+    """Values that are costly to make, by key; beyond `most` the one not asked for longest goes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_key: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        if key in self._by_key:
+            self._by_key.move_to_end(key)
+            return self._by_key[key]
+        if len(self._by_key) == self._most:
+            self._by_key.popitem(last=False)
+        value = self._by_key[key] = make()
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        """In place of what is kept under the key."""
+        self._by_key[key] = value
+
+    def items(self) -> ItemsView[K, V]:
+        return self._by_key.items()
+
+
+class Stamped(Generic[K, V]):
+    """The same for values that hold as long as a stamp stays what it was."""
+
+    def __init__(self, most: int) -> None:
+        self._kept: Kept[K, list[tuple[Hashable, V]]] = Kept(most)
+
+    def get(self, key: K, stamp: Hashable, make: Callable[[], V]) -> V:
+        holder = self._kept.get(key, list)
+        if not holder or holder[0][0] != stamp:
+            holder[:] = [(stamp, make())]
+        return holder[0][1]
+
+
+class Facet(Generic[T]):
+    """`ids` has a class per row, `values` the value per class; class 0 is no value at all."""
+
+    def __init__(self, rows: int) -> None:
+        self.ids: Ids = np.zeros(rows, np.int32)
+        self.values: list[T | None] = [None]
+        self.generation = 0
+        """Raised whenever a row changes its class."""
+        self.defined: NDArray[np.int64] = np.zeros(FIRST_CLASSES, np.int64)
+        """By class: the generation in which it got its value."""
+        self._numbers: dict[T, int] = {}
+        self._uses: list[int] = [0]
+        self._unused: list[int] = []
+        self._tables: Kept[Hashable, _Table[T]] = Kept(MOST_TABLES)
+
+    def put(self, row: int, value: T | None) -> bool:
+        """Whether that changes anything."""
+        before = int(self.ids[row])
+        if self.values[before] == value:
+            return False
+        self.generation += 1
+        self.ids[row] = number = ABSENT if value is None else self._number(value)
+        self._uses[number] += 1
+        if before != ABSENT:
+            self._release(before)
+        return True
+
+    def fill(self, values: Iterable[T | None]) -> None:
+        """The value of every row, while none has one: quicker than one by one."""
+        self.generation += 1
+        self.ids[:] = [ABSENT if value is None else self._number(value) for value in values]
+        self._uses = np.bincount(self.ids, minlength=len(self.values)).tolist()
+
+    def number(self, value: T) -> int | None:
+        """The class of that value; None when no row has it."""
+        return self._numbers.get(value)
+
+    def table(self, key: Hashable, answer: Callable[[T | None], int]) -> Answers:
+        """By row, what `answer` says about its value. The key stands for the function; the array is not to be
+        written to."""
+        return self._tables.get(key, lambda: _Table(answer)).rows(self)
+
+    def grow(self, rows: int) -> None:
+        self.ids = grown(self.ids, rows)
+        self.generation += 1
+
+    def _number(self, value: T) -> int:
+        if value in self._numbers:
+            return self._numbers[value]
+        if self._unused:
+            number = self._unused.pop()
+        else:
+            number = len(self.values)
+            self.values.append(None)
+            self._uses.append(0)
+            if number == len(self.defined):
+                self.defined = grown(self.defined, 2 * number)
+        self.values[number], self._numbers[value] = value, number
+        self.defined[number] = self.generation
+        return number
+
+    def _release(self, number: int) -> None:
+        self._uses[number] -= 1
+        if self._uses[number] == 0:
+            del self._numbers[self.values[number]]  # type: ignore[arg-type]  # in use until now, so it has a value
+            self.values[number] = None
+            self._unused.append(number)
+
+
+class _Table(Generic[T]):
+    """Answers by class, and gathered by row, as of a generation of the facet."""
+
+    def __init__(self, answer: Callable[[T | None], int]) -> None:
+        self._answer = answer
+        self._by_class: Answers = np.array([answer(None)], np.int32)
+        self._by_row: Answers | None = None
+        self._generation = 0
+
+    def rows(self, facet: Facet[T]) -> Answers:
+        if self._by_row is None or self._generation != facet.generation:
+            self._refresh(facet)
+            self._by_row = self._by_class[facet.ids]
+            self._by_row.flags.writeable = False
+        return self._by_row
+
+    def _refresh(self, facet: Facet[T]) -> None:
+        classes = len(facet.values)
+        if classes > len(self._by_class):
+            self._by_class = grown(self._by_class, len(facet.defined))
+        for number in np.flatnonzero(facet.defined[:classes] > self._generation).tolist():
+            if facet.values[number] is not None:
+                self._by_class[number] = self._answer(facet.values[number])
+        self._generation = facet.generation
+
+
+A = TypeVar("A", bound=np.generic)
+
+
+def grown(array: NDArray[A], length: int) -> NDArray[A]:
+    """The same numbers, with zeros behind them, along the last axis."""
+    longer = np.zeros((*array.shape[:-1], length), array.dtype)
+    longer[..., : array.shape[-1]] = array
+    return longer

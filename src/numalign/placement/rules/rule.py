@@ -1,0 +1,116 @@
+"""What a rule is: a plugin of the stock scheduler that filters nodes, scores them, or both.
+
+The scheduling cycle prepares every rule for a pod, asks for one code per row, and scores the rows that are left; a
+preemption asks again about one row with pods taken away. Reasons are the stock scheduler's own texts. Arrays are as
+long as `world.capacity`; what they say about rows without a node (`world.present`) means nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final, Protocol, TypeVar
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.api.pod import Pod
+from numalign.placement.rules.world import World
+
+FITS: Final = 0
+MAX_SCORE: Final = 100
+
+Codes = NDArray[np.int32]
+"""By row: `FITS`, or the code of a refusal."""
+Rows = NDArray[np.intp]
+Scores = NDArray[np.int64]
+
+
+class Refusal(Struct, frozen=True):
+    """Why a node, or the pod on any node, is refused. Unresolvable: taking pods away would not help."""
+
+    reasons: tuple[str, ...]
+    unresolvable: bool = False
+
+
+class ByCode(Protocol):
+    """What codes mean."""
+
+    def __getitem__(self, code: int) -> Refusal: ...
+
+
+class Refusals:
+    """The refusals that a rule knows, by code: the first one is 1. More can be met on the way."""
+
+    def __init__(self, *known: Refusal) -> None:
+        self._by_code = list(known)
+
+    def __getitem__(self, code: int) -> Refusal:
+        if code == FITS:
+            raise IndexError("a node that fits has no refusal")
+        return self._by_code[code - 1]
+
+    def code(self, refusal: Refusal) -> int:
+        """Its code, a new one if it has none."""
+        if refusal not in self._by_code:
+            self._by_code.append(refusal)
+        return self._by_code.index(refusal) + 1
+
+
+class Prepared(Protocol):
+    """What a rule worked out for one pod, before it looks at nodes."""
+
+    @property
+    def refusals(self) -> ByCode: ...
+
+    @property
+    def only(self) -> frozenset[str] | None:
+        """Names of the only nodes worth a look; None: all of them (kube-scheduler spec 4.6)."""
+
+
+P = TypeVar("P", bound=Prepared)
+S = TypeVar("S")
+
+
+class FilterRule(Protocol[P]):
+    @property
+    def name(self) -> str:
+        """The stock plugin's."""
+
+    def prepare(self, pod: Pod, world: World) -> P | Refusal | None:
+        """None: the rule has nothing to say about this pod. A refusal: no node will do."""
+
+    def filter(self, prepared: P) -> Codes: ...
+
+    def filter_row(self, prepared: P, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+        """The row's code if pods of it with these uids were gone and these pods were there."""
+
+
+class ScoreRule(Protocol[S]):
+    @property
+    def name(self) -> str: ...
+
+    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> S | None:
+        """`rows` passed all filters. None: the rule adds nothing to any node's score."""
+
+    def score(self, prepared: S, rows: Rows) -> Scores: ...
+
+    def normalized(self, prepared: S, raw: Scores) -> Scores:
+        """Scores from 0 to 100, of the same rows."""
+
+
+class Coded(Struct, frozen=True):
+    """Prepared, for rules whose verdict on a row does not depend on the pods there."""
+
+    codes: Codes
+    refusals: Refusals
+    only: frozenset[str] | None = None
+
+
+class StaticFilter:
+    """Base of rules that look at the node alone: all is said when `prepare` is done."""
+
+    def filter(self, prepared: Coded) -> Codes:
+        return prepared.codes
+
+    def filter_row(self, prepared: Coded, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+        return int(prepared.codes[row])

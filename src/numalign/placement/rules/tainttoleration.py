@@ -1,0 +1,34 @@
+"""TaintToleration: taints keep pods away from nodes, or ask them to stay away.
+
+Filters by NoSchedule and NoExecute taints; scores by how few PreferNoSchedule taints a pod does not tolerate. Up to
+1.34 the reason named the taint; since then it is the same for all (kube-scheduler spec 1.5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from numalign.api.pod import Pod
+from numalign.placement.rules import normalising, tolerations
+from numalign.placement.rules.facets import Answers
+from numalign.placement.rules.rule import Coded, Refusal, Refusals, Rows, Scores, StaticFilter
+from numalign.placement.rules.world import World
+
+UNTOLERATED: Final = Refusal(("node(s) had untolerated taint(s)",), unresolvable=True)
+
+
+class TaintToleration(StaticFilter):
+    name: Final = "TaintToleration"
+
+    def prepare(self, pod: Pod, world: World) -> Coded:
+        return Coded(codes=tolerations.kept_away(world, pod.spec.tolerations), refusals=Refusals(UNTOLERATED))
+
+    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> Answers:
+        return tolerations.unwelcoming(world, pod.spec.tolerations)
+
+    def score(self, prepared: Answers, rows: Rows) -> Scores:
+        return prepared[rows].astype(np.int64)
+
+    def normalized(self, prepared: Answers, raw: Scores) -> Scores:
+        return normalising.by_largest_reversed(raw)

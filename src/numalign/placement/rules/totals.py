@@ -1,0 +1,170 @@
+"""Amounts per node: what it offers to pods, and what the pods on it ask for.
+
+`world` writes it, the resource rules read it, by [column, row] so that a resource of all nodes is one block. cpu
+counts in thousandths, all else in units, rounded up. Additions wrap around as the stock scheduler's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.api import noderequests, quantity, resourcenames
+from numalign.api.node import Node
+from numalign.api.pod import Pod, ResourceList
+from numalign.placement.changelog import ChangeLog
+from numalign.placement.rules.facets import Kept, grown
+from numalign.placement.rules.rowtables import Follows, RowTable, Small
+
+CPU, MEMORY = 0, 1
+SCORED: Final = (CPU, MEMORY)
+FIRST: Final[tuple[str, ...]] = (resourcenames.CPU, resourcenames.MEMORY, "ephemeral-storage")
+"""The resources that come first in every list of reasons."""
+NOWHERE: Final = len(FIRST)
+"""A column that stays empty, for resources that no node and no pod on one knows: waiting pods can make up any name."""
+PODS: Final = "pods"
+ATTACHABLE_PREFIX: Final = "attachable-volumes-"
+FIRST_COLUMNS: Final = 8
+MOST_TABLES: Final = 256
+MOST_READ: Final = 8192
+OVERFLOW: Final = 1 << 63
+
+Amounts = NDArray[np.int64]
+T = TypeVar("T")
+
+
+class Charge(Struct, frozen=True):
+    """What one pod counts for: amounts by column, and the cpu and memory that scores assume."""
+
+    amounts: tuple[tuple[int, int], ...]
+    scored: tuple[int, int]
+
+    def of(self, column: int) -> int:
+        return next((amount for each, amount in self.amounts if each == column), 0)
+
+
+class Totals:
+    def __init__(self, rows: int) -> None:
+        self.columns: dict[str, int] = {name: column for column, name in enumerate((*FIRST, ""))}
+        self.allocatable: Amounts = np.zeros((FIRST_COLUMNS, rows), np.int64)
+        self.requested: Amounts = np.zeros((FIRST_COLUMNS, rows), np.int64)
+        self.scored: Amounts = np.zeros((2, rows), np.int64)
+        """cpu and memory requested, with what a container that asks for nothing is taken to need."""
+        self.pods: Amounts = np.zeros(rows, np.int64)
+        self.most_pods: Amounts = np.zeros(rows, np.int64)
+        self.log = ChangeLog()
+        self._offered: list[ResourceList] = [{}] * rows
+        self._tables: Kept[Follows, RowTable] = Kept(MOST_TABLES)
+        self._once: Kept[Hashable, Any] = Kept(MOST_READ)
+
+    def column(self, name: str) -> int:
+        """The resource's column, a new one if it has none; arrays may be replaced by longer ones."""
+        if name not in self.columns:
+            self.columns[name] = column = len(self.columns)
+            if column == len(self.allocatable):
+                self.allocatable = grown(self.allocatable.T, 2 * column).T.copy()
+                self.requested = grown(self.requested.T, 2 * column).T.copy()
+        return self.columns[name]
+
+    def known(self, name: str) -> int:
+        """The resource's column, `NOWHERE` if it has none."""
+        return self.columns.get(name, NOWHERE)
+
+    def offer(self, row: int, node: Node | None) -> None:
+        """What the node says it has for pods; nothing when it is gone."""
+        offered = node.allocatable if node else {}
+        if offered == self._offered[row]:
+            return
+        self._offered[row] = offered
+        amounts = self.counted(offered)
+        self.allocatable[:, row] = 0
+        for column, amount in amounts:
+            self.allocatable[column, row] = amount
+        self.most_pods[row] = offered[PODS].value if PODS in offered else 0
+        self.log.append(row)
+
+    def table(self, follows: Follows) -> Small:
+        """By row, what follows from amounts, kept for all that are equal to it. The array is not to be written to, nor
+        to be kept beyond the next change."""
+        return self._tables.get(follows, lambda: RowTable(follows)).current(self.log, len(self.pods))
+
+    def once(self, what: Hashable, pod: Pod, read: Callable[[], T]) -> T:
+        """What is read from the amounts in a pod's spec, read once for all its replicas: adding them up takes longer
+        than recognising them. `what` stands for the function."""
+        known: T = self._once.get((what, len(self.columns), _written(pod)), read)
+        return known
+
+    def charge_of(self, pod: Pod) -> Charge:
+        if noderequests.is_resized(pod):
+            return self._charge_of(pod)
+        return self.once(Charge, pod, lambda: self._charge_of(pod))
+
+    def add(self, row: int, charge: Charge) -> None:
+        self._move(row, charge, 1)
+
+    def subtract(self, row: int, charge: Charge) -> None:
+        self._move(row, charge, -1)
+
+    def counted(self, amounts: ResourceList) -> list[tuple[int, int]]:
+        """By column; resources that the stock scheduler does not count are left out."""
+        return [(self.column(name), counted(name, amount)) for name, amount in amounts.items() if is_counted(name)]
+
+    def grow(self, rows: int) -> None:
+        for name in ("allocatable", "requested", "scored", "pods", "most_pods"):
+            setattr(self, name, grown(getattr(self, name), rows))
+        self._offered += [{}] * (rows - len(self._offered))
+
+    def _charge_of(self, pod: Pod) -> Charge:
+        real = noderequests.assigned(pod)
+        scored = noderequests.scored(pod, real)
+        cpu = scored.get(resourcenames.CPU, quantity.ZERO).milli
+        memory = scored.get(resourcenames.MEMORY, quantity.ZERO).value
+        return Charge(amounts=tuple(self.counted(real)), scored=(cpu, memory))
+
+    def _move(self, row: int, charge: Charge, sign: int) -> None:
+        for column, amount in charge.amounts:
+            self.requested[column, row] = _wrapped(self.requested.item(column, row) + sign * amount)
+        for column, amount in zip(SCORED, charge.scored, strict=True):
+            self.scored[column, row] = _wrapped(self.scored.item(column, row) + sign * amount)
+        self.pods[row] += sign
+        self.log.append(row)
+
+
+def counted(name: str, amount: quantity.Quantity) -> int:
+    return amount.milli if name == resourcenames.CPU else amount.value
+
+
+def is_counted(name: str) -> bool:
+    return name in FIRST or is_scalar(name)
+
+
+def is_scalar(name: str) -> bool:
+    """Counted by name, and only for pods that ask for it (kube-scheduler spec 1.8)."""
+    return (
+        resourcenames.is_extended(name)
+        or resourcenames.is_hugepages(name)
+        or resourcenames.NATIVE_DOMAIN in name
+        or name.startswith(ATTACHABLE_PREFIX)
+    )
+
+
+def _wrapped(amount: int) -> int:
+    return (amount + OVERFLOW) % (2 * OVERFLOW) - OVERFLOW
+
+
+def _written(pod: Pod) -> tuple[object, ...]:
+    """All of the spec that enters what a pod asks for, as something to look it up by."""
+    spec = pod.spec
+    return (
+        *(_items(container.resources.requests) for container in spec.containers),
+        *((container.restart_policy, _items(container.resources.requests)) for container in spec.init_containers),
+        _items(spec.resources.requests) if spec.resources.requests else None,
+        _items(spec.overhead) if spec.overhead else None,
+    )
+
+
+def _items(amounts: ResourceList) -> tuple[tuple[str, int], ...]:
+    return tuple([(name, amount.nanos) for name, amount in amounts.items()])
