@@ -1,0 +1,55 @@
+"""`numalign scheduler`: the scheduler's side of things.
+
+Parses, hands over to the rooms below, prints. What they need is imported by the commands, so that help stays quick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.cli import output, schedulerrun
+from numalign.cli.output import Format
+
+if TYPE_CHECKING:
+    from numalign.api.schedulerconfig.configuration import Configuration
+
+REFUSED = 1
+
+app = typer.Typer(no_args_is_help=True)
+
+app.command("run", epilog="Example: numalign scheduler run --config scheduler.yaml")(schedulerrun.run)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A KubeSchedulerConfiguration; - is stdin.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the answer.")]
+
+
+@app.callback()
+def scheduler() -> None:
+    """Look at what the scheduler is to do."""
+
+
+@app.command("check-config", epilog="Example: numalign scheduler check-config scheduler.yaml")
+def check_config(file: File, fmt: Output = Format.TABLE) -> None:
+    """Tell what a scheduler with this configuration would do, or what is wrong with it.
+
+    Exit code: 0 if it can be used, 1 if it cannot, 2 if the file cannot be read."""
+    from numalign.api import errors
+    from numalign.cli import configuring
+
+    try:
+        config = _read(file)
+    except errors.BadObject as problem:
+        # A file that is not there has no field; what is wrong in one has a path, or a line.
+        output.fail(str(problem), REFUSED if problem.field else 2)
+    for warning in config.warnings:
+        output.warn(warning)
+    output.show(configuring.drawn(config) if fmt is Format.TABLE else output.structured(configuring.told(config), fmt))
+
+
+def _read(file: str) -> Configuration:
+    from numalign.cli import yamlfiles
+    from numalign.scheduler import settings
+
+    document = yamlfiles.only(file)
+    return settings.read(document.value, document.place)

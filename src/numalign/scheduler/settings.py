@@ -1,0 +1,185 @@
+"""The scheduler's configuration: the stock file, with settings of the plugin for zones and of our own in it.
+
+`read` is what the command line and the start of the process call. NodeResourceTopologyMatchArgs mean what they mean to
+the Go plugin; what it has no word for is in NumalignArgs, the settings of a plugin called Numalign. All profiles share
+one engine, so that both have to be the same wherever they are written down, and count for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeVar, get_args
+
+from msgspec import structs
+
+from numalign.api import errors, fields, strictly
+from numalign.api.fields import INT32_MAX, Field
+from numalign.api.schedulerconfig import configuration, durations, pluginargs
+from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.api.schedulerconfig.pluginargs import Reader
+from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES
+from numalign.api.wire import Wire
+from numalign.placement import settings as engines
+from numalign.placement.reference import args as reference
+from numalign.placement.reference.args import CacheArgs, NodeResourceTopologyMatchArgs
+from numalign.placement.settings import CacheMode, Flavour
+from numalign.scheduler import queue
+from numalign.scheduler.backoff import Backoff
+
+VERSION: Final = "numalign.io/v1alpha1"
+VERSIONS: Final = tuple(f"{reference.GROUP}/{version}" for version in reference.VERSIONS)
+KNOWN: Final = (
+    "flavour",
+    "cacheMode",
+    "trustBindOrder",
+    "liveShapes",
+    "seed",
+    "parallelBinds",
+    "podMaxInUnschedulablePodsDuration",
+    "deleteRejectedPods",
+)
+INT64_MAX: Final = 2**63 - 1
+
+T = TypeVar("T", bound=Wire)
+
+
+class NumalignArgs(Wire, frozen=True, omit_defaults=False):
+    flavour: Flavour = "exact"
+    cache_mode: CacheMode | None = None
+    """None: the flavour's own."""
+    trust_bind_order: bool = False
+    live_shapes: int = 1024
+    seed: int | None = None
+    """Of the choice among nodes that are equally good; None: another one at each start."""
+    parallel_binds: int = 64
+    pod_max_in_unschedulable_pods_duration: float = 300.0
+    """In seconds; kube-scheduler has a flag of this name."""
+    delete_rejected_pods: bool = False
+    """Pods that we placed and a node did not admit."""
+
+
+def read(value: object, source: str) -> Configuration:
+    """The configuration in a parsed file, or a BadObject with the path of what is wrong."""
+    config = configuration.read(value, source, READERS)
+    for plugin in READERS:
+        config = _shared(config, source, plugin)
+    return structs.replace(config, warnings=(*config.warnings, *_doubts(config)))
+
+
+def ours(config: Configuration) -> NumalignArgs:
+    return _first(config, NUMALIGN, NumalignArgs)
+
+
+def zones(config: Configuration) -> NodeResourceTopologyMatchArgs:
+    return _first(config, ZONES, NodeResourceTopologyMatchArgs)
+
+
+def defaults(plugin: str) -> Wire | None:
+    """Settings of a plugin that nothing is written down for; None: it has none."""
+    return pluginargs.read(plugin, fields.root(None, configuration.KIND, ""), READERS)
+
+
+def engine(config: Configuration) -> engines.Settings:
+    """What the engine of this configuration is set to."""
+    own, topology = ours(config), zones(config)
+    strategy = topology.scoring_strategy
+    return engines.Settings(
+        flavour=own.flavour,
+        cache_mode=own.cache_mode,
+        strategy=engines.Strategy(strategy.type) if strategy is not None else engines.Strategy.LEAST_ALLOCATED,
+        weights=reference.weights(topology),
+        trust_bind_order=own.trust_bind_order,
+        live_shapes=own.live_shapes,
+        profiles=tuple(profile.scheduler_name for profile in config.profiles),
+        reference=topology,
+    )
+
+
+def waiting(config: Configuration) -> queue.Settings:
+    """What the queue of this configuration is set to."""
+    backoff = Backoff(float(config.pod_initial_backoff_seconds), float(config.pod_max_backoff_seconds))
+    return queue.Settings(backoff=backoff, longest_parked=ours(config).pod_max_in_unschedulable_pods_duration)
+
+
+def _topology_match(args: Field) -> NodeResourceTopologyMatchArgs:
+    own = pluginargs.own_fields(args, ZONES, VERSIONS)
+    strictly.refuse_unknown(own, NodeResourceTopologyMatchArgs)
+    with strictly.under(own):
+        return reference.complete(fields.named(own) if own.given else {})
+
+
+def _numalign(args: Field) -> NumalignArgs:
+    own, default = pluginargs.own_fields(args, NUMALIGN, (VERSION,)), NumalignArgs()
+    if not own.given:
+        return default
+    fields.only(own, KNOWN)
+    mode, seed, longest = own.at("cacheMode"), own.at("seed"), own.at("podMaxInUnschedulablePodsDuration")
+    read = NumalignArgs(
+        flavour=fields.one_of(own.at("flavour"), get_args(Flavour), default.flavour),
+        cache_mode=fields.one_of(mode, get_args(CacheMode), "predictive") if mode.given else None,
+        trust_bind_order=_flag(own.at("trustBindOrder")),
+        live_shapes=_count(own.at("liveShapes"), default.live_shapes),
+        seed=fields.integer(seed, 0, INT64_MAX) if seed.given else None,
+        parallel_binds=_count(own.at("parallelBinds"), default.parallel_binds),
+        pod_max_in_unschedulable_pods_duration=durations.read(longest, default.pod_max_in_unschedulable_pods_duration),
+        delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
+    )
+    if read.pod_max_in_unschedulable_pods_duration < 0:
+        raise longest.bad(f"{errors.echo(longest.value)} is less than nothing")
+    with strictly.under(own):
+        engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
+    return read
+
+
+READERS: Final[Mapping[str, Reader]] = {ZONES: _topology_match, NUMALIGN: _numalign}
+
+
+def _shared(config: Configuration, source: str, plugin: str) -> Configuration:
+    """With the settings of one profile for all that say nothing of their own."""
+    default = defaults(plugin)
+    written = {number: each.args[plugin] for number, each in enumerate(config.profiles) if plugin in each.args}
+    changed = {number: args for number, args in written.items() if args != default}
+    if not changed:
+        return config
+    common = next(iter(changed.values()))
+    for number, args in changed.items():
+        if args != common:
+            why = f"settings of {plugin} differ from those of another profile; all profiles share one engine"
+            raise errors.BadObject(configuration.KIND, source, f"profiles[{number}].pluginConfig", why)
+    profiles = [
+        structs.replace(each, args={**each.args, plugin: common}) if number in written else each
+        for number, each in enumerate(config.profiles)
+    ]
+    return structs.replace(config, profiles=tuple(profiles))
+
+
+def _first(config: Configuration, plugin: str, kind: type[T]) -> T:
+    found = (profile.args.get(plugin) for profile in config.profiles)
+    return next((each for each in found if isinstance(each, kind)), kind())
+
+
+def _doubts(config: Configuration) -> Iterator[str]:
+    """What is written down and means something else than it seems to."""
+    topology, own = zones(config), ours(config)
+    for setting, meant in _unknown(topology.cache or CacheArgs()):
+        yield f"{ZONES}: {setting} is no value that is known; as in the Go plugin, it is taken for {meant}"
+    if own.flavour == "exact" and (topology.cache_resync_period_seconds or topology.discard_reserved_nodes):
+        yield f"{ZONES}: settings of its cache count with flavour reference only; the ledger takes its place"
+
+
+def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:
+    for name, written, meant in (
+        ("foreignPodsDetect", cache.foreign_pods_detect, reference.foreign_pods_detect(cache)),
+        ("resyncMethod", cache.resync_method, reference.resync_method(cache)),
+        ("informerMode", cache.informer_mode, reference.informer_mode(cache)),
+        ("resyncScope", cache.resync_scope, reference.resync_scope(cache)),
+    ):
+        if written is not None and written != meant:
+            yield f"cache.{name} {errors.echo(written)}", meant.value
+
+
+def _flag(field: Field) -> bool:
+    return fields.boolean(field) if field.given else False
+
+
+def _count(field: Field, default: int) -> int:
+    return fields.integer(field, 1, INT32_MAX) if field.given else default

@@ -1,0 +1,80 @@
+"""A few servers with two zones and eight GPUs, known to a cluster by node and report, and pods for them."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from msgspec import structs
+
+from numalign.api import nrt, quantity
+from numalign.api.meta import ObjectMeta
+from numalign.api.node import Node, NodeSpec, NodeStatus, Taint
+from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.pod import Pod
+from numalign.kubelet import predicates, presets, report, start
+from numalign.kubelet.settings import Settings
+from numalign.placement.engine import Engine
+from numalign.placement.rules.world import World
+from numalign.scheduler import choosing, main
+from numalign.scheduler.choosing import Attempt, Chosen, NoNode
+from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.stock import Stock
+from tests.unit.scheduler import waitingpods
+
+KUBELET = start.start(
+    presets.machine("gpu-8"),
+    Settings(topology_policy="single-numa-node", cpu_policy="static", reserved_cpus=0b11, reserved={"cpu": 2000}),
+)
+GPU = "nvidia.com/gpu"
+
+
+def node(name: str, *, cordoned: bool = False, taints: tuple[Taint, ...] = (), **labels: str) -> Node:
+    offered = predicates.allocatable(KUBELET, KUBELET.initial())
+    amounts = {resource: quantity.of(amount) for resource, amount in offered.items()}
+    amounts |= {"cpu": quantity.parse(f"{offered['cpu']}m"), "pods": quantity.of(110)}
+    return Node(
+        metadata=ObjectMeta(name=name, labels=labels),
+        spec=NodeSpec(unschedulable=cordoned, taints=taints),
+        status=NodeStatus(capacity=amounts, allocatable=amounts),
+    )
+
+
+def reported(name: str) -> NodeResourceTopology:
+    return nrt.encode(report.of(name, KUBELET, KUBELET.initial()))
+
+
+def trainer(name: str, gpus: int = 1, cpu: str = "4", **spec: Any) -> Pod:
+    wants = {"cpu": cpu, "memory": "1Gi", GPU: str(gpus)}
+    containers = [{"name": "main", "resources": {"requests": wants, "limits": wants}}]
+    return waitingpods.pod(name, {"containers": containers, **spec})
+
+
+def on(pod: Pod, node: str, **status: Any) -> Pod:
+    placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
+    return structs.replace(placed, status=structs.replace(pod.status, **status))
+
+
+class Servers:
+    """A cluster, and the default profile on it."""
+
+    def __init__(self, *names: str, reports: bool = True) -> None:
+        world = World()
+        self.cluster = Cluster(Engine(), world)
+        self.profile: Profile = Stock(world).profile(main.defaults().profiles[0])
+        for name in names:
+            self.cluster.node(node(name))
+            if reports:
+                self.cluster.report(reported(name), 0.0)
+
+    def choose(self, pod: Pod, seed: int = 1, **more: Any) -> Chosen | NoNode:
+        shape = self.cluster.engine.shape(pod)
+        return choosing.choose(Attempt(pod=pod, shape=shape, now=0.0, **more), self.profile, self.cluster, Random(seed))
+
+    def place(self, pod: Pod, seed: int = 1) -> str:
+        """Its node, on which it is assumed; empty: none."""
+        found = self.choose(pod, seed)
+        if isinstance(found, NoNode):
+            return ""
+        return self.cluster.assume(pod, found.decision).spec.node_name

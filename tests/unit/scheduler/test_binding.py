@@ -1,0 +1,145 @@
+"""Decisions carried out: once, to the end, and only by the leader."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from numalign.kube import binding as calls
+from numalign.kube.binding import Answer, Outcome
+from numalign.kube.client import Client
+from numalign.placement.decisions import Decision
+from numalign.scheduler.binding import TRIES, Bind, Binder
+from numalign.scheduler.queued import Queued
+from numalign.scheduler.volumes import Volumes
+from numalign.simulator import virtualtime
+from tests.unit.scheduler import servers
+
+POD = servers.on(servers.trainer("p"), "a")
+BIND = Bind(Queued(pod=POD, added=0.0, since=0.0, number=1), POD, Decision("uid-p", "a"), 0.0)
+
+
+class Books:
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.open = self.node = True
+
+    def is_open(self, bind: Bind) -> bool:
+        return self.open
+
+    def has_node(self, name: str) -> bool:
+        return self.node
+
+    def bound(self, bind: Bind) -> None:
+        self.told.append("bound")
+
+    def failed(self, bind: Bind, why: str) -> None:
+        self.told.append(f"failed: {why}")
+
+    def over(self, bind: Bind) -> None:
+        self.told.append("over")
+
+
+class Story:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Outcome) -> None:
+        self.books, self.leads, self.sent = Books(), True, 0
+        self.answers = list(answers)
+        self.on_sent: Callable[[], None] = lambda: None
+        self.found: Any = POD
+        monkeypatch.setattr(calls, "bind", self._bind)
+
+    async def _bind(self, client: Client, pod: object, node: str) -> Answer:
+        self.sent += 1
+        await asyncio.sleep(0)
+        self.on_sent()
+        return Answer(self.answers.pop(0), "why")
+
+    def told(self) -> list[str]:
+        virtualtime.run(self._told())
+        return self.books.told
+
+    async def _told(self) -> None:
+        binder = Binder(self._client(), self.books, cast(Volumes, None), leads=lambda: self.leads, workers=2)
+        running = asyncio.ensure_future(binder.run())
+        binder.start(BIND)
+        await asyncio.sleep(600)
+        running.cancel()
+
+    def _client(self) -> Client:
+        story = self
+
+        class Sender:
+            clock = virtualtime.clock(random.Random(1))
+
+        class Asked:
+            sender = Sender()
+
+            async def get(self, target: object) -> object:
+                return story.found
+
+        return cast(Client, Asked())
+
+
+@pytest.mark.parametrize(
+    "outcome, told",
+    {Outcome.DONE: "bound", Outcome.GONE: "over", Outcome.ELSEWHERE: "over"}.items(),
+)
+def test_an_outcome_is_told_once(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, told: str) -> None:
+    assert Story(monkeypatch, outcome).told() == [told]
+
+
+def test_a_binding_whose_outcome_is_not_known_is_sent_again_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch, *[Outcome.UNKNOWN] * 7, Outcome.DONE)
+    assert (story.told(), story.sent) == (["bound"], 8)
+
+
+def test_one_that_is_refused_keeps_its_place_for_a_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch, *[Outcome.REFUSED] * TRIES)
+    assert (story.told(), story.sent) == (["failed: why"], TRIES)
+
+
+def test_without_the_lease_nothing_is_sent_and_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch)
+    story.leads = False
+    assert (story.told(), story.sent) == ([], 0)
+
+
+def test_the_lease_is_asked_for_before_every_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch, Outcome.UNKNOWN)
+    story.on_sent = lambda: setattr(story, "leads", False)
+    assert (story.told(), story.sent) == ([], 1)
+
+
+def test_a_node_that_is_gone_gets_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch)
+    story.books.node = False
+    assert (story.told(), story.sent) == (["failed: the node is gone"], 0)
+
+
+def test_a_pod_that_was_bound_or_deleted_meanwhile_gets_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch)
+    story.books.open = False
+    assert (story.told(), story.sent) == (["over"], 0)
+
+
+@pytest.mark.parametrize(
+    "found, told",
+    [
+        (POD, ["bound"]),
+        (servers.on(POD, "b"), ["over"]),
+        (servers.on(POD, ""), ["failed: the node is gone"]),
+        (servers.on(servers.trainer("q"), "a"), ["over"]),
+    ],
+)
+def test_where_the_node_went_while_no_answer_came_the_pod_itself_is_asked(
+    monkeypatch: pytest.MonkeyPatch, found: object, told: list[str]
+) -> None:
+    story = Story(monkeypatch, Outcome.UNKNOWN)
+    story.on_sent, story.found = lambda: setattr(story.books, "node", False), found
+    assert (story.told(), story.sent) == (told, 1)

@@ -1,0 +1,145 @@
+"""One attempt after the other: to a binding, or back to the queue with a reason."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from numalign.api.pod import Pod
+from numalign.scheduler.binding import Bind
+from numalign.scheduler.cycle import Cycle
+from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.publish import Publisher, Wait
+from numalign.scheduler.rejections import Rejections
+from numalign.scheduler.volumes import Volumes
+from tests.unit.scheduler import servers, waitingpods
+from tests.unit.scheduler.servers import Servers, trainer
+
+
+class Told:
+    def __init__(self) -> None:
+        self.waits: list[tuple[str, str, str]] = []
+
+    def refused(self, pod: Pod, wait: Wait) -> None:
+        self.waits.append((pod.metadata.name, wait.reason, wait.message))
+
+    def warned(self, pod: Any, reason: str, action: str, note: str) -> None:
+        self.waits.append((pod.name, reason, note))
+
+
+class Turning:
+    """A cycle whose bindings are only written down."""
+
+    def __init__(self, *nodes: str) -> None:
+        self.servers, self.queue = Servers(*nodes), waitingpods.queue()
+        self.told, self.counts, self.binds = Told(), Metrics(), list[Bind]()
+        self.guard = Rejections()
+        self.cycle = Cycle(
+            self.servers.cluster,
+            self.queue,
+            {"numalign": self.servers.profile},
+            binder=self,
+            volumes=cast(Volumes, None),
+            publisher=cast(Publisher, self.told),
+            rejections=self.guard,
+            counts=self.counts,
+            clock=cast(Any, self),
+            rng=Random(1),
+        )
+
+    def start(self, bind: Bind) -> None:
+        self.binds.append(bind)
+
+    def now(self) -> float:
+        return 0.0
+
+    def turn(self, *pods: Pod) -> None:
+        for pod in pods:
+            self.queue.add(pod, 0.0)
+        while (queued := self.queue.pop(0.0)) is not None:
+            self.cycle.step(queued)
+
+
+def test_a_pod_with_a_node_is_assumed_there_and_handed_on_to_be_bound() -> None:
+    turning = Turning("a")
+    turning.turn(trainer("p"))
+    assert [(bind.pod.metadata.name, bind.node) for bind in turning.binds] == [("p", "a")]
+    assert list(turning.servers.cluster.assumed) == ["uid-p"]
+    assert turning.queue.flights.get("uid-p") is not None
+
+
+def test_a_pod_without_one_is_parked_and_told() -> None:
+    turning = Turning("a")
+    turning.turn(trainer("p", gpus=9))
+    assert waitingpods.names(turning.queue) == {"unschedulable": ["p"]}
+    assert turning.told.waits == [
+        (
+            "p",
+            "Unschedulable",
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available: "
+            "1 Preemption is not helpful for scheduling.",
+        )
+    ]
+
+
+def test_higher_priority_comes_first() -> None:
+    turning = Turning("a")
+    turning.turn(trainer("low", gpus=4), trainer("more", gpus=4), trainer("high", gpus=4, priority=10))
+    assert [bind.pod.metadata.name for bind in turning.binds] == ["high", "low"]
+
+
+def test_a_pod_that_is_being_deleted_is_left_alone() -> None:
+    turning = Turning("a")
+    turning.turn(waitingpods.pod("p", deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert turning.binds == []
+    assert turning.told.waits == [("p", "FailedScheduling", "skip schedule deleting pod: default/p")]
+
+
+def test_a_pod_whose_annotation_makes_no_sense_waits_with_that_reason() -> None:
+    turning = Turning("a")
+    turning.turn(waitingpods.pod("p", annotations={"numalign.io/scope": "galaxy"}))
+    assert turning.told.waits[0][1] == "Unschedulable"
+    assert "galaxy" in turning.told.waits[0][2]
+
+
+def test_a_mistake_of_ours_costs_one_attempt_of_one_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    turning = Turning("a")
+    shape = turning.servers.cluster.engine.shape
+
+    def broken(pod: Pod) -> object:
+        if pod.metadata.name == "p":
+            raise RuntimeError("broken")
+        return shape(pod)
+
+    monkeypatch.setattr(turning.servers.cluster.engine, "shape", broken)
+    turning.turn(trainer("p"), trainer("q"))
+    assert [bind.pod.metadata.name for bind in turning.binds] == ["q"]
+    assert turning.told.waits == [("p", "SchedulerError", "RuntimeError: broken")]
+    assert turning.counts.attempts.values == {("error", "numalign"): 1.0}
+
+
+def test_a_shape_is_kept_off_the_node_that_turned_it_away() -> None:
+    turning = Turning("a", "b")
+    number = turning.servers.cluster.engine.shape(trainer("p")).number
+    turning.guard.rejected(number, "a", 0.0)
+    turning.turn(*(trainer(f"p{n}") for n in range(4)))
+    assert {bind.node for bind in turning.binds} == {"b"}
+
+
+def test_where_all_turned_it_away_that_is_the_reason() -> None:
+    turning = Turning("a")
+    turning.guard.rejected(turning.servers.cluster.engine.shape(trainer("p")).number, "a", 0.0)
+    turning.turn(trainer("p"))
+    assert turning.told.waits[0][2].startswith("0/1 nodes are available: 1 node(s) turned away pods like this one.")
+
+
+def test_room_promised_to_a_pod_of_higher_priority_is_left_to_it() -> None:
+    turning = Turning("a")
+    preemptor = trainer("high", gpus=8, priority=10)
+    turning.queue.add(servers.on(preemptor, "", nominated_node_name="a"), 0.0)
+    popped = turning.queue.pop(0.0)
+    assert popped is not None
+    turning.turn(trainer("low", gpus=1))
+    assert turning.binds == []

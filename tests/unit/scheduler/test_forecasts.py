@@ -1,0 +1,52 @@
+"""The placement that travels with a binding."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numalign.api.errors import BadObject
+from numalign.api.meta import ObjectMeta
+from numalign.kube import request
+from numalign.kube.objects import Binding, NodeTarget
+from numalign.kube.resources import PODS
+from numalign.scheduler import annotating, forecasts
+
+ZONE_SETS = st.lists(st.sets(st.integers(0, 63), min_size=1).map(lambda each: tuple(sorted(each))), min_size=1)
+
+
+def pod(text: str) -> ObjectMeta:
+    return ObjectMeta(name="p", namespace="default", annotations={forecasts.NAME: text})
+
+
+def test_a_container_with_one_zone_and_one_with_a_choice() -> None:
+    assert forecasts.encode({"main": [(0,)], "side": [(0, 1), (2, 3)], "plain": []}) == "v1;main=0;side=0-1|2-3"
+
+
+@given(st.dictionaries(st.text("abc-.=;|", min_size=1), ZONE_SETS))
+def test_what_is_written_is_read_back(possible: dict[str, list[tuple[int, ...]]]) -> None:
+    written = forecasts.encode(possible)
+    assert forecasts.decode(pod(written)) == {name: tuple(sets) for name, sets in possible.items()}
+
+
+def test_a_pod_without_one_or_with_a_newer_one_says_nothing() -> None:
+    assert forecasts.decode(ObjectMeta()) is None
+    assert forecasts.decode(pod("v2;whatever")) is None
+
+
+@pytest.mark.parametrize("text", ["main=0", "v1;main", "v1;main=x", "v1;a=0;a=1", "v1;=0"])
+def test_a_broken_one_names_the_annotation(text: str) -> None:
+    with pytest.raises(BadObject, match=r"Pod default/p, metadata.annotations\[numalign.io/placement\]: "):
+        forecasts.decode(pod(text))
+
+
+def test_a_binding_gets_the_annotations_and_other_calls_do_not() -> None:
+    target = PODS.at("p", "default")
+    bind = request.post("bind", target.sub("binding"), Binding(ObjectMeta(name="p", uid="u"), NodeTarget("a")))
+    body = json.loads(annotating.annotated(bind, {"k": "v"}).body)
+    assert body["metadata"] == {"name": "p", "uid": "u", "annotations": {"k": "v"}}
+    assert body["target"]["name"] == "a"
+    assert annotating.annotated(request.get(target), {"k": "v"}) == request.get(target)

@@ -1,0 +1,157 @@
+"""What informers see becomes facts, events and queued pods; what is odd becomes a number."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from numalign.api.meta import ObjectMeta
+from numalign.api.workloads import Namespace
+from numalign.kube.store import Change
+from numalign.scheduler.intake import Intake
+from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.publish import Publisher
+from numalign.scheduler.rejections import Rejections
+from tests.unit.scheduler import servers, waitingpods
+from tests.unit.scheduler.servers import Servers, trainer
+
+
+class Told:
+    """In a publisher's place."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warned(self, pod: object, reason: str, action: str, note: str) -> None:
+        self.warnings.append(f"{reason}: {note}")
+
+    def forget(self, uid: str) -> None:
+        pass
+
+
+class Taken:
+    def __init__(self, *nodes: str) -> None:
+        self.cluster, self.queue = Servers(*nodes).cluster, waitingpods.queue()
+        self.told, self.guard, self.counts, self.woken = Told(), Rejections(), Metrics(), 0
+        self.now_ = 0.0
+        self.intake = Intake(
+            self.cluster,
+            self.queue,
+            ["numalign"],
+            publisher=cast(Publisher, self.told),
+            rejections=self.guard,
+            counts=self.counts,
+            clock=cast(Any, self),
+            wake=self._wake,
+        )
+
+    def now(self) -> float:
+        return self.now_
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    def pod(self, old: Any, new: Any, final: Any = None) -> None:
+        self.intake.guarded("pods", self.intake.pod)(Change(old, new, final))
+
+    @property
+    def waiting(self) -> list[str]:
+        return [name for pods in waitingpods.names(self.queue).values() for name in pods]
+
+
+def test_a_pod_of_ours_without_a_node_is_queued_and_wakes_the_cycle() -> None:
+    taken = Taken("a")
+    taken.pod(None, trainer("p"))
+    assert (taken.waiting, taken.woken) == (["p"], 1)
+
+
+def test_a_pod_of_another_scheduler_waits_for_that_one() -> None:
+    taken = Taken("a")
+    taken.pod(None, waitingpods.pod("p", {"schedulerName": "other"}))
+    assert taken.waiting == []
+
+
+@pytest.mark.parametrize("scheduler", ["numalign", "other"])
+def test_a_pod_with_a_node_counts_there_whoever_bound_it(scheduler: str) -> None:
+    taken = Taken("a")
+    taken.pod(None, servers.on(trainer("p", schedulerName=scheduler), "a"))
+    assert [pod.metadata.name for pod in taken.cluster.pods_on("a")] == ["p"]
+
+
+def test_a_pod_that_somebody_else_binds_leaves_the_queue() -> None:
+    taken = Taken("a")
+    taken.pod(None, trainer("p"))
+    taken.pod(trainer("p"), servers.on(trainer("p"), "a"))
+    assert taken.waiting == []
+
+
+def test_a_pod_that_is_bound_and_not_seen_so_is_not_tried_again() -> None:
+    taken = Taken("a")
+    pod = trainer("p")
+    taken.pod(None, pod)
+    taken.queue.pop(0.0)
+    shape = taken.cluster.engine.shape(pod)
+    decision = taken.cluster.engine.place(pod, shape, taken.cluster.world.rows["a"], 0.0)
+    assert decision is not None
+    taken.cluster.assume(pod, decision)
+    taken.queue.done(pod.metadata.uid, bound=True)
+    taken.pod(pod, trainer("p", terminationGracePeriodSeconds=5))
+    assert taken.waiting == []
+
+
+def test_a_deleted_pod_is_nowhere_any_more() -> None:
+    taken = Taken("a")
+    taken.pod(None, trainer("p"))
+    taken.pod(trainer("p"), None)
+    taken.pod(None, servers.on(trainer("q"), "a"))
+    taken.pod(servers.on(trainer("q"), "a"), None)
+    assert taken.waiting == []
+    assert taken.cluster.pods_on("a") == ()
+
+
+def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_told() -> None:
+    taken = Taken("a")
+    pod = servers.on(trainer("p"), "a")
+    taken.pod(None, pod)
+    taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
+    kept = taken.guard.kept_off(taken.cluster.engine.shape(pod).number, taken.cluster.world.rows, 0.0)
+    assert kept is not None
+    assert taken.told.warnings[0].startswith("PodRejected: node a turned the pod away (TopologyAffinityError)")
+    assert taken.counts.rejections.values == {("TopologyAffinityError",): 1.0}
+
+
+def test_its_own_end_does_not_bring_its_like_back() -> None:
+    taken = Taken("a")
+    pod = servers.on(trainer("p"), "a")
+    taken.pod(None, pod)
+    taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
+    number = taken.cluster.engine.shape(pod).number
+    assert taken.guard.kept_off(number, taken.cluster.world.rows, 5.0) is not None
+    taken.intake.topology(Change(None, servers.reported("a")))
+    assert taken.guard.kept_off(number, taken.cluster.world.rows, 5.0) is None
+
+
+def test_rejections_from_before_we_looked_count_for_nothing() -> None:
+    taken = Taken("a")
+    taken.pod(None, servers.on(trainer("p"), "a", phase="Failed", reason="TopologyAffinityError"))
+    assert len(taken.guard) == 0
+
+
+def test_an_odd_object_is_counted_and_stalls_nobody() -> None:
+    taken = Taken("a")
+    taken.pod(None, Namespace(metadata=ObjectMeta(name="odd")))
+    taken.pod(None, trainer("p"))
+    assert taken.waiting == ["p"]
+    assert taken.counts.odd.values == {("pods",): 1.0}
+
+
+def test_a_freed_zone_wakes_the_pods_that_it_blocked() -> None:
+    taken = Taken("a")
+    pod = servers.on(trainer("p", gpus=4), "a")
+    taken.pod(None, pod)
+    taken.pod(None, trainer("q"))
+    waitingpods.tried(taken.queue, waitingpods.refused("NodeResourceTopologyMatch", zones_of={"a"}), 0.0)
+    assert waitingpods.names(taken.queue) == {"unschedulable": ["q"]}
+    taken.pod(pod, servers.on(pod, "a", phase="Succeeded"))
+    assert waitingpods.names(taken.queue) == {"backoff": ["q"]}

@@ -1,0 +1,98 @@
+"""Why a pod waits, in the sentence that people know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from numalign.api.node import Taint
+from numalign.scheduler import messages
+from numalign.scheduler.choosing import NoNode
+from numalign.scheduler.messages import Refusal
+from tests.unit.scheduler import servers, waitingpods
+from tests.unit.scheduler.servers import Servers, trainer
+
+
+def refused(cluster: Servers, pod: Any, **more: Any) -> Refusal:
+    found = cluster.choose(pod, **more)
+    assert isinstance(found, NoNode)
+    return messages.refusal(found, pod, cluster.cluster.engine.shape(pod), cluster.cluster.engine)
+
+
+@pytest.mark.parametrize(
+    "nodes, counts, sentence",
+    [
+        (3, {"Insufficient cpu": 3}, "0/3 nodes are available: 3 Insufficient cpu."),
+        (
+            100,
+            {"Insufficient cpu": 9, "Insufficient memory": 10, "Too many pods": 81},
+            "0/100 nodes are available: 10 Insufficient memory, 81 Too many pods, 9 Insufficient cpu.",
+        ),
+        (3, {}, "0/3 nodes are available:"),
+        (0, {}, "no nodes available to schedule pods"),
+    ],
+)
+def test_entries_are_sorted_as_text(nodes: int, counts: dict[str, int], sentence: str) -> None:
+    assert messages.sentence(nodes, counts) == sentence
+
+
+def test_nodes_count_for_the_first_rule_that_refuses_them() -> None:
+    cluster = Servers("a", "b", "c")
+    cluster.cluster.node(servers.node("a", cordoned=True))
+    cluster.cluster.node(servers.node("b", taints=(Taint(key="x", effect="NoSchedule"),)))
+    told = refused(cluster, trainer("p", gpus=99))
+    assert told.message == (
+        "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s), "
+        "1 node(s) were unschedulable."
+    )
+    assert told.helpless == 3
+
+
+def test_where_zones_are_in_the_way_the_plugin_s_text_is_followed_by_ours() -> None:
+    cluster = Servers("a", "b")
+    for n in range(4):
+        cluster.place(trainer(f"p{n}", gpus=3))
+    told = refused(cluster, trainer("late", gpus=2))
+    assert told.message == (
+        "0/2 nodes are available: 2 cannot align container "
+        "(container main needs 2 nvidia.com/gpu in one zone, best zone has 1)."
+    )
+    assert told.rejection.zones_of == {"a", "b"}
+    assert list(told.rejection.reasons) == ["NodeResourceTopologyMatch"]
+    assert told.helpless == 0
+
+
+def test_a_pod_too_large_for_any_zone_is_not_helped_by_evictions() -> None:
+    told = refused(Servers("a"), trainer("p", gpus=5))
+    assert told.helpless == 1
+
+
+def test_a_rule_that_refuses_the_pod_as_such_speaks_alone() -> None:
+    pod = waitingpods.pod("p", {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]})
+    told = refused(Servers("a", "b"), pod)
+    assert told.message.startswith("0/2 nodes are available: pod uses resource claims, which this scheduler")
+    assert list(told.rejection.reasons) == ["DynamicResources"]
+
+
+def test_without_nodes_there_is_nobody_to_refuse_so_it_is_an_error_to_the_queue() -> None:
+    told = refused(Servers(), trainer("p"))
+    assert told.message == "no nodes available to schedule pods"
+    assert told.rejection.is_error
+
+
+@pytest.mark.parametrize(
+    "policy, helpless, added",
+    [
+        ("Never", 0, " preemption: not eligible due to preemptionPolicy=Never."),
+        (
+            "PreemptLowerPriority",
+            1,
+            " preemption: 0/5 nodes are available: 1 Preemption is not helpful for scheduling, "
+            "4 No preemption victims found for incoming pod.",
+        ),
+    ],
+)
+def test_what_is_said_where_nobody_is_evicted(policy: str, helpless: int, added: str) -> None:
+    pod = waitingpods.pod("p", {"preemptionPolicy": policy})
+    assert messages.with_preemption("m.", pod, 5, helpless) == f"m.{added}"

@@ -1,0 +1,102 @@
+"""The scheduler's pages: health that tells the truth, metrics under stock names, and nothing for strangers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import pytest
+
+from numalign.kube import leading
+from numalign.kube.client import Client
+from numalign.kube.lease import Election
+from numalign.process.serve import Answer, Asked, Pages
+from numalign.scheduler import main, serving
+from numalign.scheduler.main import Scheduler, Setup
+from numalign.simulator import cluster, virtualtime
+from numalign.simulator.apiserver.resources import PODS
+from tests.embedded import schedulerstories as stories
+
+
+def shown(*paths: str, election: Election | None = None, run: bool = True, **how: Any) -> list[Answer]:
+    """The pages of a scheduler on a cluster without nodes, after a while."""
+
+    async def look() -> list[Answer]:
+        clock = virtualtime.clock(random.Random(1))
+        async with cluster.running([], clock, random.Random(1)) as embedded:
+            embedded.api.create(PODS, stories.pod("p", 1))
+            async with Client(embedded.access(), clock=clock) as client:
+                scheduler = Scheduler(Setup(instance="x"), client, election)
+                running = asyncio.ensure_future(scheduler.run() if run else asyncio.sleep(100))
+                await asyncio.sleep(20)
+                guard = serving.guard(client) if how.get("guarded") else None
+                pages = Pages(serving.pages(scheduler, main.defaults(), election), guard)
+                found = [await pages.answer(_asked(path, **how)) for path in paths]
+                running.cancel()
+                return found
+
+    return virtualtime.run(look())
+
+
+def _asked(path: str, method: str = "GET", body: bytes = b"", **_: Any) -> Asked:
+    place, query = path.partition("?")[::2]
+    pairs = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    return Asked(method=method, path=place, query=pairs, body=body)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/informer-sync"])
+def test_a_scheduler_that_runs_is_well(path: str) -> None:
+    assert shown(path) == [Answer("ok")]
+
+
+def test_one_that_has_not_looked_yet_lives_but_is_not_ready() -> None:
+    alive, ready = shown("/livez", "/readyz", run=False)
+    assert alive.status == 200
+    assert (ready.status, "[-]informer-sync failed" in ready.body) == (500, True)
+
+
+def test_a_check_can_be_left_out_and_all_can_be_listed() -> None:
+    assert shown("/readyz?exclude=informer-sync", run=False)[0].status == 200
+    assert shown("/readyz?verbose")[0].body.endswith("readyz check passed\n")
+    assert shown("/readyz/nothing")[0].status == 404
+
+
+def test_a_leader_that_does_not_renew_is_not_well() -> None:
+    election = leading.election("a", "kube-system", identity="me")
+    healthy = serving._is_renewing
+    assert healthy(election, 0.0)
+    election._renewed_at = 0.0
+    assert healthy(election, 34.0)
+    assert not healthy(election, 36.0)
+
+
+def test_metrics_have_the_stock_names_and_the_numbers() -> None:
+    text = shown("/metrics")[0].body
+    assert 'scheduler_schedule_attempts_total{result="unschedulable",profile="numalign"}' in text
+    assert "# TYPE scheduler_pending_pods gauge" in text
+    assert "scheduler_pod_scheduling_sli_duration_seconds" in text
+
+
+def test_the_state_names_the_pods_that_wait() -> None:
+    told = json.loads(shown("/debug/state")[0].body)
+    waiting = [each["pod"] for pods in told["queue"].values() for each in pods]
+    assert waiting == ["default/p"]
+    assert json.loads(shown("/debug/state?pod=a/b")[0].body)["queue"]["unschedulable"] == []
+
+
+def test_the_configuration_is_shown() -> None:
+    told = json.loads(shown("/configz")[0].body)["kubescheduler.config.k8s.io"]
+    assert told["profiles"][0]["schedulerName"] == "numalign"
+
+
+def test_strangers_see_health_and_nothing_else() -> None:
+    health, metrics = shown("/healthz", "/metrics", guarded=True)
+    assert (health.status, metrics.status) == (200, 401)
+
+
+@pytest.mark.parametrize("method, body, status", [("PUT", b"4", 200), ("PUT", b"x", 400), ("GET", b"", 400)])
+def test_verbosity_is_put(method: str, body: bytes, status: int) -> None:
+    assert shown("/debug/flags/v", method=method, body=body)[0].status == status
+    serving._verbosity(_asked("/debug/flags/v", "PUT", b"2"))
