@@ -165,5 +165,6 @@ def answer(code: int, body: bytes) -> bytes:
     )
 
 
-BOUND: Final = answer(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
+STATUS: Final = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}'
+BOUND: Final = answer(201, STATUS)
 STREAM: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

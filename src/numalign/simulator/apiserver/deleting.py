@@ -43,7 +43,7 @@ class Deleted(Struct, frozen=True):
 def delete(state: State, resource: Resource, name: str, namespace: str, options: DeleteOptions) -> Deleted:
     entry = state.entry(resource, name, namespace)
     old = trees.decoded(entry.data)
-    _check(resource, entry, old, options)
+    check(resource, entry, old, options)
     new = _marked(state, resource, old, options)
     if not updating.is_finished(resource, new):
         return Deleted(_kept(state, resource, entry, old, new, options), is_gone=False)
@@ -117,7 +117,8 @@ def _finalizers(metadata: Tree, propagation: str) -> list[str]:
     return [name for name in found if name not in (ORPHAN, FOREGROUND)] + BY_POLICY[propagation]
 
 
-def _check(resource: Resource, entry: Entry, old: Tree, options: DeleteOptions) -> None:
+def check(resource: Resource, entry: Entry, old: Tree, options: DeleteOptions) -> None:
+    """Raises StatusError where it is not the one that was meant, or may not go."""
     if resource is NAMESPACES and entry.name in STAYING:
         raise refusals.forbidden(resource, entry.name, "this namespace may not be deleted")
     uid = old["metadata"]["uid"]

@@ -6,6 +6,8 @@ that two of them cannot use the same allowance."""
 
 from typing import Final
 
+import msgspec
+
 from numalign.simulator import trees
 from numalign.simulator.apiserver import deleting, refusals, selectors
 from numalign.simulator.apiserver.deleting import DeleteOptions
@@ -18,6 +20,13 @@ from numalign.simulator.trees import Tree
 TOO_MANY_BUDGETS: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 )
+DISRUPTION: Final[Tree] = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 RETRY_UNPROCESSED: Final = 10
 
@@ -27,7 +36,22 @@ def evict(state: State, name: str, namespace: str, options: DeleteOptions) -> No
     pod = trees.decoded(entry.data)
     if not _goes_anyway(pod):
         _charge(state, pod, _budgets(state, entry), dry_run=options.dry_run)
+    if not options.dry_run:
+        options = _say_why(state, entry, pod, options)
     deleting.delete(state, PODS, name, namespace, options)
+
+
+def _say_why(state: State, entry: Entry, pod: Tree, options: DeleteOptions) -> DeleteOptions:
+    """The pod tells of its disruption before it goes. Its version is another one then, and has been checked."""
+    deleting.check(PODS, entry, pod, options)
+    status = pod.get("status") or {}
+    conditions = status.get("conditions") or []
+    if not any(each.get("type") == DISRUPTION["type"] and each.get("status") == "True" for each in conditions):
+        others = [each for each in conditions if each.get("type") != DISRUPTION["type"]]
+        told = DISRUPTION | {"lastTransitionTime": state.clock.rfc3339()}
+        new = pod | {"metadata": dict(pod["metadata"]), "status": status | {"conditions": [*others, told]}}
+        state.store.commit(PODS, new, entry, pod)
+    return msgspec.structs.replace(options, version="")
 
 
 def _goes_anyway(pod: Tree) -> bool:

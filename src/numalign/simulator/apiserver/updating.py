@@ -28,6 +28,8 @@ KEPT_BY_SERVER: Final = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
+# Of nodes and services the real server's storage still knows the first names, and tells them.
+OLD_NAMES: Final = {"nodes": "minions", "services": "services/specs"}
 
 
 def update(state: State, resource: Resource, tree: Tree, part: str = "", options: WriteOptions = PLAIN) -> Entry:
@@ -39,8 +41,9 @@ def update(state: State, resource: Resource, tree: Tree, part: str = "", options
     if entry is None:
         raise refusals.not_found(resource, name)
     old = trees.decoded(entry.data)
-    check_version(resource, metadata.get("resourceVersion") or "", entry, options)
+    # Of another object of that name the version says nothing.
     _check_uid(resource, metadata.get("uid") or "", old)
+    check_version(resource, metadata.get("resourceVersion") or "", entry, options)
     return replace(state, resource, entry, old, showing.kept(resource, tree), part=part, options=options)
 
 
@@ -178,7 +181,8 @@ def _check_uid(resource: Resource, uid: str, old: Tree) -> None:
 
 def precondition_failed(resource: Resource, old: Tree, what: str, values: tuple[str, str]) -> StatusError:
     metadata = old["metadata"]
-    place = "/".join(filter(None, (resource.plural, metadata.get("namespace", ""), metadata["name"])))
+    plural = OLD_NAMES.get(resource.plural, resource.plural)
+    place = "/".join(filter(None, (plural, metadata.get("namespace", ""), metadata["name"])))
     root = f"/registry/{resource.group}/{place}" if resource.custom else f"/registry/{place}"
     failed = f"Precondition failed: {what} in precondition: {values[0]}, {what} in object meta: {values[1]}"
     why = f"StorageError: invalid object, Code: 4, Key: {root}, ResourceVersion: 0, AdditionalErrorMsg: {failed}"

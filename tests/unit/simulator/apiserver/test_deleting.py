@@ -54,6 +54,43 @@ def test_grace_can_only_be_shortened(asked: tuple[int | None, ...], moment: str,
     }
 
 
+def test_watchers_see_a_pod_marked_before_it_is_gone() -> None:
+    door = doors.Door()
+    door.api.create(PODS, doors.pod("web"))
+    changes = door.changes(PODS)
+    door.api.delete(PODS, "web", "default")
+    assert [(each.kind, each.tree["metadata"]["deletionGracePeriodSeconds"]) for each in changes] == [
+        ("MODIFIED", 0),
+        ("DELETED", 0),
+    ]
+
+
+def test_others_are_gone_without_a_mark() -> None:
+    door = doors.Door()
+    door.api.create(CONFIGMAPS, doors.named("c"))
+    changes = door.changes(CONFIGMAPS)
+    door.api.delete(CONFIGMAPS, "c", "default")
+    assert [(each.kind, "deletionTimestamp" in each.tree["metadata"]) for each in changes] == [("DELETED", False)]
+
+
+def test_what_waited_for_a_finalizer_is_last_seen_with_it() -> None:
+    door = doors.Door()
+    door.api.create(CONFIGMAPS, doors.named("c", finalizers=["mine/own"]))
+    door.api.delete(CONFIGMAPS, "c", "default")
+    changes = door.changes(CONFIGMAPS)
+    door.api.update(CONFIGMAPS, doors.named("c"))
+    assert [(each.kind, each.tree["metadata"]["finalizers"]) for each in changes] == [("DELETED", ["mine/own"])]
+
+
+def test_a_name_is_taken_until_its_holder_is_gone() -> None:
+    api = doors.door()
+    api.create(CONFIGMAPS, doors.named("c", finalizers=["mine/own"]))
+    api.delete(CONFIGMAPS, "c", "default")
+    with pytest.raises(StatusError) as caught:
+        api.create(CONFIGMAPS, doors.named("c"))
+    assert caught.value.message == 'object is being deleted: configmaps "c" already exists'
+
+
 POLICIES = {
     "": None,
     "Background": None,

@@ -43,6 +43,18 @@ def test_a_pod_goes(api: Api) -> None:
     assert is_leaving(api)
 
 
+def test_a_pod_says_why_it_goes() -> None:
+    api = cluster(READY)
+    version = api.get(PODS, "web", "default")["metadata"]["resourceVersion"]
+    api.evict("web", "default")
+    pod = api.get(PODS, "web", "default")
+    assert [(each["type"], each.get("reason")) for each in pod["status"]["conditions"]] == [
+        ("Ready", None),
+        ("DisruptionTarget", "EvictionByEvictionAPI"),
+    ]
+    assert int(pod["metadata"]["resourceVersion"]) == int(version) + 2
+
+
 def test_a_pod_that_has_not_started_goes_against_any_budget() -> None:
     api = cluster({"phase": "Pending"}, FORBIDS)
     api.evict("web", "default")

@@ -4,8 +4,8 @@ import pytest
 
 from numalign.simulator.apiserver.api import Api, Patch
 from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import CONFIGMAPS, DEPLOYMENTS
-from tests.unit.simulator.apiserver import doors
+from numalign.simulator.apiserver.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, DEPLOYMENTS
+from tests.unit.simulator.apiserver import definitions, doors
 
 
 def with_map() -> Api:
@@ -108,3 +108,11 @@ def test_a_scale_below_nothing_is_refused() -> None:
     assert caught.value.message == (
         'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -5: must be greater than or equal to 0'
     )
+
+
+def test_a_custom_object_takes_no_strategic_patch_whether_it_is_there_or_not() -> None:
+    api = doors.door()
+    api.create(CUSTOMRESOURCEDEFINITIONS, definitions.widgets())
+    with pytest.raises(StatusError) as caught:
+        api.patch(definitions.WIDGETS, "nobody", "default", Patch("strategic", {}))
+    assert caught.value.code == 415

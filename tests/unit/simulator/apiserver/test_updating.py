@@ -37,9 +37,10 @@ def test_without_a_version_the_last_one_wins() -> None:
     assert api.update(DEPLOYMENTS, doors.deployment("d", replicas=7))["spec"]["replicas"] == 7
 
 
-def test_another_uid_is_a_conflict() -> None:
+@pytest.mark.parametrize("version", ["", "1"], ids=["of no version", "of an old version"])
+def test_another_uid_is_a_conflict(version: str) -> None:
     api, old = deployed()
-    old["metadata"]["uid"] = "somebody-else"
+    old["metadata"] |= {"uid": "somebody-else", "resourceVersion": version}
     with pytest.raises(StatusError) as caught:
         api.update(DEPLOYMENTS, old)
     assert caught.value.code == 409
