@@ -50,12 +50,18 @@ LEAN = {"limits": {"cpu": 10, "memory": "64Gi", GPU: 1}}
 
 @app.command(epilog="Example: numalign demo")
 def demo() -> None:
-    """Watch the model decide: five pods, two zones, and one refusal with its reason."""
-    from numalign.cli import drawing
+    """Watch one node decide, then a whole cluster: with a scheduler that sees totals only, and with numalign."""
+    from numalign.cli import democluster, drawing
 
     page = drawing.Page()
     _tell(page, answer(PODS), answer({**PODS, REFUSED: LEAN}))
+    page.add()
+    missed = democluster.tell(page)
     output.show(page.text())
+    for each in missed:
+        output.warn(f"did not hold: {each}")
+    if missed:
+        raise typer.Exit(1)
 
 
 def answer(pods: Mapping[str, Resources]) -> Report:

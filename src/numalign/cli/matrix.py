@@ -1,7 +1,7 @@
 """The node as a picture: zones down, resources across, and in every cell the pods that hold a part of it.
 
 Each pod has a letter, and a colour where there are colours; a bar shows who holds how much and what is free. Where the
-columns would get too narrow, the same cells stand one below the other. Drawn from a `report.Report` alone."""
+columns would get too narrow, the same cells stand one below the other. Drawn from the values of `report` alone."""
 
 from __future__ import annotations
 
@@ -48,8 +48,13 @@ class Marks:
 
 def draw(page: Page, answer: Report) -> None:
     """Add the node's zones, as they are after the last pod, to the page."""
-    resources = [resource for resource in answer.resources if resource.allocatable]
-    marks = Marks(pod.full_name for pod in answer.pods if _holds(resources, pod.full_name))
+    draw_zones(page, answer.resources, [pod.full_name for pod in answer.pods])
+
+
+def draw_zones(page: Page, offered: Iterable[Resource], pods: Iterable[str]) -> None:
+    """The same for a node that is at work; pods by their full names, in the order of their letters."""
+    resources = [resource for resource in offered if resource.allocatable]
+    marks = Marks(pod for pod in pods if _holds(resources, pod))
     across = _across(page.table("", *(_head(each.name) for each in resources)), resources, marks)
     page.add(across if page.fits(across) else Group(*_down(resources, marks)))
     if marks.places:

@@ -19,6 +19,8 @@ from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState
 from numalign.kubelet.zonetable import Cell
 
+NOBODY_ELSE: Mapping[str, str] = {}
+
 
 def admit_all(kubelet: Kubelet, pods: Iterable[tuple[Pod, str]]) -> report.Report:
     """Admit pods on an empty node, in order. Each comes with the place that it was read from."""
@@ -32,7 +34,7 @@ def admit_all(kubelet: Kubelet, pods: Iterable[tuple[Pod, str]]) -> report.Repor
         machine=kubelet.machine.name,
         kubelet=_kubelet(kubelet),
         pods=tuple(reported),
-        resources=_resources(kubelet, admission.collect(kubelet, state)),
+        resources=resources(kubelet, admission.collect(kubelet, state)),
     )
 
 
@@ -104,23 +106,29 @@ def _zones(kubelet: Kubelet, placed: ContainerPlacement) -> Mask:
     return zones
 
 
-def _resources(kubelet: Kubelet, state: KubeletState) -> tuple[report.Resource, ...]:
+def resources(
+    kubelet: Kubelet, state: KubeletState, names: Mapping[str, str] = NOBODY_ELSE
+) -> tuple[report.Resource, ...]:
+    """What the node has and who holds it; `names` are full names of pods by their uids, where uids are not names."""
     table = zonetable.of(kubelet, state)
     return tuple(
         report.Resource(
             name=name,
             allocatable=amounts.total(name, total.allocatable),
             free=amounts.total(name, total.free),
-            zones=_zone_states(table.rows.get(name, {})),
+            zones=_zone_states(table.rows.get(name, {}), names),
         )
         for name, total in table.totals.items()
     )
 
 
-def _zone_states(row: Mapping[Mask, Cell]) -> tuple[report.ZoneState, ...]:
+def _zone_states(row: Mapping[Mask, Cell], names: Mapping[str, str]) -> tuple[report.ZoneState, ...]:
     return tuple(
         report.ZoneState(
-            zones=masks.members(zones), allocatable=cell.allocatable, free=cell.free, pods=dict(cell.holders)
+            zones=masks.members(zones),
+            allocatable=cell.allocatable,
+            free=cell.free,
+            pods={names.get(uid, uid): amount for uid, amount in cell.holders.items()},
         )
         for zones, cell in row.items()
     )

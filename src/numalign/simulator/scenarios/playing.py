@@ -20,7 +20,7 @@ from numalign.simulator.apiserver.refusals import StatusError
 from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.node import SimulatedNode
-from numalign.simulator.scenarios import traffic
+from numalign.simulator.scenarios import schedulers, traffic
 from numalign.simulator.scenarios.history import Line, Recorder
 from numalign.simulator.scenarios.story import Deletion, Fault, Story
 from numalign.simulator.scenarios.traffic import Call, Creation
@@ -40,18 +40,30 @@ class Played(Struct, frozen=True):
 
 
 def play(
-    story: Story, scheduler: str = DEFAULT_SCHEDULER, seed: int | None = None, progress: Progress = lambda at: None
+    story: Story,
+    scheduler: str = DEFAULT_SCHEDULER,
+    seed: int | None = None,
+    progress: Progress = lambda at: None,
+    at_end: Callable[[Cluster], None] = lambda embedded: None,
 ) -> Played:
-    return virtualtime.run(_played(story, scheduler, story.seed if seed is None else seed, progress))
+    """`at_end` may look at the cluster before it goes."""
+    return virtualtime.run(_played(story, scheduler, story.seed if seed is None else seed, progress, at_end))
 
 
-async def _played(story: Story, scheduler: str, seed: int, progress: Progress) -> Played:
+async def _played(
+    story: Story, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
+) -> Played:
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
-    async with cluster.running(story.nodes, clock, random.Random(seed)) as embedded:
+    chances = random.Random(f"{seed}/{scheduler}")
+    async with (
+        cluster.running(story.nodes, clock, random.Random(seed)) as embedded,
+        schedulers.running(scheduler, embedded, chances),
+    ):
         await asyncio.sleep(SETTLING)
         recorder = Recorder(embedded.api)
         refused = await perform(story, embedded, scheduler, seed, progress)
         recorder.stop()
+        at_end(embedded)
         return Played(recorder.lines, refused)
 
 
