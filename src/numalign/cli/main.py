@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from numalign import __version__
-from numalign.cli import cluster, demo, kubelet, lab, oracle, scenario
+from numalign.cli import cluster, demo, kubelet, lab, oracle, scenario, scheduler
 
 app = typer.Typer(
     name="numalign",
@@ -21,6 +21,7 @@ app = typer.Typer(
     epilog="Example: numalign demo",
 )
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(scheduler.app, name="scheduler")
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(oracle.app, name="oracle")

@@ -22,16 +22,20 @@ class Told:
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
+        self.deleted: list[str] = []
 
     def warned(self, pod: object, reason: str, action: str, note: str) -> None:
         self.warnings.append(f"{reason}: {note}")
+
+    def cleared(self, pod: ObjectMeta) -> None:
+        self.deleted.append(pod.name)
 
     def forget(self, uid: str) -> None:
         pass
 
 
 class Taken:
-    def __init__(self, *nodes: str) -> None:
+    def __init__(self, *nodes: str, clears: bool = False) -> None:
         self.cluster, self.queue = Servers(*nodes).cluster, waitingpods.queue()
         self.told, self.guard, self.counts, self.woken = Told(), Rejections(), Metrics(), 0
         self.now_ = 0.0
@@ -44,6 +48,7 @@ class Taken:
             counts=self.counts,
             clock=cast(Any, self),
             wake=self._wake,
+            clears_rejected=clears,
         )
 
     def now(self) -> float:
@@ -119,6 +124,15 @@ def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_told() -> None:
     assert kept is not None
     assert taken.told.warnings[0].startswith("PodRejected: node a turned the pod away (TopologyAffinityError)")
     assert taken.counts.rejections.values == {("TopologyAffinityError",): 1.0}
+
+
+@pytest.mark.parametrize("clears, deleted", [(False, []), (True, ["p"])])
+def test_a_rejected_pod_is_deleted_only_where_people_want_that(clears: bool, deleted: list[str]) -> None:
+    taken = Taken("a", clears=clears)
+    pod = servers.on(trainer("p"), "a")
+    taken.pod(None, pod)
+    taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
+    assert taken.told.deleted == deleted
 
 
 def test_its_own_end_does_not_bring_its_like_back() -> None:

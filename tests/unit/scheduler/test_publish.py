@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+from msgspec import structs
+
 from numalign.api import decode
 from numalign.api.pod import Pod
 from numalign.kube.client import Client
@@ -91,6 +93,15 @@ def test_a_bound_pod_gets_the_event_that_people_look_for() -> None:
     assert (event["reason"], event["action"], event["type"]) == ("Scheduled", "Binding", "Normal")
     assert event["note"] == "Successfully assigned default/p0 to a"
     assert (event["reportingController"], event["reportingInstance"]) == ("numalign", "numalign-host")
+
+
+def test_a_rejected_pod_is_deleted_by_its_uid() -> None:
+    async def play(publisher: Publisher, embedded: Cluster) -> None:
+        first, second = (seen(pod(embedded, name)).metadata for name in ("p0", "p1"))
+        publisher.cleared(first)
+        publisher.cleared(structs.replace(second, uid="another"))
+
+    assert [each["metadata"]["name"] for each in told(play, pods=2)[1]] == ["p1"]
 
 
 def test_no_event_of_a_burst_is_lost() -> None:

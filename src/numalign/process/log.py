@@ -1,0 +1,59 @@
+"""Logs of a process: one line each, as text for people or JSON for machines, with a level that can change any time.
+
+Modules log as usual (`logging.getLogger(__name__)`); what a line is about comes as `extra={"about": {...}}` and ends up
+as fields, so that one pod's whole story is found by one key. Levels are the field's numbers (`-v 4` is debugging)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TextIO
+
+import msgspec
+
+Form = Literal["text", "json"]
+DEBUGGING: Final = 4
+"""The verbosity from which debug lines are told, as the field's operators know it."""
+ROOT: Final = "numalign"
+
+
+def start(form: Form = "text", verbosity: int = 2, stream: TextIO | None = None) -> None:
+    """Once, before anything is said."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(Lines(form))
+    logger = logging.getLogger(ROOT)
+    logger.handlers[:] = [handler]
+    logger.propagate = False
+    set_verbosity(verbosity)
+
+
+def set_verbosity(verbosity: int) -> None:
+    logging.getLogger(ROOT).setLevel(logging.DEBUG if verbosity >= DEBUGGING else logging.INFO)
+
+
+def about(**fields: object) -> dict[str, Any]:
+    """As `extra` of a line: LOG.info("bound", extra=about(pod="default/web", node="worker-7"))."""
+    return {"about": fields}
+
+
+class Lines(logging.Formatter):
+    def __init__(self, form: Form) -> None:
+        super().__init__()
+        self._form = form
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        fields: dict[str, object] = getattr(record, "about", {})
+        said = _one_line(record.getMessage())
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        if self._form == "json":
+            told = {"time": moment, "level": record.levelname.lower(), "logger": record.name, "message": said}
+            return msgspec.json.encode(told | fields | ({"trace": trace} if trace else {}), enc_hook=str).decode()
+        pairs = "".join(f" {name}={_one_line(str(value))}" for name, value in fields.items())
+        return f"{moment} {record.levelname[0]} {record.name}: {said}{pairs}" + (f"\n{trace}" if trace else "")
+
+
+def _one_line(text: str) -> str:
+    """What others wrote cannot forge a line."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

@@ -1,0 +1,151 @@
+"""Numbers that a process tells about itself, in Prometheus' text form.
+
+Rooms own a `Registry`, make their families once and count in them; `serve` shows `Registry.text`. What is counted
+elsewhere as a plain number comes in by `read`, asked whenever somebody looks. One event loop, no locks."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+T = TypeVar("T", bound="Family")
+
+Labels = tuple[str, ...]
+Sample = tuple[Labels, float]
+
+
+class Family:
+    """One name, with a value for each combination of its labels' values."""
+
+    kind = "untyped"
+
+    def __init__(self, name: str, words: str, labels: Sequence[str] = ()) -> None:
+        self.name = name
+        self.words = words
+        self.labels = tuple(labels)
+
+    def lines(self) -> Iterator[str]:
+        yield f"# HELP {self.name} {self.words}"
+        yield f"# TYPE {self.name} {self.kind}"
+        yield from self.samples()
+
+    def samples(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def _line(self, values: Labels, number: float) -> str:
+        return f"{self.name}{_braces(self.labels, values)} {_number(number)}"
+
+
+class Counter(Family):
+    kind = "counter"
+
+    def __init__(self, name: str, words: str, labels: Sequence[str] = ()) -> None:
+        super().__init__(name, words, labels)
+        self.values: dict[Labels, float] = {} if labels else {(): 0.0}
+
+    def add(self, *values: str, by: float = 1.0) -> None:
+        self.values[values] = self.values.get(values, 0.0) + by
+
+    def samples(self) -> Iterator[str]:
+        return (self._line(values, number) for values, number in sorted(self.values.items()))
+
+
+class Gauge(Counter):
+    kind = "gauge"
+
+    def set(self, *values: str, to: float) -> None:
+        self.values[values] = to
+
+
+class Read(Family):
+    """Asked when somebody looks."""
+
+    def __init__(self, kind: str, name: str, words: str, labels: Sequence[str]) -> None:
+        super().__init__(name, words, labels)
+        self.kind = kind
+        self.asked: Callable[[], Iterable[Sample]] = tuple
+
+    def samples(self) -> Iterator[str]:
+        return (self._line(values, number) for values, number in sorted(self.asked()))
+
+
+class Histogram(Family):
+    kind = "histogram"
+
+    def __init__(self, name: str, words: str, bounds: Sequence[float], labels: Sequence[str] = ()) -> None:
+        super().__init__(name, words, labels)
+        self._bounds = tuple(bounds)
+        self._counts: dict[Labels, list[int]] = {}
+        self._sums: dict[Labels, float] = {}
+
+    def observe(self, *values: str, number: float) -> None:
+        counts = self._counts.get(values)
+        if counts is None:
+            counts = self._counts[values] = [0] * (len(self._bounds) + 1)
+        counts[bisect_left(self._bounds, number)] += 1
+        self._sums[values] = self._sums.get(values, 0.0) + number
+
+    def count(self, *values: str) -> int:
+        return sum(self._counts.get(values, ()))
+
+    def samples(self) -> Iterator[str]:
+        for values, counts in sorted(self._counts.items()):
+            total = 0
+            for bound, count in zip((*self._bounds, math.inf), counts, strict=True):
+                total += count
+                yield f"{self.name}_bucket{_braces((*self.labels, 'le'), (*values, _number(bound)))} {total}"
+            yield f"{self.name}_sum{_braces(self.labels, values)} {_number(self._sums[values])}"
+            yield f"{self.name}_count{_braces(self.labels, values)} {total}"
+
+
+class Registry:
+    """All families of a process, by name."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Family] = {}
+
+    def counter(self, name: str, words: str, labels: Sequence[str] = ()) -> Counter:
+        return self._kept(Counter(name, words, labels))
+
+    def gauge(self, name: str, words: str, labels: Sequence[str] = ()) -> Gauge:
+        return self._kept(Gauge(name, words, labels))
+
+    def histogram(self, name: str, words: str, bounds: Sequence[float], labels: Sequence[str] = ()) -> Histogram:
+        return self._kept(Histogram(name, words, bounds, labels))
+
+    def read(self, family: Read, asked: Callable[[], Iterable[Sample]]) -> None:
+        family.asked = asked
+        self._kept(family)
+
+    def text(self) -> str:
+        return "".join(f"{line}\n" for name in sorted(self._families) for line in self._families[name].lines())
+
+    def _kept(self, family: T) -> T:
+        if family.name in self._families:
+            raise ValueError(f"two families are called {family.name}")
+        self._families[family.name] = family
+        return family
+
+
+def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Bounds as the stock scheduler's: `count` of them from `start` on, each `factor` times the one before."""
+    return tuple(start * factor**place for place in range(count))
+
+
+def _braces(names: Labels, values: Labels) -> str:
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True))
+    return f"{{{pairs}}}" if pairs else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def _number(number: float) -> str:
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(float(number))

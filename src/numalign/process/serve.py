@@ -1,0 +1,134 @@
+"""A small HTTP server for probes, metrics and debugging: GET and PUT of short answers, one request per connection.
+
+The scheduler's `serving` hands in pages by path; where it hands in a guard too, that is asked about every request whose
+path is not open to all. TLS where a context is given. What a client does, it can neither crash the process nor hold it
+for longer than `PATIENCE`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
+
+LOG: Final = logging.getLogger(__name__)
+PATIENCE: Final = 30.0
+LONGEST_HEAD: Final = 16 << 10
+LONGEST_BODY: Final = 1 << 20
+TEXT: Final = "text/plain; charset=utf-8"
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    method: str
+    path: str
+    query: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    """By name in small letters."""
+    body: bytes = b""
+
+
+class Answer(Struct, frozen=True):
+    body: str
+    status: int = 200
+    content_type: str = TEXT
+
+
+Page = Callable[[Asked], Answer | Awaitable[Answer]]
+Guard = Callable[[Asked], Awaitable[Answer | None]]
+"""None: go on. An answer: this instead."""
+
+
+class BadRequest(Exception):
+    """What was sent is no request that we answer."""
+
+
+class Pages:
+    """By path; a path that ends in a slash has everything under it."""
+
+    def __init__(self, pages: Mapping[str, Page], guard: Guard | None = None) -> None:
+        self._pages = pages
+        self._guard = guard
+
+    async def answer(self, asked: Asked) -> Answer:
+        page = self._page(asked.path)
+        if page is None:
+            return Answer("404 page not found\n", 404)
+        if asked.method not in ("GET", "HEAD", "PUT"):
+            return Answer("method not allowed\n", 405)
+        refused = await self._guard(asked) if self._guard is not None else None
+        if refused is not None:
+            return refused
+        found = page(asked)
+        return found if isinstance(found, Answer) else await found
+
+    def _page(self, path: str) -> Page | None:
+        if path in self._pages:
+            return self._pages[path]
+        under = [place for place in self._pages if place.endswith("/") and path.startswith(place)]
+        return self._pages[max(under, key=len)] if under else None
+
+
+@contextlib.asynccontextmanager
+async def serving(pages: Pages, address: tuple[str, int], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Open until the block is left; gives the port, which may have been left open as 0. OSError where it is taken."""
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                writer.write(await _exchange(pages, reader))
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as problem:
+            LOG.debug("a client left: %s", problem)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(connected, *address, ssl=tls, limit=LONGEST_HEAD)
+    try:
+        yield int(server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+
+
+async def _exchange(pages: Pages, reader: asyncio.StreamReader) -> bytes:
+    try:
+        asked = await _read(reader)
+    except (BadRequest, ValueError):
+        return _written(Answer("bad request\n", 400), with_body=True)
+    try:
+        answer = await pages.answer(asked)
+    except Exception:
+        LOG.exception("%s %s could not be answered", asked.method, asked.path)
+        answer = Answer("internal error\n", 500)
+    return _written(answer, with_body=asked.method != "HEAD")
+
+
+async def _read(reader: asyncio.StreamReader) -> Asked:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    first, *rest = head.rstrip().split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+        raise BadRequest
+    pairs = (line.partition(":") for line in rest)
+    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    length = int(headers.get("content-length", "0"))
+    if not 0 <= length <= LONGEST_BODY:
+        raise BadRequest
+    split = urlsplit(parts[1])
+    query = {name: values[-1] for name, values in parse_qs(split.query, keep_blank_values=True).items()}
+    body = await reader.readexactly(length)
+    return Asked(method=parts[0], path=split.path, query=query, headers=headers, body=body)
+
+
+def _written(answer: Answer, *, with_body: bool) -> bytes:
+    body = answer.body.encode("utf-8", "replace")
+    head = (
+        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\nContent-Type: {answer.content_type}\r\n"
+        f"Content-Length: {len(body)}\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (body if with_body else b"")

@@ -1,0 +1,186 @@
+"""The cluster as the scheduler knows it: the engine for zones and totals, the world for everything else, in step.
+
+`intake` brings what informers saw, `cycle` and `binding` what was decided and what became of it. A pod of ours counts
+on its node from the decision on (it is assumed), until it is confirmed by being seen there or forgotten. What got
+better comes back as the engine's wakes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from msgspec import Struct, structs
+
+from numalign.api import nrt
+from numalign.api.node import Node
+from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.pod import Pod
+from numalign.placement import facts
+from numalign.placement.decisions import Decision, Wake
+from numalign.placement.engine import Engine
+from numalign.placement.facts import Fact
+from numalign.placement.rules.world import World
+
+
+class Assumed(Struct, frozen=True):
+    """A decision whose binding is not seen yet."""
+
+    pod: Pod
+    """With its node in the spec."""
+    decision: Decision
+    is_bound: bool = False
+    """The API server said so; only the watch lags."""
+
+
+class Cluster:
+    def __init__(self, engine: Engine, world: World) -> None:
+        self.engine = engine
+        self.world = world
+        self.assumed: dict[str, Assumed] = {}
+        """By uid."""
+        self._rows: dict[str, int] = {}
+        """Of nodes that have one, as the world was told."""
+        self._nodes: dict[str, Node] = {}
+        self._assigned: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        """Pods that count for a node, by its name, whether it is there or not."""
+        self._node_of: dict[str, str] = {}
+
+    # What was seen
+
+    def node(self, node: Node) -> list[Wake]:
+        name = node.metadata.name
+        self._nodes[name] = node
+        wakes = self._apply(facts.NodeSeen(node), name)
+        self.world.put_node(self._rows[name], node)
+        return wakes
+
+    def node_gone(self, name: str) -> list[Wake]:
+        if self._nodes.pop(name, None) is not None and name in self._rows:
+            self.world.drop_node(self._rows[name])
+        return self._apply(facts.NodeGone(name), name)
+
+    def report(self, written: NodeResourceTopology, now: float) -> list[Wake]:
+        topology = nrt.normalise(written)
+        return self._apply(facts.ReportSeen(topology, now, written), topology.node)
+
+    def report_gone(self, node: str) -> list[Wake]:
+        return self._apply(facts.ReportGone(node), node)
+
+    def pod(self, pod: Pod, now: float) -> list[Wake]:
+        """A pod that has a node was seen as it is now."""
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        assumed, wakes = self.assumed.pop(uid, None), list[Wake]()
+        if assumed is not None and assumed.pod.spec.node_name != node:
+            wakes += self.engine.apply(facts.BindFailed(uid))
+        if pod.status.is_finished:
+            self._release(uid)
+        else:
+            self._count(pod)
+        return wakes + self.engine.apply(facts.PodSeen(pod, now))
+
+    def pod_gone(self, pod: Pod, now: float) -> list[Wake]:
+        assumed = self.assumed.pop(pod.metadata.uid, None)
+        self._release(pod.metadata.uid)
+        # Deleted before the watch showed its node: it may run there all the same.
+        last = assumed.pod if assumed is not None and assumed.is_bound else pod
+        return self.engine.apply(facts.PodGone(last, now))
+
+    def tick(self, now: float) -> list[Wake]:
+        return self.engine.apply(facts.Tick(now))
+
+    # What was decided
+
+    def assume(self, pod: Pod, decision: Decision) -> Pod:
+        """The engine has charged it; now it counts for the other rules too. Gives the pod as it will be."""
+        placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=decision.node or ""))
+        self.assumed[pod.metadata.uid] = Assumed(placed, decision)
+        self._count(placed)
+        return placed
+
+    def bound(self, uid: str) -> None:
+        """The API server took the binding; the pod stays assumed until it is seen."""
+        if uid in self.assumed:
+            self.assumed[uid] = structs.replace(self.assumed[uid], is_bound=True)
+
+    def forget(self, uid: str) -> list[Wake]:
+        """The decision did not come about. Nothing happens where the pod was seen on a node, or is gone."""
+        if self.assumed.pop(uid, None) is None:
+            return []
+        self._release(uid)
+        return self.engine.apply(facts.BindFailed(uid))
+
+    # What is known
+
+    def has_node(self, name: str) -> bool:
+        return name in self._nodes
+
+    def node_named(self, name: str) -> Node | None:
+        return self._nodes.get(name)
+
+    def pods_on(self, name: str) -> tuple[Pod, ...]:
+        return tuple(self._assigned[name].values()) if name in self._assigned else ()
+
+    @property
+    def nodes(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def pods(self) -> int:
+        return len(self._node_of)
+
+    def _apply(self, fact: Fact, name: str) -> list[Wake]:
+        wakes = self.engine.apply(fact)
+        self._follow_row(name)
+        return wakes
+
+    def _follow_row(self, name: str) -> None:
+        """Rows are the engine's to give; where one changed hands, the pods of the node go along."""
+        row, before = self.engine.columns.rows.get(name), self._rows.get(name)
+        if row == before:
+            return
+        if before is not None:
+            del self._rows[name]
+            for uid in self._assigned.get(name, ()):
+                self.world.drop_pod(uid)
+        if row is not None:
+            self._rows[name] = row
+            for uid, pod in self._assigned.get(name, {}).items():
+                self.world.put_pod(uid, row, pod)
+
+    def _count(self, pod: Pod) -> None:
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        if self._node_of.get(uid) != node:
+            self._release(uid)
+        before = self._assigned[node].get(uid)
+        self._node_of[uid] = node
+        self._assigned[node][uid] = pod
+        row = self._rows.get(node)
+        if row is not None and (before is None or not _alike(before, pod)):
+            self.world.put_pod(uid, row, pod)
+
+    def _release(self, uid: str) -> None:
+        node = self._node_of.pop(uid, None)
+        if node is None:
+            return
+        self.world.drop_pod(uid)
+        del self._assigned[node][uid]
+        if not self._assigned[node]:
+            del self._assigned[node]
+
+
+def _alike(old: Pod, new: Pod) -> bool:
+    """Whether no rule could tell them apart: most changes of a pod's status say how it fares."""
+    return (
+        old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        and _sizes(old) == _sizes(new)
+    )
+
+
+def _sizes(pod: Pod) -> tuple[object, ...]:
+    """What a resize in place changes (kube-scheduler spec 2.2)."""
+    status = pod.status
+    statuses = (*status.init_container_statuses, *status.container_statuses)
+    containers = tuple((each.allocated_resources, each.resources) for each in statuses)
+    resizing = tuple(each for each in status.conditions if each.type.startswith("PodResize"))
+    return status.allocated_resources, status.resources, containers, resizing

@@ -1,0 +1,171 @@
+"""The scheduling cycle: one pod at a time from the queue, to a binding or back with a reason.
+
+`main` runs it as a task; it is the only one that asks the engine for places. An attempt does no I/O: what is decided
+is carried out by `binding` and told by `publish` beside it. Whatever goes wrong with one pod is that pod's affair."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from numalign.api.errors import BadObject
+from numalign.api.pod import Pod
+from numalign.kube.clock import Clock
+from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.shapes import Shape
+from numalign.process.log import about
+from numalign.scheduler import choosing, messages, metrics, volumes
+from numalign.scheduler.binding import Bind
+from numalign.scheduler.choosing import Attempt, Chosen, NoNode
+from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.profiles import ZONES, Profile
+from numalign.scheduler.publish import SCHEDULER_ERROR, UNSCHEDULABLE, Publisher, Wait
+from numalign.scheduler.queue import Queue
+from numalign.scheduler.queued import Queued, Rejection
+from numalign.scheduler.rejections import Rejections
+from numalign.scheduler.volumes import Volumes
+
+LOG: Final = logging.getLogger(__name__)
+AT_ONCE: Final = 16
+"""Attempts in a row before watches and answers get their turn."""
+
+
+class Binder(Protocol):
+    def start(self, bind: Bind) -> None: ...
+
+
+class Cycle:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        profiles: Mapping[str, Profile],
+        *,
+        binder: Binder,
+        volumes: Volumes,
+        publisher: Publisher,
+        rejections: Rejections,
+        counts: Metrics,
+        clock: Clock,
+        rng: Randomness,
+    ) -> None:
+        self._cluster, self._queue, self._profiles = cluster, queue, profiles
+        self._binder, self._volumes, self._publisher = binder, volumes, publisher
+        self._rejections, self._metrics = rejections, counts
+        self._clock, self._rng = clock, rng
+        self._start = 0
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something changed: somebody may be ready."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            for _ in range(AT_ONCE):
+                queued = self._queue.pop(self._clock.now())
+                if queued is None:
+                    await self._something_due()
+                    break
+                self.step(queued)
+            await asyncio.sleep(0)
+
+    def step(self, queued: Queued) -> None:
+        """One attempt."""
+        begun = self._clock.now()
+        try:
+            self._attempt(queued, begun)
+        except Exception as problem:
+            LOG.exception("attempt failed", extra=about(pod=queued.pod.metadata.full_name, uid=queued.uid))
+            self._fail(queued, f"{type(problem).__name__}: {problem}", begun)
+
+    def _attempt(self, queued: Queued, begun: float) -> None:
+        pod, profile = queued.pod, self._profiles.get(queued.profile)
+        if profile is None or self._is_over(pod):
+            return self._queue.done(queued.uid)
+        try:
+            shape = self._cluster.engine.shape(pod)
+        except BadObject as problem:
+            refusal = Rejection(reasons={ZONES: (str(problem),)}, zones_of=frozenset())
+            return self._refuse(queued, refusal, str(problem), begun)
+        found = choosing.choose(self._asked(queued, shape, begun), profile, self._cluster, self._rng)
+        self._metrics.algorithm_seconds.observe(number=self._clock.now() - begun)
+        if isinstance(found, Chosen):
+            self._start += found.looked_at
+            return self._bind(queued, found.decision, profile, begun)
+        self._turn_down(queued, found, shape, begun)
+
+    def _is_over(self, pod: Pod) -> bool:
+        """Not to be tried: on its way to the end, or to a node."""
+        if pod.metadata.deletion_timestamp is not None:
+            note = f"skip schedule deleting pod: {pod.metadata.full_name}"
+            self._publisher.warned(pod.metadata, "FailedScheduling", "Scheduling", note)
+            return True
+        return pod.metadata.uid in self._cluster.assumed
+
+    def _asked(self, queued: Queued, shape: Shape, now: float) -> Attempt:
+        rows = self._cluster.world.rows
+        return Attempt(
+            pod=queued.pod,
+            shape=shape,
+            now=now,
+            nominated=self._queue.nominations.node_of(queued.uid),
+            promised=self._promised(queued.pod),
+            kept_off=self._rejections.kept_off(shape.number, rows, now),
+            start=self._start % max(1, self._cluster.nodes),
+        )
+
+    def _promised(self, pod: Pod) -> dict[int, tuple[Pod, ...]]:
+        """By row, the pods that its room was promised to and that are worth as much as this one, or more."""
+        nominations, rows = self._queue.nominations, self._cluster.world.rows
+        found: dict[int, tuple[Pod, ...]] = {}
+        for node in nominations.nodes() if len(nominations) else ():
+            others = tuple(
+                each
+                for each in nominations.on(node)
+                if each.spec.priority >= pod.spec.priority and each.metadata.uid != pod.metadata.uid
+            )
+            if others and node in rows:
+                found[rows[node]] = others
+        return found
+
+    def _bind(self, queued: Queued, decision: Decision, profile: Profile, begun: float) -> None:
+        plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node or "")
+        if plan is not None:
+            self._volumes.assume(plan)
+        placed = self._cluster.assume(queued.pod, decision)
+        self._queue.nominations.remove(queued.uid)
+        self._binder.start(Bind(queued, placed, decision, begun, plan, profile.volume_seconds))
+
+    def _turn_down(self, queued: Queued, found: NoNode, shape: Shape, begun: float) -> None:
+        refusal = messages.refusal(found, queued.pod, shape, self._cluster.engine)
+        message = messages.with_preemption(refusal.message, queued.pod, found.nodes, refusal.helpless)
+        self._refuse(queued, refusal.rejection, message, begun)
+
+    def _refuse(self, queued: Queued, rejection: Rejection, message: str, begun: float) -> None:
+        waiting = self._queue.park(queued.uid, rejection, self._clock.now())
+        if waiting is not None:
+            self._publisher.refused(waiting.pod, Wait(UNSCHEDULABLE, message))
+        self._metrics.attempted(metrics.UNSCHEDULABLE, queued.profile, self._clock.now() - begun)
+
+    def _fail(self, queued: Queued, message: str, begun: float) -> None:
+        self._queue.wake(self._cluster.forget(queued.uid), self._clock.now())
+        waiting = self._queue.fail(queued.uid, self._clock.now())
+        if waiting is not None:
+            self._publisher.refused(waiting.pod, Wait(SCHEDULER_ERROR, message))
+        self._metrics.attempted(metrics.ERROR, queued.profile, self._clock.now() - begun)
+
+    async def _something_due(self) -> None:
+        """Until the queue's next moment, or until somebody tells of a change."""
+        now = self._clock.now()
+        due = self._queue.due(now)
+        if due is not None and due <= now:
+            return
+        self._wake.clear()
+        timer = asyncio.get_running_loop().call_later(due - now, self._wake.set) if due is not None else None
+        await self._wake.wait()
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,202 @@
+"""What informers see, turned into facts for the engine and the world, and into events for the queue.
+
+`main` makes one informer per resource with a handler of this. Each change is taken in at once and completely before the
+next; a change that nothing can be made of is left out, counted and logged, and stalls nobody. A pod of ours without a
+node is queued; every pod with a node counts, whoever put it there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Final, TypeVar
+
+from numalign.api.errors import BadObject
+from numalign.api.node import Node
+from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.pod import Pod
+from numalign.kube.clock import Clock
+from numalign.kube.resources import Named
+from numalign.kube.store import Change
+from numalign.placement.decisions import Wake, WakeCause
+from numalign.placement.rules.volumestock import Shelf
+from numalign.process.log import about
+from numalign.scheduler import clusterevents, rejections
+from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.clusterevents import Action, ClusterEvent, Happening, Resource
+from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.publish import Publisher
+from numalign.scheduler.queue import Queue
+from numalign.scheduler.rejections import Rejections
+
+LOG: Final = logging.getLogger(__name__)
+T = TypeVar("T", bound=Named)
+V = TypeVar("V", bound=Named)
+
+POD_ASSIGNED: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+NODE_ADDED: Final = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_DELETED: Final = ClusterEvent(Resource.NODE, Action.DELETE)
+REJECTED: Final = "PodRejected"
+
+
+class Intake:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        profiles: Collection[str],
+        *,
+        publisher: Publisher,
+        rejections: Rejections,
+        counts: Metrics,
+        clock: Clock,
+        wake: Callable[[], None],
+        clears_rejected: bool = False,
+    ) -> None:
+        """`clears_rejected`: delete pods of ours that their node turned away."""
+        self._cluster, self._queue, self._profiles = cluster, queue, profiles
+        self._publisher, self._rejections, self._metrics = publisher, rejections, counts
+        self._clock, self._wake, self._clears_rejected = clock, wake, clears_rejected
+
+    def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
+        """A handler that one odd object cannot end."""
+
+        def handle(change: Change[T]) -> None:
+            try:
+                handler(change)
+            except BadObject as problem:
+                LOG.warning("left out: %s", problem)
+                self._metrics.odd.add(resource)
+            except Exception:
+                thing = change.new or change.old
+                name = thing.metadata.full_name if thing is not None else ""
+                LOG.exception("left out", extra=about(resource=resource, name=name))
+                self._metrics.odd.add(resource)
+            self._wake()
+
+        return handle
+
+    # Nodes and their reports
+
+    def node(self, change: Change[Node]) -> None:
+        old, new, now = change.old, change.new, self._clock.now()
+        if new is None:
+            return self._node_gone(old) if old is not None else None
+        events = (NODE_ADDED,) if old is None else clusterevents.node_changes(old, new)
+        wakes = self._cluster.node(new)
+        for event in events:
+            self._queue.move(Happening(event, old, new), now)
+        # Heartbeats wake nobody.
+        if events:
+            self._woken(wakes)
+
+    def _node_gone(self, node: Node) -> None:
+        name = node.metadata.name
+        self._rejections.gone(name)
+        wakes = self._cluster.node_gone(name)
+        self._queue.move(Happening(NODE_DELETED, node), self._clock.now())
+        self._woken(wakes)
+
+    def topology(self, change: Change[NodeResourceTopology]) -> None:
+        if change.new is not None:
+            self._woken(self._cluster.report(change.new, self._clock.now()))
+        elif change.old is not None:
+            self._woken(self._cluster.report_gone(change.old.metadata.name))
+
+    def shelved(self, shelf: Shelf[V], resource: Resource) -> Callable[[Change[V]], None]:
+        """For objects that rules look up, and whose changes may help somebody."""
+
+        def handle(change: Change[V]) -> None:
+            if change.new is not None:
+                shelf.put(change.new)
+                action = Action.UPDATE if change.old is not None else Action.ADD
+            elif change.old is not None:
+                shelf.drop(change.old.metadata.full_name)
+                action = Action.DELETE
+            else:
+                return
+            self._queue.move(Happening(ClusterEvent(resource, action), change.old, change.new), self._clock.now())
+
+        return handle
+
+    # Pods
+
+    def pod(self, change: Change[Pod]) -> None:
+        old, new = change.old, change.new
+        if new is None:
+            if old is not None:
+                self._pod_gone(change.final or old)
+        elif new.spec.node_name:
+            self._pod_assigned(old, new)
+        else:
+            self._pod_waiting(new)
+
+    def _pod_waiting(self, pod: Pod) -> None:
+        uid, now = pod.metadata.uid, self._clock.now()
+        if pod.spec.scheduler_name not in self._profiles:
+            return
+        if pod.status.is_finished:
+            self._queue.delete(uid, now)
+            self._publisher.forget(uid)
+        elif uid not in self._cluster.assumed or self._queue.flights.get(uid) is not None:
+            # One that is bound and not seen so far is not to be tried again.
+            self._queue.add(pod, now)
+
+    def _pod_assigned(self, old: Pod | None, pod: Pod) -> None:
+        uid, now = pod.metadata.uid, self._clock.now()
+        is_new = old is None or not old.spec.node_name
+        was_over = old is not None and old.status.is_finished
+        self._queue.assigned(uid)
+        self._publisher.forget(uid)
+        # Its own end is no change that would bring its like back to the node.
+        self._woken(self._cluster.pod(pod, now))
+        if pod.status.is_finished:
+            if not was_over:
+                self._ended(pod, is_first_look=old is None)
+        elif is_new:
+            self._queue.move(Happening(POD_ASSIGNED, None, pod), now)
+        elif old is not None:
+            for event in clusterevents.pod_changes(old, pod, Resource.ASSIGNED_POD):
+                self._queue.move(Happening(event, old, pod), now)
+
+    def _ended(self, pod: Pod, *, is_first_look: bool) -> None:
+        """Its node has no more of it; where it never began there, its like stay away for a while."""
+        now = self._clock.now()
+        self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
+        if is_first_look or pod.spec.scheduler_name not in self._profiles or not rejections.is_rejection(pod):
+            return
+        node, reason = pod.spec.node_name, pod.status.reason
+        self._metrics.rejections.add(reason)
+        pause = self._rejections.rejected(self._cluster.engine.shape(pod).number, node, now)
+        note = (
+            f"node {node} turned the pod away ({reason}); pods like it are kept off the node for {pause:g} s, "
+            "and until something changes there"
+        )
+        self._publisher.warned(pod.metadata, REJECTED, "Scheduling", note)
+        if self._clears_rejected:
+            self._publisher.cleared(pod.metadata)
+        LOG.warning("rejected", extra=about(pod=pod.metadata.full_name, uid=pod.metadata.uid, node=node, why=reason))
+
+    def _pod_gone(self, pod: Pod) -> None:
+        uid, now = pod.metadata.uid, self._clock.now()
+        counted = uid in self._cluster.assumed or bool(pod.spec.node_name)
+        self._queue.delete(uid, now)
+        self._publisher.forget(uid)
+        wakes = self._cluster.pod_gone(pod, now)
+        if counted and not pod.status.is_finished:
+            self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
+        self._woken(wakes)
+
+    # Time
+
+    def tick(self) -> None:
+        """Every so often: grace periods end, and so do pauses."""
+        now = self._clock.now()
+        wakes = self._cluster.tick(now)
+        ended = [Wake(node, WakeCause.FREED) for node in self._rejections.ended(now)]
+        self._woken([*wakes, *ended])
+        self._wake()
+
+    def _woken(self, wakes: list[Wake]) -> None:
+        for wake in wakes:
+            self._rejections.changed(wake.node)
+        self._queue.wake(wakes, self._clock.now())

@@ -1,0 +1,109 @@
+"""Why a pod waits, as data for the queue and as the sentence that people know: "0/12 nodes are available: ...".
+
+`cycle` calls `refusal` for an attempt that found no node. Reasons of the stock rules are the stock scheduler's own;
+where zones are in the way, the plugin's text is followed by ours, which names container, resource and amounts
+(kube-scheduler spec 4.10). Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from numalign.api.pod import Pod
+from numalign.placement import explain, wording
+from numalign.placement.engine import Engine
+from numalign.placement.exactanswers import ExactAnswers
+from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.reasons import Group, Reason
+from numalign.placement.rules.rule import Rows
+from numalign.placement.shapes import Shape
+from numalign.scheduler.choosing import NoNode
+from numalign.scheduler.profiles import ZONES
+from numalign.scheduler.queued import Rejection
+
+NO_NODES: Final = "no nodes available to schedule pods"
+KEPT_OFF: Final = "node(s) turned away pods like this one"
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+NEVER: Final = "Never"
+
+Named = Mapping[int, str]
+
+
+class Refusal(Struct, frozen=True):
+    rejection: Rejection
+    message: str
+    helpless: int
+    """Nodes on which taking pods away would not help."""
+
+
+def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
+    if found.refused is not None:
+        return _of_pod(found)
+    counts: Counter[str] = Counter()
+    reasons: dict[str, dict[str, None]] = {}
+    helpless = 0
+    for plugin, refused, rows in found.tallies():
+        reasons.setdefault(plugin, {}).update(dict.fromkeys(refused.reasons))
+        helpless += len(rows) if refused.unresolvable else 0
+        for text in refused.reasons:
+            counts[text] += len(rows)
+    for group in _zone_groups(found.zones, pod, shape, engine):
+        text = _of_zones(group.reason)
+        reasons.setdefault(ZONES, {})[text] = None
+        counts[text] += len(group.nodes)
+        helpless += len(group.nodes) if group.reason.structural else 0
+    if len(found.kept_off):
+        reasons.setdefault(ZONES, {})[KEPT_OFF] = None
+        counts[KEPT_OFF] += len(found.kept_off)
+    blocked = [*found.zones.tolist(), *found.kept_off.tolist()]
+    rejection = Rejection(
+        reasons={plugin: tuple(texts) for plugin, texts in reasons.items()},
+        zones_of=frozenset(engine.columns.names[row] for row in blocked),
+    )
+    return Refusal(rejection, sentence(found.nodes, counts), helpless)
+
+
+def sentence(nodes: int, counts: Mapping[str, int]) -> str:
+    """Entries are sorted as text, so that 10 of something come before 2."""
+    if not nodes:
+        return NO_NODES
+    entries = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+    return f"0/{nodes} nodes are available:" + (f" {entries}." if entries else "")
+
+
+def with_preemption(message: str, pod: Pod, nodes: int, helpless: int) -> str:
+    """With what the stock scheduler adds where it found nobody to evict."""
+    if not nodes:
+        return message
+    if pod.spec.preemption_policy == NEVER:
+        return f"{message} preemption: not eligible due to preemptionPolicy=Never."
+    counts = {text: count for text, count in ((NOT_HELPFUL, helpless), (NO_VICTIMS, nodes - helpless)) if count}
+    return f"{message} preemption: {sentence(nodes, counts)}"
+
+
+def _of_pod(found: NoNode) -> Refusal:
+    """A rule said no before it looked at nodes; what single nodes would say is not told then."""
+    assert found.refused is not None
+    said = found.refused.refusal.reasons
+    message = f"0/{found.nodes} nodes are available: {', '.join(said)}." if found.nodes else NO_NODES
+    rejection = Rejection(reasons=dict.fromkeys(found.refused.plugins, said), zones_of=frozenset())
+    return Refusal(rejection, message, found.nodes if found.refused.refusal.unresolvable else 0)
+
+
+def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group]:
+    flavour = engine.flavour
+    if not len(rows) or not isinstance(flavour, ExactFlavour):
+        return ()
+    answers, names = ExactAnswers(flavour, pod, shape), engine.columns.names
+    found = {names[row]: answers.reason(row) for row in np.sort(rows).tolist()}
+    return explain.grouped({node: reason for node, reason in found.items() if reason is not None})
+
+
+def _of_zones(reason: Reason) -> str:
+    known, ours = wording.reference(reason), wording.sentence(reason)
+    return f"{known} ({ours})"

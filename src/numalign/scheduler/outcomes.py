@@ -1,0 +1,85 @@
+"""What becomes of decisions: the books after a binding worked, failed, or was overtaken.
+
+`binding` tells each outcome once. A pod that was bound stays assumed until the watch shows it; one that was not is
+forgotten and goes back to the queue, and whoever waits for its room may try."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from numalign.kube.binding import Outcome
+from numalign.kube.clock import Clock
+from numalign.process.log import about
+from numalign.scheduler import clusterevents, metrics
+from numalign.scheduler.binding import Bind
+from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.clusterevents import Happening
+from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.publish import SCHEDULER_ERROR, Publisher, Wait
+from numalign.scheduler.queue import Queue
+from numalign.scheduler.volumes import Volumes
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Outcomes:
+    def __init__(
+        self, cluster: Cluster, queue: Queue, volumes: Volumes, *, publisher: Publisher, counts: Metrics, clock: Clock
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._volumes = volumes
+        self._publisher = publisher
+        self._metrics = counts
+        self._clock = clock
+
+    def is_open(self, bind: Bind) -> bool:
+        assumed = self._cluster.assumed.get(bind.decision.uid)
+        return assumed is not None and assumed.decision is bind.decision
+
+    def has_node(self, name: str) -> bool:
+        return self._cluster.has_node(name)
+
+    def bound(self, bind: Bind) -> None:
+        uid, now = bind.decision.uid, self._clock.now()
+        self._cluster.bound(uid)
+        self._queue.done(uid, bound=True)
+        self._publisher.scheduled(bind.pod.metadata, bind.node)
+        ready = bind.queued.ready if bind.queued.ready is not None else bind.queued.added
+        self._metrics.bound(bind.queued.attempts, now - ready)
+        self._count(bind, Outcome.DONE, metrics.SCHEDULED)
+        LOG.debug("bound", extra=about(pod=bind.pod.metadata.full_name, uid=uid, node=bind.node))
+
+    def over(self, bind: Bind) -> None:
+        """What its room is worth to others, the watch tells when it shows where the pod is; ours is given up now."""
+        uid = bind.decision.uid
+        self._give_up(bind)
+        self._queue.done(uid)
+        self._publisher.forget(uid)
+        self._count(bind, Outcome.GONE, metrics.ERROR)
+
+    def failed(self, bind: Bind, why: str) -> None:
+        uid, now = bind.decision.uid, self._clock.now()
+        LOG.warning("not bound: %s", why, extra=about(pod=bind.pod.metadata.full_name, uid=uid, node=bind.node))
+        self._give_up(bind)
+        queued = self._queue.fail(uid, now)
+        if queued is not None:
+            self._publisher.refused(queued.pod, Wait(SCHEDULER_ERROR, f"binding rejected: {why}"))
+        self._count(bind, Outcome.REFUSED, metrics.ERROR)
+
+    def _give_up(self, bind: Bind) -> None:
+        """Only what this very decision holds: the pod may have been decided anew, or be bound."""
+        if bind.plan is not None:
+            self._volumes.take_back(bind.plan)
+        if not self.is_open(bind):
+            return
+        now = self._clock.now()
+        wakes = self._cluster.forget(bind.decision.uid)
+        self._queue.wake(wakes, now)
+        self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, old=bind.pod), now)
+
+    def _count(self, bind: Bind, outcome: Outcome, result: str) -> None:
+        seconds = self._clock.now() - bind.begun
+        self._metrics.binds.add(outcome.name.lower())
+        self._metrics.attempted(result, bind.queued.profile, seconds)

@@ -1,0 +1,99 @@
+"""`numalign scheduler run` as people type it, over HTTP: pods get nodes, pages tell, a signal ends it in order."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.embedded import clusters
+from tests.embedded import schedulerstories as stories
+from tests.embedded.clusters import Up
+
+PODS = "/api/v1/namespaces/default/pods"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/numalign"
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with clusters.up(tmp_path_factory.mktemp("clusters"), "--nodes 2") as found:
+        yield found
+
+
+@contextlib.contextmanager
+def scheduler(up: Up, options: str = "--port 0") -> Iterator[subprocess.Popen[str]]:
+    """Runs in the block; what is left of it afterwards is ended."""
+    environment = {**os.environ, "KUBECONFIG": str(up.kubeconfig)}
+    command = clusters.numalign(f"scheduler run {options}")
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def node_of(up: Up, name: str) -> str:
+    return str(up.call("GET", f"{PODS}/{name}")[1]["spec"].get("nodeName", ""))
+
+
+def free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+def page(port: int, path: str) -> str:
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
+    except OSError:
+        return ""
+
+
+def test_pods_get_nodes_and_forecasts_and_a_signal_ends_it_in_order(up: Up) -> None:
+    with scheduler(up) as process:
+        up.call("POST", PODS, stories.pod("first", 4))
+        clusters.awaited(lambda: bool(node_of(up, "first")))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(clusters.PATIENCE) == 0
+    annotations = up.call("GET", f"{PODS}/first")[1]["metadata"]["annotations"]
+    assert annotations["numalign.io/placement"] in ("v1;main=0", "v1;main=1")
+    assert up.call("GET", LEASE)[1]["spec"].get("holderIdentity", "") == ""
+
+
+def test_its_pages_are_served(up: Up) -> None:
+    port = free_port()
+    with scheduler(up, f"--port {port}"):
+        clusters.awaited(lambda: page(port, "/readyz") == "ok")
+        assert "scheduler_pending_pods" in page(port, "/metrics")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ("--bind-address 0.0.0.0", "--tls-certificate: is needed to serve on an address that others reach"),
+        ("--config no-such-file", "no-such-file"),
+        ("--tls-certificate no-such-file", "cannot be used"),
+    ],
+)
+def test_what_cannot_start_says_why(up: Up, options: str, words: str) -> None:
+    with scheduler(up, options) as process:
+        assert words in process.communicate(timeout=clusters.PATIENCE)[1]
+        assert process.returncode == 2
+
+
+def test_a_port_that_is_taken_is_named(up: Up) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with scheduler(up, f"--port {taken.getsockname()[1]}") as process:
+            assert "cannot be served" in process.communicate(timeout=clusters.PATIENCE)[1]

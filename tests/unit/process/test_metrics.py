@@ -1,0 +1,70 @@
+"""Numbers in Prometheus' text form."""
+
+import pytest
+
+from numalign.process import metrics
+from numalign.process.metrics import Read, Registry
+
+
+def test_a_counter_without_labels_is_there_before_anything_happened() -> None:
+    registry = Registry()
+    registry.counter("a_total", "What happened.")
+    assert registry.text() == "# HELP a_total What happened.\n# TYPE a_total counter\na_total 0\n"
+
+
+def test_labels_are_counted_apart_and_told_in_order() -> None:
+    registry = Registry()
+    counter = registry.counter("a_total", "A.", ("result", "profile"))
+    counter.add("ok", "p")
+    counter.add("error", "p", by=2.5)
+    counter.add("ok", "p")
+    assert registry.text().splitlines()[2:] == [
+        'a_total{result="error",profile="p"} 2.5',
+        'a_total{result="ok",profile="p"} 2',
+    ]
+
+
+def test_a_gauge_is_what_it_was_set_to_last() -> None:
+    registry = Registry()
+    gauge = registry.gauge("a", "A.", ("queue",))
+    gauge.set("active", to=3)
+    gauge.set("active", to=1)
+    assert registry.text().splitlines()[-1] == 'a{queue="active"} 1'
+
+
+def test_buckets_of_a_histogram_include_the_ones_below() -> None:
+    registry = Registry()
+    histogram = registry.histogram("a_seconds", "A.", (0.5, 1.0), ("result",))
+    for number in (0.5, 0.7, 3.0):
+        histogram.observe("ok", number=number)
+    assert registry.text().splitlines()[2:] == [
+        'a_seconds_bucket{result="ok",le="0.5"} 1',
+        'a_seconds_bucket{result="ok",le="1"} 2',
+        'a_seconds_bucket{result="ok",le="+Inf"} 3',
+        'a_seconds_sum{result="ok"} 4.2',
+        'a_seconds_count{result="ok"} 3',
+    ]
+
+
+def test_what_is_counted_elsewhere_is_asked_when_somebody_looks() -> None:
+    registry, numbers = Registry(), {("a",): 1.0}
+    registry.read(Read("gauge", "b", "B.", ("name",)), numbers.items)
+    numbers["a",] = 2.0
+    assert registry.text().endswith('# TYPE b gauge\nb{name="a"} 2\n')
+
+
+def test_a_label_cannot_break_out_of_its_quotes() -> None:
+    registry = Registry()
+    registry.counter("a_total", "A.", ("name",)).add('x"\n\\')
+    assert registry.text().splitlines()[-1] == r'a_total{name="x\"\n\\"} 1'
+
+
+def test_two_families_of_one_name_are_a_mistake() -> None:
+    registry = Registry()
+    registry.counter("a_total", "A.")
+    with pytest.raises(ValueError, match="two families are called a_total"):
+        registry.gauge("a_total", "A.")
+
+
+def test_bounds_grow_by_their_factor() -> None:
+    assert metrics.exponential(1, 2, 5) == (1, 2, 4, 8, 16)

@@ -1,0 +1,82 @@
+"""A small server: short answers, and nothing that a client does can hurt it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from numalign.process import serve
+from numalign.process.serve import Answer, Asked, Page, Pages
+
+
+async def _guard(asked: Asked) -> Answer | None:
+    return None if asked.headers.get("authorization") == "Bearer t" else Answer("who are you\n", 401)
+
+
+async def _slow(asked: Asked) -> Answer:
+    await asyncio.sleep(0)
+    return Answer(asked.query.get("say", ""))
+
+
+def _broken(asked: Asked) -> Answer:
+    raise RuntimeError("broken")
+
+
+PAGES: dict[str, Page] = {
+    "/ok": lambda asked: Answer("ok"),
+    "/slow": _slow,
+    "/broken": _broken,
+    "/put": lambda asked: Answer(asked.body.decode()),
+    "/under/": lambda asked: Answer(asked.path),
+}
+
+
+def answered(sent: bytes, pages: Pages | None = None) -> tuple[str, str]:
+    """Status line and body."""
+
+    async def exchange() -> bytes:
+        async with serve.serving(pages or Pages(PAGES), ("127.0.0.1", 0)) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+    head, _, body = asyncio.run(exchange()).decode().partition("\r\n\r\n")
+    return head.split("\r\n")[0], body
+
+
+@pytest.mark.parametrize(
+    "sent, status, body",
+    {
+        "a page": (b"GET /ok HTTP/1.1\r\n\r\n", "200 OK", "ok"),
+        "a query": (b"GET /slow?say=a%20b HTTP/1.1\r\n\r\n", "200 OK", "a b"),
+        "no body for HEAD": (b"HEAD /ok HTTP/1.1\r\n\r\n", "200 OK", ""),
+        "what is under a folder": (b"GET /under/a HTTP/1.1\r\n\r\n", "200 OK", "/under/a"),
+        "a body": (b"PUT /put HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", "200 OK", "hi"),
+        "no such page": (b"GET /no HTTP/1.1\r\n\r\n", "404 Not Found", "404 page not found\n"),
+        "another method": (b"POST /ok HTTP/1.1\r\n\r\n", "405 Method Not Allowed", "method not allowed\n"),
+        "no request at all": (b"\x16\x03\x01\r\n\r\n", "400 Bad Request", "bad request\n"),
+        "a length that is none": (
+            b"PUT /put HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+            "400 Bad Request",
+            "bad request\n",
+        ),
+        "too much": (b"PUT /put HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", "400 Bad Request", "bad request\n"),
+        "a page that fails": (b"GET /broken HTTP/1.1\r\n\r\n", "500 Internal Server Error", "internal error\n"),
+    }.values(),
+    ids=lambda value: None,
+)
+def test_what_is_answered(sent: bytes, status: str, body: str) -> None:
+    assert answered(sent) == (f"HTTP/1.1 {status}", body)
+
+
+def test_a_guard_is_asked_before_the_page() -> None:
+    pages = Pages(PAGES, _guard)
+    assert answered(b"GET /ok HTTP/1.1\r\n\r\n", pages)[1] == "who are you\n"
+    assert answered(b"GET /ok HTTP/1.1\r\nAuthorization: Bearer t\r\n\r\n", pages)[1] == "ok"
+
+
+def test_a_head_without_end_is_cut() -> None:
+    assert answered(b"GET /ok HTTP/1.1\r\n" + b"a: b\r\n" * 5000) == ("", "")
