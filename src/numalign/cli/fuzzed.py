@@ -18,6 +18,8 @@ def table(summary: Summary) -> str:
     for family in sorted({family for family, _ in summary.counts}):
         drawn.add_row(family, *(str(summary.counts[family, finding]) for finding in COLUMNS))
     page.add(drawn)
+    if summary.asked > summary.compared:
+        page.add(f"{summary.asked} questions")
     page.add(f"{summary.compared} cases, {summary.disagreements} disagreements")
     return page.text()
 

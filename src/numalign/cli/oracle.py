@@ -45,7 +45,9 @@ Instead = Annotated[
 Against = Annotated[
     str,
     typer.Option(
-        "--against", metavar=f"{KUBELET}|reference", help="Which real code to ask; the newest kubelet if no minor."
+        "--against",
+        metavar=f"{KUBELET}|reference|scheduler",
+        help="Which real code to ask; the newest kubelet if no minor.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed makes the same cases.")]

@@ -65,6 +65,8 @@ class Judged(Struct, frozen=True):
     answer: Case
     finding: Finding
     differences: tuple[Difference, ...] = ()
+    asked: int = 1
+    """How many questions the case has; where one cluster serves many pods, one for each."""
 
 
 Judge = Callable[[Case, Case], Judged]

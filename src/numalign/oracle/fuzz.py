@@ -22,12 +22,15 @@ from numalign.oracle.programs import Program
 from numalign.oracle.shrink import shrunk
 from numalign.oracle.sources import Source
 
-CHUNK: Final = 500
 MOST_FOUND: Final = 20
 """Disagreements that are made small and saved; a broken model would yield no more insight from more."""
 
+COMPARED: Final = ("agreed", "deliberate", "differs")
+
 Counts = Counter[tuple[str, str]]
 """(family, finding) to number of cases."""
+Chunk = tuple[Counts, int, list[Judged]]
+"""Of some cases: the findings, the questions that could be compared, and disagreements."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -48,6 +51,8 @@ class Summary(Struct):
     """What came of it so far."""
 
     counts: Counts = field(default_factory=Counter)
+    asked: int = 0
+    """Questions of all cases that could be compared."""
     found: list[Judged] = field(default_factory=list)
 
     def of(self, *findings: str) -> int:
@@ -59,7 +64,7 @@ class Summary(Struct):
 
     @property
     def compared(self) -> int:
-        return self.of("agreed", "deliberate", "differs")
+        return self.of(*COMPARED)
 
     @property
     def disagreements(self) -> int:
@@ -71,8 +76,9 @@ def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
     summary = Summary()
     until = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
     with ProcessPoolExecutor(plan.workers, initializer=_begin, initargs=(plan,)) as pool:
-        for counts, found in _chunks(plan, pool, until):
+        for counts, asked, found in _chunks(plan, pool, until):
             summary.counts.update(counts)
+            summary.asked += asked
             summary.found.extend(found[: MOST_FOUND - len(summary.found)])
             progress(summary)
     return summary
@@ -81,8 +87,8 @@ def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
 def recorded(plan: Plan) -> Iterator[Case]:
     """The real answers to the plan's cases, without judging them; cases without one answer are left out."""
     with Program(plan.program, OFTEN) as program:
-        for start in range(0, plan.cases, CHUNK):
-            answers = program.ask(plan.draw(start, min(start + CHUNK, plan.cases)))
+        for start in range(0, plan.cases, plan.source.chunk):
+            answers = program.ask(plan.draw(start, min(start + plan.source.chunk, plan.cases)))
             yield from (answer for answer in answers if asking.is_answered(answer))
 
 
@@ -104,15 +110,15 @@ def save(judged: Judged, folder: Path, source: Source) -> Path:
     return path
 
 
-def _chunks(plan: Plan, pool: ProcessPoolExecutor, until: float | None) -> Iterator[tuple[Counts, list[Judged]]]:
-    starts = iter(range(0, plan.cases, CHUNK))
-    running: set[Future[tuple[Counts, list[Judged]]]] = set()
+def _chunks(plan: Plan, pool: ProcessPoolExecutor, until: float | None) -> Iterator[Chunk]:
+    starts = iter(range(0, plan.cases, plan.source.chunk))
+    running: set[Future[Chunk]] = set()
     while True:
         while len(running) < 2 * plan.workers and (until is None or time.monotonic() < until):
             start = next(starts, None)
             if start is None:
                 break
-            running.add(pool.submit(_chunk, start, min(CHUNK, plan.cases - start)))
+            running.add(pool.submit(_chunk, start, min(plan.source.chunk, plan.cases - start)))
         if not running:
             return
         done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -132,8 +138,9 @@ def _begin(plan: Plan) -> None:
     _Worker.plan, _Worker.pair = plan, asking.Pair(once, sure, plan.source.judge)
 
 
-def _chunk(start: int, count: int) -> tuple[Counts, list[Judged]]:
+def _chunk(start: int, count: int) -> Chunk:
     judged = _Worker.pair.ask(_Worker.plan.draw(start, start + count))
     judged = _Worker.pair.ask_again(judged, list(map(asking.differs, judged)))
     counts: Counts = Counter((each.family, each.finding) for each in judged)
-    return counts, [each for each in judged if asking.differs(each)][:MOST_FOUND]
+    asked = sum(each.asked for each in judged if each.finding in COMPARED)
+    return counts, asked, [each for each in judged if asking.differs(each)][:MOST_FOUND]

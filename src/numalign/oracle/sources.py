@@ -1,4 +1,4 @@
-"""Which real code is asked: `kubelet@1.36`, `reference`, as a person writes it.
+"""Which real code is asked: `kubelet@1.36`, `reference`, `scheduler`, as a person writes it.
 
 A source brings together what a campaign needs to know: the lab's binary that speaks for the code, how cases for it are
 drawn and made smaller, and who says whether our own answer is right."""
@@ -18,11 +18,15 @@ from numalign.oracle import asking, shrink
 from numalign.oracle.asking import Case, Judge
 from numalign.oracle.generating import cases, histories
 from numalign.oracle.reference import judging
+from numalign.oracle.scheduler import judging as scheduling
+from numalign.oracle.scheduler import reducing
+from numalign.oracle.scheduler.drawing import cases as clusters
 from numalign.oracle.shrink import Smaller
 from numalign.oracle.shrinking import shortening
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
+SCHEDULER = "scheduler"
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -35,6 +39,8 @@ class Source(Struct, frozen=True, kw_only=True):
     """Seed and number to family and case."""
     smaller: Smaller
     judge: Judge
+    chunk: int = 500
+    """How many cases a campaign hands to a worker at a time: a second's work or a few."""
 
     def program(self) -> Path:
         """The oracle program, built if it is not there yet."""
@@ -52,8 +58,10 @@ class Kubelet(Source, frozen=True, kw_only=True):
 
 
 def of(text: str) -> Source:
-    """Read `kubelet`, `kubelet@1.36` or `reference`."""
-    return reference() if text == REFERENCE else kubelet(text, others=(REFERENCE,))
+    """Read `kubelet`, `kubelet@1.36`, `reference` or `scheduler`."""
+    if text == REFERENCE:
+        return reference()
+    return scheduler() if text == SCHEDULER else kubelet(text, others=(REFERENCE, SCHEDULER))
 
 
 def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
@@ -80,4 +88,17 @@ def reference() -> Source:
     (binary,) = catalogue.chosen(["oracle-reference"])
     return Source(
         version=REFERENCE, binary=binary, draw=histories.draw, smaller=shortening.smaller, judge=judging.judge
+    )
+
+
+def scheduler() -> Source:
+    """The plugins of the default profile, as kube-scheduler has them."""
+    (binary,) = catalogue.chosen(["oracle-scheduler"])
+    return Source(
+        version=SCHEDULER,
+        binary=binary,
+        draw=clusters.draw,
+        smaller=reducing.smaller,
+        judge=scheduling.judge,
+        chunk=20,
     )

@@ -19,6 +19,7 @@ from tests.unit.oracle import pretending
         ("kubelet", sources.NEWEST, f"oracle-kubelet-{sources.NEWEST}"),
         ("kubelet@1.35", "1.35", "oracle-kubelet-1.35"),
         ("reference", "reference", "oracle-reference"),
+        ("scheduler", "scheduler", "oracle-scheduler"),
     ],
 )
 def test_a_source_is_named(text: str, version: str, binary: str) -> None:
@@ -26,9 +27,9 @@ def test_a_source_is_named(text: str, version: str, binary: str) -> None:
     assert (source.version, source.binary.name) == (version, binary)
 
 
-@pytest.mark.parametrize("text", ["kubelet@1.20", "scheduler", "reference@1", ""])
+@pytest.mark.parametrize("text", ["kubelet@1.20", "scheduler@1.37", "reference@1", ""])
 def test_anything_else_is_refused_with_what_is_known(text: str) -> None:
-    with pytest.raises(BadObject, match=r"known are kubelet and kubelet@1\.34, .*, reference"):
+    with pytest.raises(BadObject, match=r"known are kubelet and kubelet@1\.34, .*, reference, scheduler"):
         sources.of(text)
 
 
