@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from numalign.oracle import shrink
 from numalign.oracle.scheduler import reducing, snapshots
 from numalign.oracle.scheduler.drawing import cases
-from numalign.oracle.scheduler.drawing.pods import FEATURES
+from numalign.oracle.scheduler.drawing.pods import FEATURES, Mixture
 
 DRAWN = [cases.draw(3, number)[1] for number in range(200)]
 KINDS = {
@@ -63,7 +64,7 @@ def test_every_plugin_with_settings_gets_some() -> None:
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_some_clusters_do_without_a_feature(feature: str) -> None:
-    shares = {cases.Mixture(cases.Random(f"{number}")).shares[feature] for number in range(50)}
+    shares = {Mixture(Random(number)).shares[feature] for number in range(50)}
     assert len(shares) > 2
 
 

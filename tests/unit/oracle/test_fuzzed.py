@@ -1,0 +1,18 @@
+"""What a campaign says at its end."""
+
+from collections import Counter
+
+import pytest
+
+from numalign.cli import fuzzed
+from numalign.oracle.fuzz import Summary
+
+
+@pytest.mark.parametrize(
+    "asked, told", [(24, ["24 questions"]), (2, [])], ids=["many questions in a case", "one question in a case"]
+)
+def test_questions_are_told_where_a_case_has_several(asked: int, told: list[str]) -> None:
+    page = fuzzed.table(Summary(counts=Counter({("scheduler", "agreed"): 2}), asked=asked))
+    *_, last = lines = page.splitlines()
+    assert [line for line in lines if "questions" in line] == told
+    assert last == "2 cases, 0 disagreements"
