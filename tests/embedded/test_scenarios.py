@@ -2,11 +2,9 @@
 ours, where it does not."""
 
 import pytest
-from msgspec import structs
 
 from numalign.api.pod import DEFAULT_SCHEDULER
 from numalign.scheduler import profiles
-from numalign.simulator.nodes.specs import Publishing
 from numalign.simulator.scenarios import catalogue, history, judging, playing, scenariofile
 
 
@@ -18,12 +16,7 @@ def test_a_story_of_the_catalogue_goes_as_it_says(name: str) -> None:
     assert judging.judge(story, DEFAULT_SCHEDULER, played.lines) == []
 
 
-# Its publishers look at the node again while their last report is still on its way. The engine takes for granted that
-# they do not, and then counts pods as reported that are not (engine: coverage); the story is told below without that.
-LOOKS_AHEAD = "lagging-exporter"
-
-
-@pytest.mark.parametrize("name", [name for name in catalogue.names() if name != LOOKS_AHEAD])
+@pytest.mark.parametrize("name", catalogue.names())
 def test_our_scheduler_keeps_what_the_story_asks_of_it(name: str) -> None:
     story = catalogue.story(name)
     played = playing.play(story, profiles.NAME)
@@ -31,21 +24,10 @@ def test_our_scheduler_keeps_what_the_story_asks_of_it(name: str) -> None:
     assert judging.judge(story, profiles.NAME, played.lines) == []
 
 
-def test_late_reports_turn_no_pod_away_if_the_next_look_is_after_the_last_word() -> None:
-    story = catalogue.story(LOOKS_AHEAD)
-    nodes = [structs.replace(node, publishing=_one_at_a_time(node.publishing)) for node in story.nodes]
-    played = playing.play(structs.replace(story, nodes=tuple(nodes)), profiles.NAME)
-    assert judging.judge(story, profiles.NAME, played.lines) == []
-
-
 def test_our_scheduler_is_deterministic_too() -> None:
     story = catalogue.story("init-containers")
     first, again = (playing.play(story, profiles.NAME, 5) for _ in range(2))
     assert history.encode(first.lines) == history.encode(again.lines)
-
-
-def _one_at_a_time(publishing: Publishing) -> Publishing:
-    return structs.replace(publishing, reactive=False, lag=min(publishing.lag, publishing.period - 1), jitter=0.0)
 
 
 def test_the_same_seed_gives_the_same_history_and_another_seed_another() -> None:

@@ -1,8 +1,8 @@
 """The publisher of a node's topology report: when it looks, how late it writes, and what goes wrong.
 
 `kubeletloop` tells what happened on the node, the agenda brings the time. A look takes the node as it is; the report is
-written a lag later, in the order of the looks. Each publisher has its own manners (exporter spec 4.8, 4.9, 5.3): what
-it reacts to, whether it publishes when it starts, how it treats many events at once."""
+written a lag later, and only then comes the next look. Each publisher has its own manners (exporter spec 4.8, 4.9,
+5.3): what it reacts to, whether it publishes when it starts, how it treats many events at once."""
 
 from __future__ import annotations
 
@@ -158,6 +158,8 @@ class Exporter:
         """A kubelet that does not run answers nobody."""
         if not self._standing.up:
             return None
+        if self._around.clock.now() < self._write_after:
+            return self._look_afterwards(trigger)
         self._last_look = self._around.clock.now()
         publishing, chances = self._standing.spec.publishing, self._around.chances
         if _falls(publishing.faults.restarted, chances.random):
@@ -171,6 +173,15 @@ class Exporter:
         if not _falls(publishing.faults.dropped, chances.random):
             self._told = topology
             self._send(stale or tree)
+
+    def _look_afterwards(self, trigger: Trigger) -> None:
+        """One thing at a time: nobody looks while his last report is on its way."""
+        if "afterwards" not in self._entries:
+            self._later("afterwards", self._write_after - self._around.clock.now(), lambda: self._catch_up(trigger))
+
+    def _catch_up(self, trigger: Trigger) -> None:
+        del self._entries["afterwards"]
+        self._look(trigger)
 
     def _still_there(self, trigger: Trigger) -> bool:
         return trigger == "reactive" or self._writer.is_there()
