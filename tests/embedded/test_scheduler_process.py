@@ -17,12 +17,15 @@ from tests.embedded import schedulerstories as stories
 from tests.embedded.clusters import Up
 
 PODS = "/api/v1/namespaces/default/pods"
+REPORTS = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/numalign"
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     with clusters.up(tmp_path_factory.mktemp("clusters"), "--nodes 2") as found:
+        # A node without a report takes pods too, but nobody can say where on it.
+        clusters.awaited(lambda: len(found.call("GET", REPORTS)[1]["items"]) == 2)
         yield found
 
 

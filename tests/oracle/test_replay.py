@@ -9,7 +9,14 @@ from numalign.oracle.families import FAMILIES
 from numalign.oracle.replay import Tally
 from tests.oracle import recordings
 
-OF_NO_FAMILY = {"topologies.json.xz", "scheduler_plugin.json.xz", "reference-histories.xz"}
+OF_NO_FAMILY = {
+    "topologies.json.xz",
+    "scheduler_plugin.json.xz",
+    "reference-histories.xz",
+    "exporter.json.xz",
+    "scheduler-default.json.gz",
+    "scheduler-profiles.json.gz",
+}
 
 
 @pytest.mark.parametrize("family", recordings.COUNTS)
