@@ -20,7 +20,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
     """A kube-apiserver that serves the definitions of the tests."""
     found = realserver.programs()
-    conftest.require(found, "etcd and kube-apiserver: numalign lab build etcd kube-apiserver")
+    conftest.require(found, "Go, to build etcd and kube-apiserver")
     assert found is not None
     with realserver.running(tmp_path_factory.mktemp("real"), *found) as server:
         define(server)
@@ -48,7 +48,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 def anywhere(embedded: Up, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     """kubectl in the default namespace of the embedded cluster."""
     program = kubectl.program()
-    conftest.require(program, "kubectl: numalign lab build kubectl")
+    conftest.require(program, "Go, to build kubectl")
     assert program is not None
     return Kubectl(program, embedded.kubeconfig, tmp_path_factory.mktemp("home"))
 

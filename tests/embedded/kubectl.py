@@ -19,12 +19,11 @@ PATIENCE: Final = 30
 
 
 def program(name: str = "kubectl") -> Path | None:
-    """A program of the lab, if `numalign lab build` made it."""
+    """A program of the lab, built if it is not there yet; None without Go."""
     if not toolchain.found():
         return None
-    (binary,) = catalogue.chosen([name])
-    path = binaries.locate(binary, toolchain.version_text(toolchain.go()))
-    return path if path.exists() else None
+    (built,) = binaries.build(catalogue.chosen([name]), lambda _: None)
+    return built.path
 
 
 class Like(str):

@@ -29,12 +29,11 @@ SECONDS_TO_START = 90
 
 
 def programs() -> tuple[Path, Path] | None:
-    """etcd and kube-apiserver, if `numalign lab build` made them."""
+    """etcd and kube-apiserver, built if they are not there yet; None without Go."""
     if not toolchain.found():
         return None
-    version = toolchain.version_text(toolchain.go())
-    etcd, apiserver = (binaries.locate(each, version) for each in catalogue.chosen(["etcd", "kube-apiserver"]))
-    return (etcd, apiserver) if etcd.exists() and apiserver.exists() else None
+    etcd, apiserver = binaries.build(catalogue.chosen(["etcd", "kube-apiserver"]), lambda _: None)
+    return etcd.path, apiserver.path
 
 
 class RealServer:

@@ -58,7 +58,7 @@ def test_random_histories_over_http_agree_with_the_model(address: Address) -> No
 @pytest.mark.slow
 def test_random_histories_on_the_real_server_agree_with_the_same_model(tmp_path: Path) -> None:
     programs = realserver.programs()
-    require(programs, "etcd and kube-apiserver; `numalign lab build` makes them")
+    require(programs, "Go, to build etcd and kube-apiserver")
     assert programs is not None
     with realserver.running(tmp_path, *programs) as real:
         port = real.connection.port
@@ -78,7 +78,7 @@ OURS_ALONE = {"a log", "a custom object that is not there"}
 @pytest.mark.slow
 def test_the_real_server_refuses_in_the_same_words(tmp_path: Path) -> None:
     programs = realserver.programs()
-    require(programs, "etcd and kube-apiserver; `numalign lab build` makes them")
+    require(programs, "Go, to build etcd and kube-apiserver")
     assert programs is not None
     with realserver.running(tmp_path, *programs) as real:
         for path, tree in FURNITURE:

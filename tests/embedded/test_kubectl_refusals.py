@@ -52,7 +52,7 @@ def test_every_recorded_answer_is_a_refusal() -> None:
 
 @pytest.mark.slow
 def test_the_real_server_still_answers_as_recorded() -> None:
-    require(realserver.programs(), "etcd and kube-apiserver: numalign lab build etcd kube-apiserver")
+    require(realserver.programs(), "Go, to build etcd and kube-apiserver")
     assert refusals.asked_of_the_real_server() == RECORDED
 
 

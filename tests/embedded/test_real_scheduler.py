@@ -26,7 +26,7 @@ WAYS = {"its defaults, with protobuf": "", "JSON and TLS": "--tls"}
 
 def command(folder: Path, kubeconfig: Path, *, is_plain: bool) -> list[str]:
     program = kubectl.program("kube-scheduler")
-    require(program, "kube-scheduler: numalign lab build kube-scheduler")
+    require(program, "Go, to build kube-scheduler")
     if is_plain:
         return [str(program), f"--kubeconfig={kubeconfig}", "--secure-port=0"]
     file = folder / "scheduler.yaml"

@@ -6,12 +6,14 @@ few files."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -64,9 +66,25 @@ def build(binaries: Iterable[Binary], announce: Callable[[Binary], None]) -> Ite
         path = locate(binary, version)
         fresh = not path.exists()
         if fresh:
-            announce(binary)
-            _compile(command, binary, path)
+            with _alone(cache_folder() / f"{path.parent.name}.lock"):
+                # Somebody else may have built it while we waited.
+                fresh = not path.exists()
+                if fresh:
+                    announce(binary)
+                    _compile(command, binary, path)
         yield Built(binary, path, fresh)
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Nobody else builds it meanwhile: a build takes minutes and all cores."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
 
 
 def _compile(command: Path, binary: Binary, path: Path) -> None:
