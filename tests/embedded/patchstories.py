@@ -6,6 +6,7 @@ and now and then not; what they touch overlaps on purpose, so that managers get 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ MANAGERS = ("ann", "bob", "kubectl")
 WORDS = ("1", "2", "3")
 
 
-class Story:
+class Story(ABC):
     """One kind of object: where it lives, its first state, and what to send next."""
 
     kind: tuple[str, str, str]
@@ -28,8 +29,8 @@ class Story:
         group, version, kind = self.kind
         return {"apiVersion": f"{group}/{version}" if group else version, "kind": kind, "metadata": {"name": "story"}}
 
-    def wanted(self, chance: Random, part: str) -> Tree:
-        raise NotImplementedError
+    @abstractmethod
+    def wanted(self, chance: Random, part: str) -> Tree: ...
 
     def patch(self, chance: Random, way: str, part: str) -> Any:
         return self.wanted(chance, part) if way != "json" else operations(chance, self.pointers(part))

@@ -88,6 +88,16 @@ def only(field: Field, known: Collection[str]) -> None:
             raise field.unknown(name, f"no field of this name; {suggestion(name, known)}")
 
 
+def of_kind(field: Field, api_version: str, kind: str) -> None:
+    """Refuse a file of another kind, or one that does not say of which it is."""
+    for key, expected in (("apiVersion", api_version), ("kind", kind)):
+        said = field.at(key)
+        if not said.given:
+            raise said.bad(f'missing; add "{key}: {expected}"')
+        if text(said) != expected:
+            raise said.bad(f"{errors.echo(said.value)} is not {expected}, the only one that can be read")
+
+
 def suggestion(name: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(name[: errors.ECHO_LIMIT], known, n=1)
     return f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"

@@ -5,6 +5,8 @@ answer: then the pod itself is asked, so that "bound" means bound and "not bound
 spec 4.9 and 7.4)."""
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -39,12 +41,13 @@ class Answer(Struct, frozen=True):
 
 
 DONE: Final = Answer(Outcome.DONE)
+NOTHING_TO_SAY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-async def bind(client: Client, pod: ObjectMeta, node: str) -> Answer:
-    """Never raises for what the server or the network does."""
+async def bind(client: Client, pod: ObjectMeta, node: str, annotations: Mapping[str, str] = NOTHING_TO_SAY) -> Answer:
+    """Never raises for what the server or the network does. The server merges the annotations into the pod's own."""
     target = PODS.at(pod.name, pod.namespace)
-    named = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+    named = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid, annotations=dict(annotations))
     # Sent twice it is refused the second time, and then the pod is asked.
     asked = request.post("bind", target.sub("binding"), Binding(named, NodeTarget(node)), Repeat.ALWAYS)
     try:

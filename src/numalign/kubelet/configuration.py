@@ -43,7 +43,7 @@ PERCENTAGE = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE
 def read(obj: object, source: str, machine: Machine, minor: versions.Minor = versions.NEWEST) -> settings.Settings:
     """The settings of a kubelet of this minor that is started on this machine with this file."""
     config = fields.root(obj, KIND, source)
-    _check_kind(config)
+    fields.of_kind(config, API_VERSION, KIND)
     reserved_cpus = _reserved_cpus(config, machine)
     memory_policy = _memory_policy(config.at("memoryManagerPolicy"))
     return settings.Settings(
@@ -61,15 +61,6 @@ def read(obj: object, source: str, machine: Machine, minor: versions.Minor = ver
         feature_gates=_feature_gates(config.at("featureGates")),
         minor=minor,
     )
-
-
-def _check_kind(config: Field) -> None:
-    for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
-        field = config.at(key)
-        if not field.given:
-            raise field.bad(f'missing; add "{key}: {expected}"')
-        if fields.text(field) != expected:
-            raise field.bad(f"{errors.echo(field.value)} is not {expected}, the only one that can be read")
 
 
 def _texts(field: Field) -> Mapping[str, str]:

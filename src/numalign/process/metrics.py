@@ -6,6 +6,7 @@ elsewhere as a plain number comes in by `read`, asked whenever somebody looks. O
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
@@ -18,7 +19,7 @@ Labels = tuple[str, ...]
 Sample = tuple[Labels, float]
 
 
-class Family:
+class Family(ABC):
     """One name, with a value for each combination of its labels' values."""
 
     kind = "untyped"
@@ -33,8 +34,8 @@ class Family:
         yield f"# TYPE {self.name} {self.kind}"
         yield from self.samples()
 
-    def samples(self) -> Iterator[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def samples(self) -> Iterator[str]: ...
 
     def _line(self, values: Labels, number: float) -> str:
         return f"{self.name}{_braces(self.labels, values)} {_number(number)}"

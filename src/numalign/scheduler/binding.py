@@ -21,7 +21,6 @@ from numalign.kube.resources import PODS
 from numalign.placement.decisions import Decision
 from numalign.placement.rules.volumeactions import VolumePlan
 from numalign.scheduler import forecasts
-from numalign.scheduler.annotating import AnnotatingClient
 from numalign.scheduler.queued import Queued
 from numalign.scheduler.volumes import Volumes
 
@@ -126,10 +125,8 @@ class Binder:
 
     async def _sent(self, bind: Bind) -> Answer:
         possible = {each.container: each.zones for each in bind.decision.placement if each.zones}
-        if not possible:
-            return await binding.bind(self._client, bind.pod.metadata, bind.node)
-        client = AnnotatingClient(self._client, {forecasts.NAME: forecasts.encode(possible)})
-        return await binding.bind(client, bind.pod.metadata, bind.node)
+        said = {forecasts.NAME: forecasts.encode(possible)} if possible else {}
+        return await binding.bind(self._client, bind.pod.metadata, bind.node, said)
 
     async def _looked_up(self, bind: Bind) -> Answer | None:
         """A binding was sent that must not be sent again: only the pod can tell."""

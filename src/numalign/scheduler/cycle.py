@@ -142,8 +142,7 @@ class Cycle:
 
     def _turn_down(self, queued: Queued, found: NoNode, shape: Shape, begun: float) -> None:
         refusal = messages.refusal(found, queued.pod, shape, self._cluster.engine)
-        message = messages.with_preemption(refusal.message, queued.pod, found.nodes, refusal.helpless)
-        self._refuse(queued, refusal.rejection, message, begun)
+        self._refuse(queued, refusal.rejection, refusal.message, begun)
 
     def _refuse(self, queued: Queued, rejection: Rejection, message: str, begun: float) -> None:
         waiting = self._queue.park(queued.uid, rejection, self._clock.now())

@@ -27,9 +27,6 @@ from numalign.scheduler.queued import Rejection
 
 NO_NODES: Final = "no nodes available to schedule pods"
 KEPT_OFF: Final = "node(s) turned away pods like this one"
-NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-NO_VICTIMS: Final = "No preemption victims found for incoming pod"
-NEVER: Final = "Never"
 
 Named = Mapping[int, str]
 
@@ -37,8 +34,6 @@ Named = Mapping[int, str]
 class Refusal(Struct, frozen=True):
     rejection: Rejection
     message: str
-    helpless: int
-    """Nodes on which taking pods away would not help."""
 
 
 def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
@@ -46,17 +41,14 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         return _of_pod(found)
     counts: Counter[str] = Counter()
     reasons: dict[str, dict[str, None]] = {}
-    helpless = 0
     for plugin, refused, rows in found.tallies():
         reasons.setdefault(plugin, {}).update(dict.fromkeys(refused.reasons))
-        helpless += len(rows) if refused.unresolvable else 0
         for text in refused.reasons:
             counts[text] += len(rows)
     for group in _zone_groups(found.zones, pod, shape, engine):
         text = _of_zones(group.reason)
         reasons.setdefault(ZONES, {})[text] = None
         counts[text] += len(group.nodes)
-        helpless += len(group.nodes) if group.reason.structural else 0
     if len(found.kept_off):
         reasons.setdefault(ZONES, {})[KEPT_OFF] = None
         counts[KEPT_OFF] += len(found.kept_off)
@@ -65,7 +57,7 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         reasons={plugin: tuple(texts) for plugin, texts in reasons.items()},
         zones_of=frozenset(engine.columns.names[row] for row in blocked),
     )
-    return Refusal(rejection, sentence(found.nodes, counts), helpless)
+    return Refusal(rejection, sentence(found.nodes, counts))
 
 
 def sentence(nodes: int, counts: Mapping[str, int]) -> str:
@@ -76,23 +68,13 @@ def sentence(nodes: int, counts: Mapping[str, int]) -> str:
     return f"0/{nodes} nodes are available:" + (f" {entries}." if entries else "")
 
 
-def with_preemption(message: str, pod: Pod, nodes: int, helpless: int) -> str:
-    """With what the stock scheduler adds where it found nobody to evict."""
-    if not nodes:
-        return message
-    if pod.spec.preemption_policy == NEVER:
-        return f"{message} preemption: not eligible due to preemptionPolicy=Never."
-    counts = {text: count for text, count in ((NOT_HELPFUL, helpless), (NO_VICTIMS, nodes - helpless)) if count}
-    return f"{message} preemption: {sentence(nodes, counts)}"
-
-
 def _of_pod(found: NoNode) -> Refusal:
     """A rule said no before it looked at nodes; what single nodes would say is not told then."""
     assert found.refused is not None
     said = found.refused.refusal.reasons
     message = f"0/{found.nodes} nodes are available: {', '.join(said)}." if found.nodes else NO_NODES
     rejection = Rejection(reasons=dict.fromkeys(found.refused.plugins, said), zones_of=frozenset())
-    return Refusal(rejection, message, found.nodes if found.refused.refusal.unresolvable else 0)
+    return Refusal(rejection, message)
 
 
 def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group]:
@@ -106,4 +88,5 @@ def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable
 
 def _of_zones(reason: Reason) -> str:
     known, ours = wording.reference(reason), wording.sentence(reason)
-    return f"{known} ({ours})"
+    # The plugin has but one text for all that it does not know, and that blames the report.
+    return ours if known == wording.STALE else f"{known} ({ours})"

@@ -22,14 +22,14 @@ def web(uid: str = "u1", node: str = "") -> dict[str, Any]:
     return made | {"metadata": made["metadata"] | {"uid": uid}}
 
 
-def outcome(stub: Stub, call: str = "bind") -> tuple[Answer, Stub]:
+def outcome(stub: Stub, call: str = "bind", annotations: dict[str, str] | None = None) -> tuple[Answer, Stub]:
     meta = ObjectMeta(name="web", namespace="default", uid="u1")
 
     async def check() -> Answer:
         async with serving(stub), Client(access(stub), Limits(call_seconds=0.3), clock=HandClock()) as client:
             if call == "evict":
                 return await binding.evict(client, meta, grace_seconds=5)
-            return await binding.bind(client, meta, "n1")
+            return await binding.bind(client, meta, "n1", annotations or {})
 
     return run(check()), stub
 
@@ -88,6 +88,11 @@ def test_a_binding_names_the_pod_by_its_uid() -> None:
     _, stub = outcome(stubbed(web()))
     assert stub.asked[0].document["metadata"] == {"name": "web", "namespace": "default", "uid": "u1"}
     assert stub.asked[0].document["target"]["name"] == "n1"
+
+
+def test_what_is_to_be_said_about_the_pod_travels_with_its_binding() -> None:
+    _, stub = outcome(stubbed(web()), annotations={"a": "b"})
+    assert stub.asked[0].document["metadata"]["annotations"] == {"a": "b"}
 
 
 EVICTIONS: dict[str, tuple[Stub, Outcome, float | None]] = {

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ LOGIN = "me:pw"
 ADDRESS = bytes((127, 0, 0, 1))
 
 
-class ProxyServer:
+class ProxyServer(ABC):
     """Passes bytes on to whatever address it was asked for, and keeps what it was told before."""
 
     def __init__(self) -> None:
@@ -32,9 +33,9 @@ class ProxyServer:
         there, onward = await asyncio.open_connection("127.0.0.1", port)
         await asyncio.gather(self._pass(reader, onward), self._pass(there, writer))
 
+    @abstractmethod
     async def asked_for(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int | None:
         """The port of the server that it was asked for, or None where it said no."""
-        raise NotImplementedError
 
     async def _pass(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         try:

@@ -54,7 +54,7 @@ class Story:
         self.found: Any = POD
         monkeypatch.setattr(calls, "bind", self._bind)
 
-    async def _bind(self, client: Client, pod: object, node: str) -> Answer:
+    async def _bind(self, client: Client, pod: object, node: str, annotations: object) -> Answer:
         self.sent += 1
         await asyncio.sleep(0)
         self.on_sent()

@@ -78,8 +78,7 @@ def test_a_pod_without_one_is_parked_and_told() -> None:
         (
             "p",
             "Unschedulable",
-            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available: "
-            "1 Preemption is not helpful for scheduling.",
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
         )
     ]
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.api.errors import BadObject
 from numalign.api.meta import ObjectMeta
-from numalign.kube import request
-from numalign.kube.objects import Binding, NodeTarget
-from numalign.kube.resources import PODS
-from numalign.scheduler import annotating, forecasts
+from numalign.scheduler import forecasts
 
 ZONE_SETS = st.lists(st.sets(st.integers(0, 63), min_size=1).map(lambda each: tuple(sorted(each))), min_size=1)
 
@@ -41,12 +36,3 @@ def test_a_pod_without_one_or_with_a_newer_one_says_nothing() -> None:
 def test_a_broken_one_names_the_annotation(text: str) -> None:
     with pytest.raises(BadObject, match=r"Pod default/p, metadata.annotations\[numalign.io/placement\]: "):
         forecasts.decode(pod(text))
-
-
-def test_a_binding_gets_the_annotations_and_other_calls_do_not() -> None:
-    target = PODS.at("p", "default")
-    bind = request.post("bind", target.sub("binding"), Binding(ObjectMeta(name="p", uid="u"), NodeTarget("a")))
-    body = json.loads(annotating.annotated(bind, {"k": "v"}).body)
-    assert body["metadata"] == {"name": "p", "uid": "u", "annotations": {"k": "v"}}
-    assert body["target"]["name"] == "a"
-    assert annotating.annotated(request.get(target), {"k": "v"}) == request.get(target)

@@ -46,7 +46,6 @@ def test_nodes_count_for_the_first_rule_that_refuses_them() -> None:
         "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s), "
         "1 node(s) were unschedulable."
     )
-    assert told.helpless == 3
 
 
 def test_where_zones_are_in_the_way_the_plugin_s_text_is_followed_by_ours() -> None:
@@ -60,12 +59,6 @@ def test_where_zones_are_in_the_way_the_plugin_s_text_is_followed_by_ours() -> N
     )
     assert told.rejection.zones_of == {"a", "b"}
     assert list(told.rejection.reasons) == ["NodeResourceTopologyMatch"]
-    assert told.helpless == 0
-
-
-def test_a_pod_too_large_for_any_zone_is_not_helped_by_evictions() -> None:
-    told = refused(Servers("a"), trainer("p", gpus=5))
-    assert told.helpless == 1
 
 
 def test_a_rule_that_refuses_the_pod_as_such_speaks_alone() -> None:
@@ -79,20 +72,3 @@ def test_without_nodes_there_is_nobody_to_refuse_so_it_is_an_error_to_the_queue(
     told = refused(Servers(), trainer("p"))
     assert told.message == "no nodes available to schedule pods"
     assert told.rejection.is_error
-
-
-@pytest.mark.parametrize(
-    "policy, helpless, added",
-    [
-        ("Never", 0, " preemption: not eligible due to preemptionPolicy=Never."),
-        (
-            "PreemptLowerPriority",
-            1,
-            " preemption: 0/5 nodes are available: 1 Preemption is not helpful for scheduling, "
-            "4 No preemption victims found for incoming pod.",
-        ),
-    ],
-)
-def test_what_is_said_where_nobody_is_evicted(policy: str, helpless: int, added: str) -> None:
-    pod = waitingpods.pod("p", {"preemptionPolicy": policy})
-    assert messages.with_preemption("m.", pod, 5, helpless) == f"m.{added}"

@@ -65,7 +65,7 @@ class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def read(value: object, source: str, readers: Mapping[str, Reader] = NO_READERS) -> Configuration:
     config = fields.root(value, KIND, source)
-    _require_kind(config)
+    fields.of_kind(config, API_VERSION, KIND)
     fields.only(config, KNOWN)
     warnings: list[str] = []
     _refuse_extenders(config.at("extenders"))
@@ -83,15 +83,6 @@ def read(value: object, source: str, readers: Mapping[str, Reader] = NO_READERS)
         enable_profiling=_flag(config.at("enableProfiling"), True),
         warnings=tuple(warnings),
     )
-
-
-def _require_kind(config: Field) -> None:
-    for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
-        field = config.at(key)
-        if not field.given:
-            raise field.bad(f'missing; add "{key}: {expected}"')
-        if fields.text(field) != expected:
-            raise field.bad(f"{errors.echo(field.value)} is not {expected}, the only one that can be read")
 
 
 def _refuse_extenders(field: Field) -> None:
