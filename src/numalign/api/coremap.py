@@ -8,6 +8,7 @@ uneven cores and all; a regular one has a short text.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
@@ -16,6 +17,8 @@ from msgspec import Struct
 from numalign.api import attributetext, cpuset, errors
 
 NO_L3: Final = "-"
+MAKES: Final = 256
+"""Different texts that are remembered: nodes of one make have the same, report after report."""
 GROUP: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9}|-):(.+)")
 RUN: Final = re.compile(r"([0-9+]+)(?:\*([0-9]{1,5})(?:/([0-9]{1,5}))?)?")
 
@@ -47,8 +50,9 @@ def encode(cores: Iterable[Core]) -> str:
     return ";".join(_group(place, list(group)) for place, group in groupby(ordered, key=_place))
 
 
+@lru_cache(maxsize=MAKES)
 def decode(body: str) -> tuple[Core, ...]:
-    """The cores, ordered by their lowest thread."""
+    """The cores, ordered by their lowest thread; one tuple for all nodes that have the same."""
     cores: list[Core] = []
     seen = 0
     for text in attributetext.split(body, ";"):

@@ -6,6 +6,7 @@ made once per shape and kind of node."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 
 from msgspec import structs
 
@@ -36,7 +37,7 @@ class Beliefs:
     def ensure(self, record: Record, facts: RowFacts) -> Holding:
         """The record's holding; if there is none, all that it may hold in every zone where it may be."""
         if record.holding is None:
-            shape = self._shape(record.pod)
+            shape = self.shape(record.pod)
             entries = unknowns.anywhere(self._program(shape, facts.rules), facts, self.resources)
             record.holding = Holding(
                 uid=record.uid, name=record.name, source=Source.UNKNOWN, entries=entries, shape=shape.number
@@ -60,7 +61,7 @@ class Beliefs:
 
     def program(self, record: Record, facts: RowFacts) -> Program:
         """What the pod asked the node's managers for."""
-        return self._program(self._shape(record.pod), facts.rules)
+        return self._program(self.shape(record.pod), facts.rules)
 
     def _program(self, shape: Shape, rules: NodeRules) -> Program:
         key = shape.number, rules
@@ -69,7 +70,11 @@ class Beliefs:
             found = self._programs[key] = programs.program(shape, rules, self.resources)
         return found
 
-    def _shape(self, pod: Pod) -> Shape:
+    def retain_shapes(self, used: Container[int]) -> None:
+        """Programs of these shapes are needed further on."""
+        self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
+
+    def shape(self, pod: Pod) -> Shape:
         try:
             return self._shapes.intern(pod)
         except BadObject:

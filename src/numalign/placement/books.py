@@ -80,6 +80,7 @@ class Book:
         "facts",
         "is_exact",
         "looks",
+        "matched",
         "node",
         "payload",
         "pending",
@@ -108,6 +109,8 @@ class Book:
         """The last one that was read with the pods that the report covers."""
         self.is_exact = False
         """Whether it is known just which pods the report speaks of."""
+        self.matched: int | None = None
+        """Looks when a fingerprint was last that of pods that we know; None: never."""
         self.unjudged = False
         """Whether a pod came after the report that the report may cover."""
         self.unplaced: dict[str, Record] = {}

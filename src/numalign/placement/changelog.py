@@ -27,6 +27,14 @@ class ChangeLog:
         self.ring[self.generation & (LENGTH - 1)] = row
         self.generation += 1
 
+    def few_since(self, generation: int) -> list[int] | None:
+        """The rows that changed since then, some more than once; None: more than a few changes. Quick."""
+        behind, place = self.generation - generation, generation & (LENGTH - 1)
+        if behind > FEW or place + behind > LENGTH:
+            return None
+        found: list[int] = self.ring[place : place + behind].tolist()
+        return found
+
     def since(self, generation: int) -> Rows | None:
         """The rows that changed since then, each once; None: too many to tell."""
         behind = self.generation - generation

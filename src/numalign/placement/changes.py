@@ -32,3 +32,5 @@ class Problem(StrEnum):
     """An annotation of ours on the pod cannot be read; it is placed as if it had none."""
     PLACED_NOWHERE = "placed-nowhere"
     """The model has no room for a pod that is on the node; it is charged to every zone."""
+    FORECAST_IMPOSSIBLE = "forecast-impossible"
+    """A pod says where it was to go, and its node cannot have done that; it is placed as if it said nothing."""

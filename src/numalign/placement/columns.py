@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from numalign.placement.changelog import ChangeLog
+from numalign.placement.changelog import ChangeLog, Rows
 from numalign.placement.noderules import MOST_ZONES, NodeRules
 from numalign.placement.resources import Resources
 from numalign.placement.rowfacts import Groups, RowFacts
@@ -94,6 +94,7 @@ class Columns:
         self.kinds: list[NodeRules] = []
         self._kind_numbers: dict[NodeRules, int] = {}
         self._vacant: list[int] = []
+        self._every_row: Rows = np.zeros(0, np.int32)
         self._allocate(FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS)
 
     def row(self, name: str) -> int:
@@ -171,7 +172,8 @@ class Columns:
 
     def column(self, name: str) -> int:
         column = self.resources.column(name)
-        self.ensure_columns(column + 1)
+        if column >= self.free.shape[2]:
+            self.ensure_columns(column + 1)
         return column
 
     def ensure_columns(self, width: int) -> None:
@@ -184,6 +186,13 @@ class Columns:
     def height(self) -> int:
         """Rows in use or vacant; arrays are longer."""
         return len(self.names)
+
+    @property
+    def every_row(self) -> Rows:
+        """The numbers of all rows, the same object as long as there are no more of them. Not to be written to."""
+        if len(self._every_row) != len(self.names):
+            self._every_row = np.arange(len(self.names), dtype=np.int32)
+        return self._every_row
 
     @property
     def nbytes(self) -> int:

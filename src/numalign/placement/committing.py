@@ -7,27 +7,33 @@ the kubelet's own managers to ask."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
+from typing import Final
 
 from msgspec import Struct, structs
 
 from numalign.api.pod import Pod
+from numalign.kubelet import admission
 from numalign.kubelet import demand as demands
+from numalign.kubelet.state import KubeletState
 from numalign.placement import anyorder, commit, kubeletmodel, objectmodel, programs, rowbridge, unknowns
-from numalign.placement.books import Row
+from numalign.placement.books import Book, Row
 from numalign.placement.commit import Newcomer, Placement
 from numalign.placement.entries import ContainerZones, Entry, Holding, Source
 from numalign.placement.kubeletmodel import Question
 from numalign.placement.mirror import Mirror
 from numalign.placement.noderules import NodeRules
+from numalign.placement.objectmodel import Restored
 from numalign.placement.programs import Program
 from numalign.placement.rowmodel import RowVerdict, Verdict
 from numalign.placement.shapes import Shape, Shapes
 from numalign.placement.shares import Life
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
+NOBODY_COMES: Final[Mapping[str, Pod]] = MappingProxyType({})
 
 
 class Committed(Struct, frozen=True):
@@ -47,13 +53,15 @@ class Committer:
         self._trusting = trust_bind_order
         self._programs: dict[tuple[int, NodeRules], Program] = {}
 
-    def place(self, pod: Pod, shape: Shape, row: Row) -> Committed | None:
-        """None: the pod is not certain to be admitted there, whatever the order in which pods arrive."""
+    def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> Committed | None:
+        """None: the pod is not certain to be admitted there, whatever the order in which pods arrive.
+
+        `coming`: pods by uid that the row has as pending, and that the ledger does not know."""
         rules = row.facts.rules
         placement = commit.place(
             rowbridge.settled(row, self._mirror.columns.resources),
             [_as_far_as_known(each) for each in row.pending],
-            Newcomer(shape.number, self._ask(pod, shape, row)),
+            Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
             lambda number: self.program(number, rules),
             trust_bind_order=self._trusting,
         )
@@ -95,23 +103,25 @@ class Committer:
             found = self._programs[number, rules] = made
         return found
 
-    def _ask(self, pod: Pod, shape: Shape, row: Row) -> Callable[[], RowVerdict]:
-        return lambda: self._answer(pod, shape, row)
+    def retain_shapes(self, used: Container[int]) -> None:
+        """Programs of these shapes are needed further on."""
+        self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
 
-    def _answer(self, pod: Pod, shape: Shape, row: Row) -> RowVerdict:
+    def _answer(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> RowVerdict:
         """By the kubelet's own managers (engine spec R9)."""
-        topology, pods = self._mirror.topology(row.facts.node), self._pods(row)
+        topology, book = self._mirror.topology(row.facts.node), self._mirror.ledger.book(row.facts.node)
         program = self.program(shape.number, row.facts.rules)
-        if topology is None or pods is None or program is None:
+        if topology is None or book is None or program is None or _has_left(book):
             return NOT_DECIDED
         resources = self._mirror.columns.resources
+        pods = {**{uid: record.pod for uid, record in book.records.items()}, **coming}
         restored = objectmodel.restored(topology, {each.metadata.full_name: each for each in pods.values()})
         if restored is None:
             return NOT_DECIDED
         return kubeletmodel.answer(
             Question(
                 kubelet=restored.kubelet,
-                state=restored.state,
+                state=_without(restored, [uid for uid, record in book.records.items() if record.absent]),
                 pending=[pods[each.uid] for each in row.pending],
                 pod=pod,
                 program=program,
@@ -120,12 +130,18 @@ class Committer:
             )
         )
 
-    def _pods(self, row: Row) -> dict[str, Pod] | None:
-        """Every pod on the node; None where one left after the report, which still shows it."""
-        book = next((book for book in self._mirror.ledger.books() if book.node == row.facts.node), None)
-        if book is None or any(record.life is not Life.LIVE for record in book.records.values()):
-            return None
-        return {uid: record.pod for uid, record in book.records.items()}
+
+def _has_left(book: Book) -> bool:
+    """Whether a pod left after the report, which still shows it."""
+    return any(record.life is not Life.LIVE for record in book.records.values())
+
+
+def _without(restored: Restored, uids: Iterable[str]) -> KubeletState:
+    """As if these pods had ended."""
+    state = restored.state
+    for uid in uids:
+        state = state.without_pod(uid)
+    return admission.collect(restored.kubelet, state) if state is not restored.state else state
 
 
 def _as_far_as_known(holding: Holding) -> Holding:

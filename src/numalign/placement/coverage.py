@@ -13,6 +13,11 @@ The ledger asks whenever a report came in, or a pod that an earlier report may k
   the report, so one whose amounts do not fit beside theirs is not, and if all of them fit, all of them are in it. After
   a fingerprint that belongs to other pods, amounts prove something only at a start, for pods that ran already.
 
+Names and fingerprints outweigh age: a publisher may look again while its reports are still on their way, and then age
+proves nothing. A pod that runs and that a report does not account for stays uncovered, until a pod that came later is
+in a report, or for many more reports. A fingerprint that belongs to other pods makes age wait as long, if those before
+it were of pods that we know. A publisher whose fingerprints never are counts pods that we do not see: there, age it is.
+
 What remains is in doubt, and both ends of the doubt are charged (`shares`)."""
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from msgspec import Struct, field
 from numalign.api import fingerprint
 from numalign.api.podplacements import PodPlacement
 from numalign.placement import records as recording
-from numalign.placement.records import Record
+from numalign.placement.records import PATIENT, STUBBORN, SURE, Record
 from numalign.placement.resources import Resources
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.shares import Cover, Life
@@ -35,6 +40,22 @@ from numalign.placement.shares import Cover, Life
 LISTS_ACTIVE_PODS: Final = (1, 34)
 MOST_TRIES: Final = 200
 """Sets of pods tried against one fingerprint: about half a millisecond for a full node."""
+
+
+class Node(Struct, frozen=True):
+    """What is known of a node when a report is judged."""
+
+    records: Sequence[Record]
+    looks: int
+    remains: Mapping[str, int]
+    """Hashes of finished pods that may be listed, by uid."""
+    matched: int | None = None
+    """Looks when a fingerprint was last that of known pods."""
+
+    @property
+    def signs_known(self) -> bool:
+        """Whether fingerprints of this node are made of pods that we know."""
+        return self.matched is not None and self.looks < self.matched + PATIENT
 
 
 class Subjects(Struct, frozen=True):
@@ -69,19 +90,20 @@ class Judgement(Struct, frozen=True):
     """What the report says of each pod, settled ones too."""
 
 
-def subjects(records: Iterable[Record], looks: int, remains: Mapping[str, int]) -> Subjects:
-    """`remains`: hashes of finished pods that may be listed, by uid."""
+def subjects(node: Node, sure: int) -> Subjects:
+    """`sure`: after how many looks age alone decides."""
     settled, pending, leaving = [], [], []
-    for record in records:
+    for record in node.records:
         if record.life is not Life.LIVE:
             leaving.append(record)
-        elif record.cover is Cover.YES or record.is_settled(looks):
+        elif record.is_settled(node.looks, sure):
             settled.append(record)
         else:
             pending.append(record)
     pending.sort(key=_arrival)
     leaving.sort(key=lambda record: record.end_order)
-    recent = tuple(record for record in leaving if not record.is_forgotten(looks))
+    recent = tuple(record for record in leaving if not record.is_forgotten(node.looks, sure))
+    remains = node.remains
     others = remains.keys() - {record.uid for record in recent} if remains else ()
     return Subjects(tuple(settled), tuple(pending), recent, tuple(remains[uid] for uid in others))
 
@@ -91,21 +113,33 @@ def lists_finished_pods(facts: RowFacts) -> bool:
     return facts.rules.minor < LISTS_ACTIVE_PODS
 
 
-def judge(facts: RowFacts, looks: int, pods: Subjects, scales: Scales) -> Judgement:
+def sure(facts: RowFacts) -> int:
+    """After how many looks age alone decides, whatever such a report says."""
+    return STUBBORN if facts.placements is not None else PATIENT if facts.fingerprint else SURE
+
+
+def judge(facts: RowFacts, node: Node, scales: Scales) -> Judgement:
+    pods = subjects(node, sure(facts))
     if facts.placements is not None:
-        return _listed(facts.placements, pods)
+        return _listed(facts.placements, pods, node.looks)
     # At a start there are many pods whose holdings nobody has looked at, and most fingerprints match without them.
     if facts.fingerprint and not facts.exclusive_only:
-        found = _signed(facts, pods)
+        found = _signed(facts, pods, node.looks)
         if found is not None:
             return found
     if not facts.fingerprint and not pods.pending and not pods.leaving:
         return Judgement({})
     scales.need((*pods.settled, *pods.pending, *pods.leaving))
-    return (_signed(facts, pods) if facts.exclusive_only else None) or _weighed(facts, looks, pods, scales.resources)
+    if facts.exclusive_only:
+        found = _signed(facts, pods, node.looks)
+        if found is not None:
+            return found
+    if facts.fingerprint and not node.signs_known:
+        pods = subjects(node, SURE)
+    return _weighed(facts, node.looks, pods, scales.resources)
 
 
-def _listed(placements: Sequence[PodPlacement], pods: Subjects) -> Judgement:
+def _listed(placements: Sequence[PodPlacement], pods: Subjects, looks: int) -> Judgement:
     by_uid = {each.uid: each for each in placements if each.uid}
     by_name = {f"{each.namespace}/{each.name}": each for each in placements if not each.uid}
     everyone = (*pods.settled, *pods.pending, *pods.leaving)
@@ -115,7 +149,7 @@ def _listed(placements: Sequence[PodPlacement], pods: Subjects) -> Judgement:
         found = by_uid.get(record.uid)
         if found is None and record.name in by_name:
             if record.hash in namesakes:
-                covers[record.uid] = Cover.DOUBT
+                covers[record.uid] = _by_age(record, looks)
                 continue
             found = by_name[record.name]
         covers[record.uid] = Cover.NO if found is None else Cover.YES
@@ -124,12 +158,19 @@ def _listed(placements: Sequence[PodPlacement], pods: Subjects) -> Judgement:
     return Judgement(covers, is_exact=True, listed=listed)
 
 
+def _by_age(record: Record, looks: int) -> Cover:
+    """Of pods of one name, where the report may be about either."""
+    if record.is_forgotten(looks):
+        return Cover.NO
+    return Cover.YES if record.life is Life.LIVE and record.is_settled(looks) else Cover.DOUBT
+
+
 def _namesakes(pods: Iterable[Record]) -> frozenset[int]:
     """Hashes of names that more than one of the pods has."""
     return frozenset(hash for hash, count in Counter(record.hash for record in pods).items() if count > 1)
 
 
-def _signed(facts: RowFacts, pods: Subjects) -> Judgement | None:
+def _signed(facts: RowFacts, pods: Subjects, looks: int) -> Judgement | None:
     if not facts.fingerprint:
         return None
     signers = _exclusive(pods) if facts.exclusive_only else pods
@@ -144,7 +185,8 @@ def _signed(facts: RowFacts, pods: Subjects) -> Judgement | None:
         known = Cover.YES if record.uid in covered else Cover.NO
         # Another set of pods with the same names has the same fingerprint, and a finished pod may only be named.
         named = record.life is Life.ENDED and record.uid in covered and lists_finished_pods(facts)
-        covers[record.uid] = Cover.DOUBT if named or record.hash in signed & unsigned else known
+        is_either = record.hash in signed & unsigned
+        covers[record.uid] = _by_age(record, looks) if is_either else Cover.DOUBT if named else known
     return Judgement(covers, is_exact=True)
 
 

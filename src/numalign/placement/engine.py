@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
 from numalign.api import resourcenames
 from numalign.api.errors import BadObject
@@ -41,6 +43,8 @@ from numalign.placement.tenants import Tenants
 
 PODS: Final = "pods"
 MOST_PODS: Final = 1 << 30
+MANY_SHAPES: Final = 4096
+"""At which it is looked which of them are needed."""
 POD_NOT_UNDERSTOOD: Final = "pod-not-understood"
 
 
@@ -58,6 +62,7 @@ class Engine:
         self._nodes: set[str] = set()
         self._reports: set[str] = set()
         self._gone: set[str] = set()
+        self._many_shapes = MANY_SHAPES
         self.flavour: ExactFlavour | ReferenceFlavour = (
             ExactFlavour(self.settings, self.columns, self.shapes, self.tenants)
             if self.settings.flavour == "exact"
@@ -89,6 +94,7 @@ class Engine:
                 self._end_gone((demands.identity(pod),))
             case Tick():
                 self._end_gone(tuple(self._gone))
+                self._forget_shapes()
         return wakes
 
     def warm(self) -> bool:
@@ -118,21 +124,28 @@ class Engine:
             return [Decision(uid=demands.identity(pod), problem=str(problem)) for pod in pods]
         return self.flavour.decide_many(pods, shape, rng)
 
-    def survey(self, shape: Shape) -> Codes:
+    def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
         """By row: a score of 0 or more, or one of `decisions.Code`. For whoever picks rows by more than zones.
 
-        Not to be written to, and true until the next fact; a row that `place` turned down reads differently at once."""
-        return self._exact.survey(shape)
+        `rows`: those that count; others may be left out. The answer is not to be written to, and true until the next
+        fact; a row that `place` turned down reads differently at once."""
+        flavour = self.flavour
+        return flavour.survey(shape) if isinstance(flavour, ExactFlavour) else flavour.survey(shape, rows)
+
+    def refuses(self, shape: Shape, node: str) -> bool:
+        """Whether a pod of this shape need not be tried on the node as it is now."""
+        row = self.columns.rows.get(node)
+        return row is None or bool(self.survey(shape, np.array((row,), np.intp))[row] < 0)
 
     def place(self, pod: Pod, shape: Shape, row: int, now: float) -> Decision | None:
         """The pod on this row, charged at once; None: it is not certain to be admitted there, or only as a last
         resort, which the survey then says."""
-        return self._exact.place(pod, shape, row)
+        return self.flavour.place(pod, shape, row)
 
     @property
-    def _exact(self) -> ExactFlavour:
-        assert isinstance(self.flavour, ExactFlavour), "the reference flavour picks nodes itself"
-        return self.flavour
+    def is_exact(self) -> bool:
+        """Whether codes tell how certain a node is, or a plugin's scores and nothing else."""
+        return isinstance(self.flavour, ExactFlavour)
 
     def _node(self, node: Node) -> None:
         name = node.metadata.name
@@ -174,6 +187,14 @@ class Engine:
         except BadObject:
             self.problems[POD_NOT_UNDERSTOOD] += 1
             return self.shapes.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+
+    def _forget_shapes(self) -> None:
+        """Now and then: of the shapes met so far most may be those of pods that are long gone."""
+        if len(self.shapes.all) > self._many_shapes:
+            used = self.flavour.shapes_in_use()
+            self.shapes.retain(used)
+            self.flavour.retain_shapes(used)
+            self._many_shapes = max(MANY_SHAPES, 2 * len(self.shapes.all))
 
     def _end_gone(self, uids: Iterable[str]) -> None:
         """Deleted pods count for their node as long as their containers may still run there."""

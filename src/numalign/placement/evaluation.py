@@ -20,6 +20,7 @@ from numalign.placement.kernels.block import Outcomes, RowBlock
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.kernels.work import Work
+from numalign.placement.lanes import KeptLanes
 from numalign.placement.noderules import NodeRules
 from numalign.placement.pick import Codes
 from numalign.placement.programs import Program
@@ -35,6 +36,7 @@ class Evaluation:
     def __init__(self, columns: Columns, scoring: Scoring, ask: Ask) -> None:
         self.scoring = scoring
         self._columns = columns
+        self._lanes = KeptLanes(columns)
         self._ask = ask
 
     @property
@@ -51,11 +53,6 @@ class Evaluation:
         if not wish.allowed:
             return Code.INTENT
         return _lowered(self._code(table, kind, row), wish)
-
-    def rows(self, table: VerdictTable, rows: Rows) -> Codes:
-        self.survey(table, rows)
-        codes: Codes = table.codes[rows]
-        return codes
 
     def survey(self, table: VerdictTable, rows: Rows) -> None:
         """Put the answers of these rows into the table, kind by kind; its peaks are the caller's affair."""
@@ -137,8 +134,9 @@ class Evaluation:
     def _survey_kind(self, table: VerdictTable, kind: int, rows: Rows) -> Rows:
         """All of these rows that are of one kind; the others are handed back."""
         plan = self.plan(table, kind)
-        nodes = fit.nodes(self._columns, kind, table.totals)
-        undecided, others = self.kernel.survey(self.block(kind), nodes, rows, plan, Outcomes(table.codes, table.masks))
+        nodes, answers = fit.nodes(self._columns, kind, table.totals), Outcomes(table.codes, table.masks)
+        every = self._lanes.current() if rows is self._columns.every_row else None
+        undecided, others = self.kernel.survey(self.block(kind), nodes, rows, plan, answers, every)
         if len(undecided):
             table.codes[undecided] = self._undecided(table, kind, undecided)
         penalty = self.judgement(table, kind).penalty

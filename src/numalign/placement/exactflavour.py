@@ -6,7 +6,7 @@ row. A row on which the pod is not certain to be admitted is left out until it c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final
 
 from numalign.api.errors import BadObject
@@ -65,6 +65,15 @@ class ExactFlavour:
     def charges(self, uid: str) -> bool:
         """Whether a pod that is gone may still run, for all that is known."""
         return self.mirror.charges(uid)
+
+    def shapes_in_use(self) -> set[int]:
+        """Numbers that somebody here may ask about."""
+        return self.mirror.ledger.shapes() | self.verdicts.shapes() | set(self.columns.tenure.tolist())
+
+    def retain_shapes(self, used: Container[int]) -> None:
+        """What was kept for others is forgotten."""
+        self.mirror.ledger.retain_shapes(used)
+        self.committer.retain_shapes(used)
 
     def decide_many(self, pods: Sequence[Pod], shape: Shape, rng: Randomness) -> list[Decision]:
         self.mirror.refresh()
@@ -136,11 +145,11 @@ class ExactFlavour:
         if decision is not None:
             return decision
         if score > LAST_RESORT and self._is_mixed(table, number):
-            table.put(number, LAST_RESORT)
+            table.turn_down(number, LAST_RESORT, demands.identity(pod))
             return None
         held = self._placed_by_model(pod, table, number)
         if held is None:
-            table.put(number, Code.NOT_CERTAIN)
+            table.turn_down(number, Code.NOT_CERTAIN, demands.identity(pod))
             return None
         self.mirror.refresh()
         return self._counted(self._decision(pod, table, number, held), table)

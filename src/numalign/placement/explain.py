@@ -75,24 +75,24 @@ class Answers(Protocol):
 def explain(engine: Engine, pod: Pod) -> Explanation:
     """What every node says to the pod now."""
     try:
-        answers = _answers(engine, pod)
+        told = answers(engine, pod)
     except BadObject as problem:
         return Explanation(pod=pod.metadata.full_name, problem=str(problem))
-    found = {node: answers.reason(row) for node, row in engine.columns.rows.items()}
+    found = {node: told.reason(row) for node, row in engine.columns.rows.items()}
     fitting = [node for node, reason in found.items() if reason is None]
-    warnings = {node: answers.warning(engine.columns.rows[node]) for node in fitting}
+    warnings = {node: told.warning(engine.columns.rows[node]) for node in fitting}
     return Explanation(
         pod=pod.metadata.full_name,
         fitting=tuple(fitting),
         refused={node: reason for node, reason in found.items() if reason},
         warned={node: warning for node, warning in warnings.items() if warning},
-        assumptions=Counter(each for row in engine.columns.rows.values() for each in answers.assumptions(row)),
+        assumptions=Counter(each for row in engine.columns.rows.values() for each in told.assumptions(row)),
     )
 
 
 def on_node(engine: Engine, pod: Pod, node: str) -> Reason | None:
     """The same for one node; None: it can take the pod. BadObject if the pod cannot be used at all."""
-    return _answers(engine, pod).reason(engine.columns.rows[node])
+    return answers(engine, pod).reason(engine.columns.rows[node])
 
 
 def grouped(refused: Mapping[str, Reason]) -> tuple[Group, ...]:
@@ -107,7 +107,8 @@ def grouped(refused: Mapping[str, Reason]) -> tuple[Group, ...]:
     return tuple(sorted(found, key=lambda group: (-len(group.nodes), group.nodes)))
 
 
-def _answers(engine: Engine, pod: Pod) -> Answers:
+def answers(engine: Engine, pod: Pod) -> Answers:
+    """Whoever can say what each row says to the pod; BadObject if the pod cannot be used at all."""
     flavour, shape = engine.flavour, engine.shape(pod)
     if isinstance(flavour, ExactFlavour):
         return ExactAnswers(flavour, pod, shape)

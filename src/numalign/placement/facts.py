@@ -5,12 +5,17 @@ a failure is a new fact at the front door, never a call back. Time enters as `no
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from msgspec import Struct
 
 from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
 from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
+
+Forecast = Mapping[str, Sequence[tuple[int, ...]]]
+"""By container, sets of zones (real ids) of which the kubelet was to choose one."""
 
 
 class NodeSeen(Struct, frozen=True):
@@ -41,6 +46,8 @@ class PodSeen(Struct, frozen=True):
 
     pod: Pod
     now: float
+    forecast: Forecast | None = None
+    """Where its containers were to go when it was bound, if a scheduler like us did that and left a note."""
 
 
 class PodGone(Struct, frozen=True):
@@ -48,6 +55,12 @@ class PodGone(Struct, frozen=True):
 
     pod: Pod
     now: float
+
+
+class PodBound(Struct, frozen=True):
+    """The API server took a decision of ours; the pod may not have been seen on its node yet."""
+
+    uid: str
 
 
 class BindFailed(Struct, frozen=True):
@@ -62,4 +75,4 @@ class Tick(Struct, frozen=True):
     now: float
 
 
-Fact = NodeSeen | NodeGone | ReportSeen | ReportGone | PodSeen | PodGone | BindFailed | Tick
+Fact = NodeSeen | NodeGone | ReportSeen | ReportGone | PodSeen | PodGone | PodBound | BindFailed | Tick

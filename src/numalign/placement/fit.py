@@ -34,6 +34,15 @@ class Totals(Struct, frozen=True, dict=True):
 
 
 def totals(shape: Shape, columns: Columns) -> Totals:
+    """Worked out once for a shape: columns keep their numbers."""
+    known: dict[int, tuple[Columns, Totals]] = shape.__dict__.setdefault("_totals", {})
+    found = known.get(id(columns))
+    if found is None or found[0] is not columns:
+        found = known[id(columns)] = columns, _totals(shape, columns)
+    return found[1]
+
+
+def _totals(shape: Shape, columns: Columns) -> Totals:
     # One more than the largest amount of any node, so that cutting never makes a pod fit.
     asked = {columns.column(name): min(amount, LARGEST + 1) for name, amount in shape.totals.items() if amount > 0}
     return Totals(tuple(asked), tuple(asked.values()))

@@ -20,7 +20,7 @@ from numalign.placement.books import Book
 from numalign.placement.divergences import Divergence, DivergenceKind
 from numalign.placement.entries import Holding, Source
 from numalign.placement.observations import Observation
-from numalign.placement.records import Record
+from numalign.placement.records import SURE, Record
 from numalign.placement.resources import Resources
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.shares import Cover, Life
@@ -35,6 +35,15 @@ class Findings(Struct):
     divergences: list[Divergence] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
     vanished: int = 0
+
+
+class Due(Struct, frozen=True):
+    """When a report that does not account for a running pod says something about the pod."""
+
+    looks: int
+    sure: int
+    latest: int
+    """The order of the youngest pod that the report has."""
 
 
 class Scales(Struct, frozen=True):
@@ -83,16 +92,20 @@ def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     records = list(book.records.values())
     wide = swaps.widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
-    pods = coverage.subjects(records, book.looks, remains)
-    judgement = coverage.judge(facts, book.looks, pods, Scales(book, facts, beliefs))
+    node = coverage.Node(records, book.looks, remains, book.matched)
+    judgement = coverage.judge(facts, node, Scales(book, facts, beliefs))
     book.is_exact = judgement.is_exact
+    if judgement.is_exact and facts.fingerprint:
+        book.matched = book.looks
+    told = judgement.is_exact or node.signs_known
+    due = Due(book.looks, coverage.sure(facts) if told else SURE, _latest(records, judgement))
     findings, entered = Findings(), False
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
         cover = judgement.covers.get(record.uid, Cover.YES if record.life is Life.LIVE else Cover.NO)
         if listed is not None and (listed != record.listed or record.holding is None):
             findings.divergences += _observe(record, listed, wide.get(record.uid), facts, beliefs)
-        elif cover is not Cover.YES and _is_overdue(record, book.looks):
+        elif cover is not Cover.YES and _is_overdue(record, due):
             findings.divergences += _nothing_held(record, facts) if cover is Cover.NO else ()
             cover = Cover.YES
         elif cover is record.cover and not record.pod.spec.init_containers:
@@ -102,7 +115,7 @@ def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if facts.payload is not None and _can_be_read(judgement) and (entered or facts.payload != book.payload):
         findings.divergences += _read_payload(book, facts, beliefs, wide)
     _part(book, wide, beliefs)
-    findings.struck = [r.uid for r in records if r.life is Life.ENDED and _is_done_with(r, book.looks)]
+    findings.struck = [record.uid for record in records if _is_done_with(record, due)]
     for uid in findings.struck:
         book.strike(uid)
     if facts.placements is None:
@@ -116,9 +129,12 @@ def _is_open(record: Record) -> bool:
     return not settled or bool(record.pod.spec.init_containers)
 
 
-def _is_done_with(record: Record, looks: int) -> bool:
-    """A report that came in since it ended does not cover it."""
-    return record.cover is Cover.NO and looks > record.ended
+def _is_done_with(record: Record, due: Due) -> bool:
+    """A report that came in since it ended does not cover it. If none ever did, that one may be from before its time,
+    and the next one still have it."""
+    if record.life is not Life.ENDED or record.cover is not Cover.NO or due.looks <= record.ended:
+        return False
+    return record.reported or record.end_order < due.latest or record.is_forgotten(due.looks, due.sure)
 
 
 def part(book: Book, beliefs: Beliefs) -> None:
@@ -140,7 +156,9 @@ def refresh(book: Book, record: Record, beliefs: Beliefs) -> None:
 def _enter(book: Book, record: Record, cover: Cover, beliefs: Beliefs) -> None:
     record.cover = cover
     if cover is Cover.YES:
+        record.reported = True
         book.unplaced.pop(record.uid, None)
+        record.forecast = None
     elif record.holding is None and record.life is Life.LIVE:
         book.unplaced[record.uid] = record
     refresh(book, record, beliefs)
@@ -212,9 +230,21 @@ def _is_observed(record: Record) -> bool:
     return record.holding is not None and record.holding.source is Source.OBSERVED
 
 
-def _is_overdue(record: Record, looks: int) -> bool:
+def _is_overdue(record: Record, due: Due) -> bool:
     """It runs for so long that the report knows it, if it holds anything. One that was listed before still holds it."""
-    return record.life is Life.LIVE and record.listed is None and record.is_settled(looks)
+    if record.life is not Life.LIVE or record.listed is not None or record.started is None:
+        return False
+    return record.start_order < due.latest or record.is_settled(due.looks, due.sure)
+
+
+def _latest(records: Iterable[Record], judgement: coverage.Judgement) -> int:
+    """The youngest decision of ours in a report that tells exactly whom it accounts for: whoever ran before that
+    decision was there, too, when the node was looked at."""
+    if not judgement.is_exact:
+        return 0
+    ours = (record for record in records if record.after >= 0 and record.life is Life.LIVE)
+    covered = (record.order for record in ours if judgement.covers.get(record.uid, record.cover) is Cover.YES)
+    return max(covered, default=0)
 
 
 def _nothing_held(record: Record, facts: RowFacts) -> list[Divergence]:

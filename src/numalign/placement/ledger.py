@@ -8,16 +8,17 @@ and nothing that comes in, however odd, makes it raise."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from numalign.api import fingerprint
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
+from numalign.placement import foretold as forecasts
 from numalign.placement import judging
 from numalign.placement.beliefs import Beliefs
 from numalign.placement.books import Book, Row
@@ -25,6 +26,8 @@ from numalign.placement.changes import NOTHING, Change, Problem
 from numalign.placement.departures import Departures
 from numalign.placement.divergences import Divergence, DivergenceKind, Divergences
 from numalign.placement.entries import Holding, Source
+from numalign.placement.facts import Forecast
+from numalign.placement.foretold import Containers, Placer
 from numalign.placement.judging import Findings
 from numalign.placement.records import Record
 from numalign.placement.resources import Resources
@@ -32,11 +35,16 @@ from numalign.placement.rowfacts import RowFacts
 from numalign.placement.shapes import Shapes
 from numalign.placement.shares import Cover, Life
 
+MOST_REVISIONS: Final = 512
 REFUSALS: Final = frozenset({"TopologyAffinityError", "UnexpectedAdmissionError", "SMTAlignmentError"})
 
-Placer = Callable[[Pod, Row], Sequence[Holding]]
-"""Where the model says that a pod goes which somebody else has bound: its holding, and those of pending pods that it
-may push elsewhere. Nothing: the model has no room for it."""
+
+class Revision(Struct, frozen=True):
+    """A decision that changed what is known of other pods on the node."""
+
+    uid: str
+    node: str
+    before: tuple[Holding, ...]
 
 
 class Ledger:
@@ -50,6 +58,8 @@ class Ledger:
         self._nodes: dict[str, set[str]] = {}
         """By uid: where it has a record. More than one node is never legal, and survived."""
         self._departures = Departures()
+        self.revisions: deque[Revision] = deque(maxlen=MOST_REVISIONS)
+        """The latest, for whoever wants to know how things stood before a decision."""
         self._count = 0
 
     @property
@@ -63,6 +73,10 @@ class Ledger:
             return None
         self._settle(book)
         return book.row(self._beliefs.resources)
+
+    def book(self, node: str) -> Book | None:
+        """For whoever shows a node; None: nothing is known of it."""
+        return self._books.get(node)
 
     def facts(self, node: str) -> RowFacts | None:
         """The node's report."""
@@ -90,18 +104,20 @@ class Ledger:
         self._close(book)
         return Change((node,))
 
-    def predict(self, node: str, pod: Pod, holding: Holding, revised: Iterable[Holding] = ()) -> Change:
+    def predict(self, node: str, pod: Pod, holding: Holding, revised: Sequence[Holding] = ()) -> Change:
         """A decision of ours, with what it changes for pods that are pending on the node."""
         book = self._book(node)
         self._settle(book)
         record = self._record(book, pod)
         record.holding, record.after = holding, book.looks
         book.put(record)
-        self._revise(book, revised)
+        if revised:
+            self.revisions.append(Revision(record.uid, node, _as_they_are(book, revised)))
+            self._revise(book, revised)
         return Change((node,))
 
-    def seen(self, pod: Pod, now: float) -> Change:
-        """A pod was added or changed."""
+    def seen(self, pod: Pod, now: float, forecast: Forecast | None = None) -> Change:
+        """A pod was added or changed. `forecast`: where it was to go, if it is new to us."""
         uid, node = demands.identity(pod), pod.spec.node_name
         if not node or uid in self._departures:
             return NOTHING
@@ -114,8 +130,9 @@ class Ledger:
             self.problems[Problem.POD_ON_TWO_NODES] += 1
         book = self._book(node)
         record = self._record(book, pod)
-        record.bound, record.found = True, pod.has_started
-        record.started = book.looks if record.found else None
+        record.bound, record.found, record.forecast = True, pod.has_started, forecast
+        if record.found:
+            record.started, record.start_order = book.looks, self._next()
         book.unplaced[uid], book.unjudged = record, True
         book.put(record)
         return Change((node,))
@@ -175,16 +192,38 @@ class Ledger:
                 return record.holding
         return None
 
+    def shapes(self) -> set[int]:
+        """Numbers of all that pods hold by, or did before a decision that may be taken back."""
+        holdings = [record.holding for book in self.books() for record in book.records.values() if record.holding]
+        before = [holding for revision in self.revisions for holding in revision.before]
+        return {holding.shape for holding in (*holdings, *before)}
+
+    def retain_shapes(self, used: Container[int]) -> None:
+        self._beliefs.retain_shapes(used)
+
     def books(self) -> Sequence[Book]:
         """For whoever holds the ledger against something else."""
         return tuple(self._books.values())
+
+    def adopt(self, book: Book) -> None:
+        """The node's page as another ledger had it, in place of our own."""
+        before = self._books.get(book.node)
+        for uid in before.records if before is not None else ():
+            self._unlink(uid, book.node)
+        self._books[book.node] = book
+        for record in book.records.values():
+            self._nodes.setdefault(record.uid, set()).add(book.node)
+            self._count = max(self._count, record.order, record.end_order)
 
     def _update(self, book: Book, uid: str, pod: Pod) -> Change:
         record = book.records[uid]
         was_pending, hidden = record.is_pending, record.hidden
         record.pod, record.bound = pod, True
-        if record.started is None and pod.has_started:
-            record.started = book.looks
+        is_start = record.started is None and pod.has_started
+        if not is_start and record.life is Life.LIVE and not record.absent and not pod.spec.init_containers:
+            return NOTHING  # all that it counts for follows from what it holds
+        if is_start:
+            record.started, record.start_order = book.looks, self._next()
         judging.refresh(book, record, self._beliefs)
         same = was_pending == record.is_pending and hidden == record.hidden
         return NOTHING if same else Change((book.node,), () if hidden == record.hidden else (book.node,))
@@ -234,18 +273,50 @@ class Ledger:
             return
         if book.unjudged:
             self._note(book, judging.judge(book, book.facts, self._beliefs))
+        # Nobody is in the way of others before it is placed itself, even if it was weighed already.
+        for record in book.unplaced.values():
+            if record.holding is not None:
+                record.holding = None
+                book.put(record)
         while book.unplaced:
-            uid = next(iter(book.unplaced))
-            self._place(book, book.unplaced.pop(uid), book.facts)
+            record = self._next_in_turn(book, book.facts)
+            del book.unplaced[record.uid]
+            self._place(book, record, book.facts)
+
+    def _next_in_turn(self, book: Book, facts: RowFacts) -> Record:
+        """Who is to be placed now: somebody of whom the model says what was foretold. The order in which pods were
+        bound is not known any more, but forecasts come true in it."""
+        waiting = list(book.unplaced.values())
+        foretold = [(record, told) for record in waiting if (told := self._foretold(record, facts)) is not None]
+        row = book.row(self._beliefs.resources) if foretold and len(waiting) > 1 else None
+        found = forecasts.coming_true(foretold, self._placer, row, self._beliefs.shape) if row is not None else None
+        return found or waiting[0]
+
+    def _foretold(self, record: Record, facts: RowFacts) -> Containers | None:
+        if record.forecast is None:
+            return None
+        found = forecasts.read(record.forecast, record.pod, facts)
+        program, resources = self._beliefs.program(record, facts), self._beliefs.resources
+        if found is None or not forecasts.is_possible(found, program, facts, resources):
+            self.problems[Problem.FORECAST_IMPOSSIBLE] += 1
+            record.forecast = found = None
+        return found
 
     def _place(self, book: Book, record: Record, facts: RowFacts) -> None:
         anywhere, record.holding = self._beliefs.ensure(record, facts), None
+        foretold, record.forecast = self._foretold(record, facts), None
         book.put(record)
         row = book.row(self._beliefs.resources)
         # Most pods of a cluster hold nothing exclusively, and there is nothing to ask about them.
-        if row is not None and anywhere.entries:
-            self._revise(book, self._placer(record.pod, row))
-        if record.holding is None:
+        holdings = self._placer(record.pod, row) if row is not None and anywhere.entries else ()
+        self._revise(book, holdings)
+        modelled = record.holding
+        if foretold is not None and not forecasts.agrees(foretold, modelled):
+            # Pods that are not there yet may still be moved by others; who may be anywhere cannot.
+            has_come = record.started is not None
+            record.holding = forecasts.either(foretold, modelled, anywhere, facts) if has_come else anywhere
+            book.put(record)
+        elif modelled is None:
             self.problems[Problem.PLACED_NOWHERE] += bool(anywhere.entries)
             record.holding = anywhere
             book.put(record)
@@ -304,6 +375,11 @@ class Ledger:
     def _next(self) -> int:
         self._count += 1
         return self._count
+
+
+def _as_they_are(book: Book, revised: Iterable[Holding]) -> tuple[Holding, ...]:
+    records = (book.records.get(each.uid) for each in revised)
+    return tuple(record.holding for record in records if record is not None and record.holding is not None)
 
 
 def _hash(pod: Pod) -> int:

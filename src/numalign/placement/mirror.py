@@ -16,7 +16,7 @@ from numalign.api.nodetopology import NodeTopology
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import ingest, nodesettings, rereading, rowbridge
-from numalign.placement.books import Row
+from numalign.placement.books import Book, Row
 from numalign.placement.changes import Change
 from numalign.placement.columns import NOBODY, Columns
 from numalign.placement.decisions import Decision, Wake, WakeCause
@@ -32,7 +32,8 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.ledger import Ledger, Placer
+from numalign.placement.foretold import Placer
+from numalign.placement.ledger import Ledger
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.rowstate import RowState
 from numalign.placement.shapes import Shapes
@@ -97,8 +98,8 @@ class Mirror:
             case ReportGone(node=name):
                 self._reports.pop(name, None)
                 return self.changed(self.ledger.report_gone(name))
-            case PodSeen(pod=pod, now=now):
-                return self.changed(self.ledger.seen(pod, now))
+            case PodSeen(pod=pod, now=now, forecast=forecast):
+                return self.changed(self.ledger.seen(pod, now, forecast))
             case PodGone(pod=pod, now=now):
                 return self._gone(pod, now)
             case BindFailed(uid=uid):
@@ -176,6 +177,14 @@ class Mirror:
         self._stale.update(dict.fromkeys(self.columns.rows))
         self.refresh()
 
+    def adopt(self, books: Sequence[Book]) -> None:
+        """The ledger as another engine had it. Rows are shown as they are: what there was to revise is revised."""
+        for book in books:
+            self.ledger.adopt(book)
+        self._stale.clear()
+        for name, number in self.columns.rows.items():
+            self._show(number, self.ledger.row(name))
+
     def row(self, number: int) -> Row:
         row = self.ledger.row(self.columns.names[number])
         assert row is not None, "rows of a kind have a report"
@@ -201,7 +210,9 @@ class Mirror:
         return self._reports.get(node)
 
     def _read(self, name: str, number: int) -> None:
-        row = self._revised(name, number)
+        self._show(number, self._revised(name, number))
+
+    def _show(self, number: int, row: Row | None) -> None:
         self._loose.pop(number, None)
         self._states.pop(number, None)
         self._alike.pop(number, None)

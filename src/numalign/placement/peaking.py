@@ -73,13 +73,21 @@ def lift(job: Any, block: int, peak: int, count: int) -> None:
         find_top(job, top)
 
 
+def find_all(job: Any) -> None:
+    """Twin of `pick.Peaks.rebuild`."""
+    for block in range(len(job.codes) // BLOCK):
+        find_peak(job, block)
+    for top in range(len(job.tops)):
+        find_top(job, top)
+
+
 def find_peak(job: Any, block: int) -> None:
-    peak, count = job.codes[block * BLOCK], 0
-    for row in range(block * BLOCK, (block + 1) * BLOCK):
-        if job.codes[row] > peak:
-            peak, count = job.codes[row], 0
-        if job.codes[row] == peak:
-            count += 1
+    first, count = block * BLOCK, 0
+    peak = job.codes[first]
+    for row in range(first, first + BLOCK):
+        peak = max(peak, job.codes[row])
+    for row in range(first, first + BLOCK):
+        count += int(job.codes[row] == peak)
     job.best[block], job.count[block] = peak, count
 
 

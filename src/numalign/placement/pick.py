@@ -32,13 +32,17 @@ class Peaks:
     def __init__(self, rows: int, code: int) -> None:
         """Of so many rows, a multiple of the block, that all have this code."""
         blocks = rows // BLOCK
-        room = -(-blocks // BLOCK) * BLOCK
-        self.best: Codes = np.full(room, NOTHING, np.int32)
-        self.best[:blocks] = code
-        self.count: Codes = np.zeros(room, np.int32)
+        tops = -(-blocks // BLOCK)
+        room = tops * BLOCK
+        # One piece of memory: tables of new shapes are made by the thousand.
+        whole: Codes = np.zeros(2 * (room + tops), np.int32)
+        self.best, self.count = whole[:room], whole[room : 2 * room]
+        self.tops, self.tops_count = whole[2 * room : 2 * room + tops], whole[2 * room + tops :]
+        self.best[:blocks], self.best[blocks:] = code, NOTHING
         self.count[:blocks] = BLOCK
-        self.tops: Codes = np.full(room // BLOCK, code, np.int32)
-        self.tops_count: Codes = self.count.reshape(-1, BLOCK).sum(axis=1, dtype=np.int32)
+        self.tops[:], self.tops_count[:] = code, BLOCK * BLOCK
+        if room > blocks:
+            self.tops_count[-1] -= (room - blocks) * BLOCK
 
     @classmethod
     def of(cls, codes: Codes) -> Peaks:
@@ -49,15 +53,9 @@ class Peaks:
     def rebuild(self, codes: Codes) -> None:
         """From all codes; their number is a multiple of the block."""
         blocks = codes.reshape(-1, BLOCK)
-        room = -(-len(blocks) // BLOCK) * BLOCK
-        if room != len(self.best):
-            self.best, self.count = np.full(room, NOTHING, np.int32), np.zeros(room, np.int32)
-            self.tops, self.tops_count = np.empty(room // BLOCK, np.int32), np.empty(room // BLOCK, np.int32)
         self.best[: len(blocks)] = best = blocks.max(axis=1)
         self.count[: len(blocks)] = (blocks == best[:, None]).sum(axis=1, dtype=np.int32)
-        over = self.best.reshape(-1, BLOCK)
-        self.tops[:] = over.max(axis=1)
-        self.tops_count[:] = np.where(over == self.tops[:, None], self.count.reshape(-1, BLOCK), 0).sum(axis=1)
+        self._lift_all()
 
     def rebuild_around(self, codes: Codes, rows: Rows) -> None:
         """The same where only some rows are other than before."""
@@ -65,8 +63,7 @@ class Peaks:
         inside = codes.reshape(-1, BLOCK).take(blocks, axis=0)
         self.best[blocks] = best = inside.max(axis=1)
         self.count[blocks] = (inside == best[:, None]).sum(axis=1, dtype=np.int32)
-        for top in set((blocks // BLOCK).tolist()):
-            self._lift(top)
+        self._lift_all()
 
     def update(self, codes: Codes, row: int, before: int) -> None:
         """One row's code is another than before; mostly that is a matter of counting."""
@@ -98,10 +95,20 @@ class Peaks:
         if not equals:
             self._lift(top)
 
+    def _lift_all(self) -> None:
+        over = self.best.reshape(-1, BLOCK)
+        self.tops[:] = tops = over.max(axis=1)
+        self.tops_count[:] = ((over == tops[:, None]) * self.count.reshape(-1, BLOCK)).sum(axis=1)
+
     def _lift(self, top: int) -> None:
         best, counts = self._under(top)
         self.tops[top] = most = max(best)
         self.tops_count[top] = sum([count for code, count in zip(best, counts, strict=True) if code == most])
+
+    @property
+    def has_candidates(self) -> bool:
+        best: int = max(self.tops.tolist())
+        return best >= 0
 
     def pick(self, codes: Codes, chance: float) -> int:
         """A row of the best code; `NO_ROW` if no row is a candidate."""
@@ -123,8 +130,9 @@ class Peaks:
 
 def _reached(codes: list[int], counts: list[int], best: int, left: int) -> tuple[int, int]:
     """Where so many of the best are passed over, and how many of them are left to pass over there."""
-    place = codes.index(best)
-    while counts[place] <= left:
-        left -= counts[place]
-        place = codes.index(best, place + 1)
-    return place, left
+    for place, code in enumerate(codes):
+        if code == best:
+            if counts[place] > left:
+                return place, left
+            left -= counts[place]
+    raise ValueError("there are fewer of the best than that")

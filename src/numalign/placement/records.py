@@ -13,10 +13,15 @@ from numalign.api.pod import Pod
 from numalign.api.podplacements import PodPlacement
 from numalign.placement import shares
 from numalign.placement.entries import Entry, Holding, Source
+from numalign.placement.facts import Forecast
 from numalign.placement.shares import Cover, Life, Share
 
 SURE: Final = 2
 """Looks after which a report is surely younger than something that was seen; `coverage` says why."""
+PATIENT: Final = 12
+"""The same where the report's fingerprint says otherwise: it may have been long on its way, with others after it."""
+STUBBORN: Final = 64
+"""The same where the report names its pods: in the end, one that is never named holds nothing."""
 
 
 class Record(Struct, kw_only=True, eq=False):
@@ -39,10 +44,14 @@ class Record(Struct, kw_only=True, eq=False):
     hidden: tuple[Entry, ...] = ()
     life: Life = Life.LIVE
     cover: Cover = Cover.NO
+    reported: bool = False
+    """Whether any report had it."""
     found: bool = False
     """Whether it ran already when it was first seen."""
     started: int | None = None
     """Looks when it was first seen to have started."""
+    start_order: int = 0
+    """Then, too: grows with `order`."""
     ended: int = 0
     """Looks when it ended or began to linger."""
     end_order: int = 0
@@ -50,6 +59,8 @@ class Record(Struct, kw_only=True, eq=False):
     """When lingering ends."""
     listed: PodPlacement | None = None
     """What a report last said of it."""
+    forecast: Forecast | None = None
+    """Where it was to go as somebody else has bound it, until it is placed or reported."""
     absent: bool = False
     """Left out for the time being, as if it had ended."""
     share: Share = shares.NONE
@@ -63,13 +74,13 @@ class Record(Struct, kw_only=True, eq=False):
             return False
         return self.holding is None or bool(self.holding.entries)
 
-    def is_settled(self, looks: int) -> bool:
+    def is_settled(self, looks: int, sure: int = SURE) -> bool:
         """Whether the report that makes it so many looks covers it for sure, by the age of what was seen of it."""
-        return self.cover is Cover.YES or (self.started is not None and looks >= self.started + SURE)
+        return self.cover is Cover.YES or (self.started is not None and looks >= self.started + sure)
 
-    def is_forgotten(self, looks: int) -> bool:
+    def is_forgotten(self, looks: int, sure: int = SURE) -> bool:
         """Whether the report was surely made after it had ended."""
-        return self.life is not Life.LIVE and looks >= self.ended + SURE
+        return self.life is not Life.LIVE and looks >= self.ended + sure
 
     @property
     def is_predicted(self) -> bool:

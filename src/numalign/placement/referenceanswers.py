@@ -14,7 +14,7 @@ from numalign.placement import fit, rowreasons
 from numalign.placement.columns import Columns
 from numalign.placement.decisions import Code
 from numalign.placement.reasons import NodeCause, Reason
-from numalign.placement.reference import status
+from numalign.placement.reference import demand, status
 from numalign.placement.reference.status import Status
 from numalign.placement.referenceflavour import ReferenceFlavour
 from numalign.placement.rowfacts import Assumption
@@ -36,13 +36,13 @@ class ReferenceAnswers:
     def __init__(self, flavour: ReferenceFlavour, pod: Pod, shape: Shape, columns: Columns) -> None:
         self._flavour = flavour
         self._columns = columns
-        self._pod = pod
+        self._wanted = demand.of(pod)
         self._totals = fit.totals(shape, columns)
 
     def reason(self, row: int) -> Reason | None:
         if not fit.fits_row(self._columns, row, self._totals):
             return rowreasons.of_totals(self._columns, row, self._totals)
-        found = self._flavour.status(self._pod, self._columns.names[row])
+        found = self._flavour.status(self._wanted, self._columns.names[row])
         return None if found.is_success else REASONS.get(found, NOT_CERTAIN)
 
     def warning(self, row: int) -> Reason | None:

@@ -1,15 +1,17 @@
 """The reference flavour: what NodeResourceTopologyMatch decides, over all nodes, behind the engine's door.
 
-`engine` hands facts and pods over. Nodes have to have room as a whole first; then the plugin's cache tells what is
-known of a node, its filter who may go there and its scoring who should. Nothing here predicts a zone."""
+`engine` hands facts and pods over. The plugin's cache tells what is known of a node, its filter who may go there and
+its scoring who should; for whoever has no other rules, nodes have to have room as a whole first. Reserve, Unreserve
+and PostBind of the plugin are a decision, a failed and a successful binding here. Nothing here predicts a zone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from msgspec import Struct, structs
+from numpy.typing import NDArray
 
 from numalign.api import nrt
 from numalign.api.node import Node
@@ -24,18 +26,20 @@ from numalign.placement.facts import (
     Fact,
     NodeGone,
     NodeSeen,
+    PodBound,
     PodGone,
     PodSeen,
     ReportGone,
     ReportSeen,
     Tick,
 )
-from numalign.placement.reference import classes, demand, filter, numanodes, scoring
-from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
+from numalign.placement.pick import Codes
+from numalign.placement.reference import args, classes, demand, filter, numanodes, scoring
+from numalign.placement.reference.args import NodeResourceTopologyMatchArgs, PreemptionMode
 from numalign.placement.reference.caches import selection
 from numalign.placement.reference.caches.cache import Cache
 from numalign.placement.reference.demand import PodDemand
-from numalign.placement.reference.filter import Seen
+from numalign.placement.reference.filter import Preemption, Seen
 from numalign.placement.reference.numanodes import Reading
 from numalign.placement.reference.scoring import Scoring
 from numalign.placement.reference.status import Status
@@ -59,6 +63,7 @@ class ReferenceFlavour:
         self._columns = columns
         self._tenants = tenants
         self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
+        self._preempts = args.preemption_mode(settings.reference) is PreemptionMode.ENABLED
         self._scoring = Scoring(settings.strategy, settings.weights)
         self._present: dict[str, frozenset[str]] = {}
         self._reports: dict[str, NodeResourceTopology] = {}
@@ -77,8 +82,12 @@ class ReferenceFlavour:
             case ReportGone(node=name):
                 self._reports.pop(name, None)
                 self._cache.nrt_gone(name)
+                # Where nothing is reported, every pod may go.
+                return [Wake(name, WakeCause.REPORT)]
             case PodSeen(pod=pod):
-                self._pod(pod)
+                return self._pod(pod)
+            case PodBound(uid=uid):
+                return self._bound(uid)
             case PodGone(pod=pod):
                 return self._ended(pod)
             case BindFailed(uid=uid):
@@ -90,6 +99,13 @@ class ReferenceFlavour:
     def charges(self, uid: str) -> bool:
         """The plugin forgets a pod with its object."""
         return False
+
+    def shapes_in_use(self) -> set[int]:
+        """Shapes are not remembered here."""
+        return set()
+
+    def retain_shapes(self, used: Container[int]) -> None:
+        """There is nothing to forget."""
 
     def decide_many(self, pods: Sequence[Pod], shape: Shape, rng: Randomness) -> list[Decision]:
         return [self.decide(pod, shape, rng) for pod in pods]
@@ -109,15 +125,49 @@ class ReferenceFlavour:
             return Decision(uid=pod.metadata.uid, refused=refused)
         best = max(scores.values())
         equals = [row for row, score in scores.items() if score == best]
-        node = self._columns.names[equals[int(rng.random() * len(equals))]]
-        self._cache.reserve(node, pod)
-        self._reserved[pod.metadata.uid] = Reserved(node, pod)
-        self._tenants.put(pod.metadata.uid, node, totals.pairs)
-        return Decision(uid=pod.metadata.uid, node=node, score=best, refused=refused)
+        row = equals[int(rng.random() * len(equals))]
+        return self._reserve(pod, row, totals, Decision(uid=pod.metadata.uid, score=best, refused=refused))
 
-    def status(self, pod: Pod, node: str) -> Status:
+    def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
+        """What filter and score say of these rows, of all if none are given; a node that is refused is noted for the
+        cache's next round, as after every filter."""
+        codes = np.full(self._columns.height, Code.VACANT, np.int32)
+        wanted = demand.of(shape.pod)
+        for row in self._columns.rows.values() if rows is None else rows.tolist():
+            codes[row] = self._code(wanted, self._columns.names[row])
+        return codes
+
+    def place(self, pod: Pod, shape: Shape, row: int) -> Decision | None:
+        """The pod on a row that somebody else has picked."""
+        score = self._code(demand.of(pod), self._columns.names[row])
+        if score < 0:
+            return None
+        totals = fit.totals(shape, self._columns)
+        return self._reserve(pod, row, totals, Decision(uid=pod.metadata.uid, score=score))
+
+    def _reserve(self, pod: Pod, row: int, totals: fit.Totals, decision: Decision) -> Decision:
+        uid, node = pod.metadata.uid, self._columns.names[row]
+        # A pod that is decided once more: what was decided before did not come about.
+        self._bind_failed(uid)
+        self._cache.reserve(node, pod)
+        self._reserved[uid] = Reserved(node, pod)
+        self._tenants.put(uid, node, totals.pairs)
+        return structs.replace(decision, node=node)
+
+    def status(self, wanted: PodDemand, node: str) -> Status:
         """What the plugin's filter says about a node; its cache does not hear of it."""
-        return filter.decide(demand.of(pod), self._present.get(node), self._seen(node)).status
+        return filter.decide(wanted, self._present.get(node), self._seen(node)).status
+
+    def status_without(self, wanted: PodDemand, row: int, uids: Collection[str]) -> Status:
+        """The same if these pods were gone, where the plugin is set to look at that (scheduler plugin spec 16)."""
+        node, victims = self._columns.names[row], tuple(pod for uid in uids if (pod := self._pods.get(uid)))
+        gone = Preemption(victims, self._cache.placement(node)) if self._preempts else filter.NO_PREEMPTION
+        return filter.decide(wanted, self._present.get(node), self._seen(node), gone).status
+
+    def pods_on(self, row: int) -> list[str]:
+        """By uid, as far as they were seen there."""
+        node = self._columns.names[row]
+        return [uid for uid, pod in self._pods.items() if pod.spec.node_name == node]
 
     def _rows(self, totals: fit.Totals) -> Iterator[tuple[int, bool]]:
         rows = np.array(sorted(self._columns.rows.values()), np.int32)
@@ -152,18 +202,26 @@ class ReferenceFlavour:
         self._reports[name] = written
         return [Wake(name, WakeCause.REPORT)]
 
-    def _pod(self, pod: Pod) -> None:
+    def _pod(self, pod: Pod) -> list[Wake]:
         self._pods[pod.metadata.uid] = pod
-        reserved = self._reserved.pop(pod.metadata.uid, None)
-        if reserved is not None:
-            self._cache.post_bind(reserved.node, pod)
+        wakes = self._bound(pod.metadata.uid)
         self._cache.pod_seen(pod)
+        return wakes
+
+    def _bound(self, uid: str) -> list[Wake]:
+        reserved = self._reserved.pop(uid, None)
+        if reserved is None:
+            return []
+        node, was_closed = reserved.node, not self._cache.look_up(reserved.node).fresh
+        self._cache.post_bind(node, reserved.pod)
+        return [Wake(node, WakeCause.FREED)] if was_closed and self._cache.look_up(node).fresh else []
 
     def _ended(self, pod: Pod) -> list[Wake]:
         self._pods.pop(pod.metadata.uid, None)
-        self._reserved.pop(pod.metadata.uid, None)
+        # Its binding is not heard of any more, so that nobody else would give back what it holds.
+        wakes = self._bind_failed(pod.metadata.uid)
         self._cache.pod_gone(pod)
-        return [Wake(pod.spec.node_name, WakeCause.FREED)]
+        return wakes or [Wake(pod.spec.node_name, WakeCause.FREED)]
 
     def _bind_failed(self, uid: str) -> list[Wake]:
         reserved = self._reserved.pop(uid, None)

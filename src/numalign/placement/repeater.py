@@ -25,12 +25,14 @@ from numalign.placement.jobs import (
     FULL,
     KIND,
     NUMBERS,
+    PEAKED,
     PENALTY,
     REASONS,
     ROW,
     SHAPE,
     TRUSTING,
-    Job,
+    Ground,
+    Own,
 )
 from numalign.placement.kernels.compiled import WORK, recorded
 from numalign.placement.noderules import NodeRules
@@ -59,15 +61,22 @@ def warm() -> None:
     repeating.run(kept.handle, 0, 0, 1)
 
 
-Scratch = tuple[Any, ...]
 Asking = tuple[Sequence[Pod], Sequence[str], list[float]]
 """Pods of one shape, their uids, and what was drawn for each."""
+
+
+class Floor(NamedTuple):
+    """What all jobs have in common, and the handle by which it is passed on."""
+
+    arrays: Ground
+    handle: Any
 
 
 class Kept(NamedTuple):
     """A job, the handle by which it is passed on, and what its outcomes are read with."""
 
-    job: Job
+    job: Own
+    floor: Floor
     handle: Any
     kind: int
     room: int
@@ -85,8 +94,9 @@ class Repeater:
         self._trusting = trusting
         self._kind = UNREPORTED
         """Of the row that was picked last; new tables start with it."""
-        self._scratches: dict[int, Scratch] = {}
-        self._work = np.zeros(1, WORK)
+        self._floor: Floor | None = None
+        self._masks: dict[int, Any] = {}
+        """Scratch space by the number of containers."""
 
     def decide(self, asking: Asking, table: VerdictTable) -> list[Decision]:
         done, (pods, uids, chances), log = list[Decision](), asking, self._columns.log
@@ -104,6 +114,8 @@ class Repeater:
                 kept.job.chances[0] = chances[-1]
             else:
                 kept.job.chances[:wanted] = chances[len(done) :]
+            if not table.is_peaked:
+                kept.job.numbers[PEAKED], table.is_peaked = 0, True
             placed, why = divmod(repeating.run(kept.handle, log.generation, table.seen, wanted), REASONS)
             table.seen = log.generation = log.generation + placed
             if placed:
@@ -120,7 +132,7 @@ class Repeater:
         if why == FULL:
             done += [flavour.refused(pod, table) for pod in asking[0][len(done) :]]
         elif why == ASK_ROW:
-            for row in dict.fromkeys(kept.job.strange[: numbers[ASKED]].tolist()):
+            for row in dict.fromkeys(kept.floor.arrays.strange[: numbers[ASKED]].tolist()):
                 table.put(row, flavour.evaluation.row(table, row))
         else:
             self._place(numbers[ROW], table, asking, done)
@@ -158,10 +170,11 @@ class Repeater:
         return kept
 
     def _kept(self, table: VerdictTable, room: int) -> Kept:
-        job = self._new_job(table, room)
+        floor, job = self._current_floor(), self._new_job(table, room)
         return Kept(
             job=job,
-            handle=jobs.handle(job),
+            floor=floor,
+            handle=jobs.handle(floor.handle, *job),
             kind=table.kind,
             room=room,
             templates=self._flavour.templates(table, table.kind),
@@ -170,33 +183,37 @@ class Repeater:
 
     def _is_current(self, kept: Kept, table: VerdictTable) -> bool:
         """Whether no array has been replaced by a larger one since, and the kind is the same."""
-        return kept.job.free is self._columns.free and kept.job.codes is table.codes and kept.kind == table.kind
+        free = kept.floor.arrays.free
+        return free is self._columns.free and kept.job.codes is table.codes and kept.kind == table.kind
 
-    def _new_job(self, table: VerdictTable, room: int) -> Job:
-        columns, kind, peaks = self._columns, table.kind, table.peaks
+    def _current_floor(self) -> Floor:
+        columns, floor = self._columns, self._floor
+        if floor is None or floor.arrays.free is not columns.free:
+            block = self._flavour.evaluation.block(0)[1:]
+            whole = columns.offered, columns.requested, columns.pods, columns.most_pods
+            rows = columns.kind, columns.loose, columns.tenure, columns.log.ring
+            # Room for all rows, or for as many changes as the log keeps.
+            some = (np.empty(max(LENGTH, len(columns.kind)), np.int32) for _ in range(3))
+            arrays = np.zeros(1, WORK), *block, columns.settled, *whole, *rows, *some, tightrows.charges()
+            floor = self._floor = Floor(Ground._make(arrays), jobs.ground(arrays))
+            self._masks.clear()
+        return floor
+
+    def _new_job(self, table: VerdictTable, room: int) -> Own:
+        kind, peaks = table.kind, table.own_peaks
         plan = self._flavour.evaluation.plan(table, kind)
         numbers = np.zeros(NUMBERS, np.int64)
         numbers[KIND], numbers[SHAPE], numbers[TRUSTING] = kind, table.shape.number, self._trusting
         numbers[PENALTY] = self._flavour.evaluation.judgement(table, kind).penalty
-        block = self._flavour.evaluation.block(kind)[1:]
-        whole = columns.offered, columns.requested, columns.pods, columns.most_pods
-        asked = (np.array(each, np.int64) for each in (table.totals.columns, table.totals.amounts))
-        rows = columns.kind, columns.loose, columns.tenure, columns.log.ring
         own = table.codes, table.masks, peaks.best, peaks.count, peaks.tops, peaks.tops_count
         placed = np.empty((AT_MASKS + templates.key_length(plan.steps), room), np.int64)
-        pods = numbers, np.empty(room), placed
-        scratch = self._scratch(plan.steps)
-        return Job._make(
-            (recorded(plan), self._work, *block, columns.settled, *whole, *asked, *rows, *own, *pods, *scratch)
-        )
+        pods = numbers, np.empty(room), placed, self._some_masks(plan.steps)
+        return Own._make((recorded(plan), *table.totals.arrays, *own, *pods))
 
-    def _scratch(self, steps: int) -> Scratch:
-        """Room for all rows, or for as many changes as the log keeps."""
-        found, room = self._scratches.get(steps), max(LENGTH, len(self._columns.kind))
-        if found is None or len(found[0]) < room:
-            rows, codes, strange = (np.empty(room, np.int32) for _ in range(3))
-            masks = np.zeros((room, steps), np.uint8)
-            found = self._scratches[steps] = rows, codes, masks, strange, tightrows.charges()
+    def _some_masks(self, steps: int) -> Any:
+        found = self._masks.get(steps)
+        if found is None:
+            found = self._masks[steps] = np.zeros((max(LENGTH, len(self._columns.kind)), steps), np.uint8)
         return found
 
     def _decisions(self, kept: Kept, table: VerdictTable, pods: Sequence[Pod], uids: Sequence[str]) -> list[Decision]:

@@ -30,6 +30,7 @@ from numalign.placement.jobs import (
     FULL,
     GENERATION,
     KIND,
+    PEAKED,
     PENALTY,
     PLACED,
     REASONS,
@@ -56,6 +57,9 @@ def _run(job: Any, generation: int, seen: int, wanted: int) -> int:
     """How many were placed, times `REASONS`, and why no more."""
     numbers = job.numbers
     numbers[GENERATION], numbers[SEEN], numbers[WANTED], numbers[PLACED] = generation, seen, wanted, 0
+    if numbers[PEAKED] == 0:
+        peaking.find_all(job)
+        numbers[PEAKED] = 1
     why = DONE if _replay(job) else ASK_ROW
     while why == DONE and numbers[PLACED] < numbers[WANTED]:
         row = peaking.best(job, job.chances[numbers[PLACED]])
@@ -228,7 +232,7 @@ def _note(job: Any, row: int, tenure: int) -> None:
 HERE: Final = sys.modules[__name__]
 for _module, _names in (
     (tightrows, ("gather", "settle", "lone_zone", "has_homeless", "has_room", "holds_anything", "charge")),
-    (peaking, ("best", "reached", "put", "lift", "find_peak", "find_top")),
+    (peaking, ("best", "reached", "put", "lift", "find_all", "find_peak", "find_top")),
     (HERE, ("_has_room", "_evaluate", "_lowered", "_note_strange", "_decide_directly", "_replayed_directly", "_store")),
     (HERE, ("_replay", "_hangs_on_order", "_note", "_place", "_postponed", "_run", "another")),
 ):

@@ -102,6 +102,21 @@ def of(
     return structs.replace(row, entries=tuple(entries))
 
 
+def empty(facts: RowFacts, resources: Resources) -> RowState:
+    """The row if there were no pod on its node. How cores lie is left open, as nobody needs to know."""
+    row = of(facts, resources)
+    supplies = {resources.column(name): supply for name, supply in facts.supplies.items()}
+    return structs.replace(
+        row,
+        base={column: supply.allocatable for column, supply in supplies.items()},
+        homeless={column: supply.homeless_size for column, supply in supplies.items() if supply.homeless_size},
+        classes=tuple(structs.replace(each, free=each.size) for each in row.classes),
+        full_core_cpus=None,
+        cores=None,
+        groups=None if row.groups is None else grouped(len(facts.rules.zones), ()),
+    )
+
+
 def broken(facts: RowFacts) -> list[str]:
     """Devices of which none is healthy."""
     wide = {each.resource for each in facts.classes}

@@ -6,6 +6,7 @@ every container has one zone have a template: their entries are exact."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 from numalign.api.pod import Pod
@@ -28,12 +29,15 @@ class Template:
 
     def __init__(self, rules: NodeRules, program: Program, masks: tuple[int, ...], shape: int) -> None:
         self._rules = rules
-        self._possible = [
-            (mask,) if mask and _asks(step.ask) else () for step, mask in zip(program.steps, masks, strict=True)
-        ]
+        self._program = program
+        self._masks = masks
         self.shape = shape
-        self.entries = _entries(program, masks, rules)
         self._named: dict[Names, tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]] = {}
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """Made when the ledger asks, as many a pod of its own shape is placed before that."""
+        return _entries(self._program, self._masks, self._rules)
 
     def holding(self, pod: Pod) -> Holding:
         """What the pod holds."""
@@ -54,8 +58,10 @@ class Template:
         names = tuple([container.name for container in pod.in_admission_order()])
         found = self._named.get(names)
         if found is None:
-            pairs = zip(names, self._possible, strict=True)
-            containers = tuple(ContainerZones(name, possible) for name, possible in pairs)
+            each = zip(names, self._program.steps, self._masks, strict=True)
+            containers = tuple(
+                ContainerZones(name, (mask,) if mask and _asks(step.ask) else ()) for name, step, mask in each
+            )
             found = self._named[names] = containers, aligned(containers, self._rules)
         return found
 

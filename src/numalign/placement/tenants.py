@@ -30,6 +30,11 @@ class Tenants:
         """Those that count for some node."""
         return [] if self._node_of.keys().isdisjoint(uids) else [uid for uid in uids if uid in self._node_of]
 
+    def requests(self, uid: str, node: str) -> Pairs | None:
+        """What the pod counts for on that node; None: it does not."""
+        self._settle()
+        return self._requests[node].get(uid) if self._node_of.get(uid) == node else None
+
     def put(self, uid: str, node: str, requests: Pairs) -> None:
         """The pod is on this node and nowhere else."""
         self._settle()

@@ -19,6 +19,7 @@ from numalign.placement.intent import Judgement
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.pick import Codes, Peaks
 from numalign.placement.programs import Program
+from numalign.placement.rowfacts import Stock
 from numalign.placement.shapes import Shape
 from numalign.placement.templates import Template, Templates
 from numalign.placement.tightrows import Spots
@@ -28,6 +29,10 @@ FEW: Final = 12
 
 Settled = tuple[Spots, Template]
 """What a pod whose zones are settled takes and holds."""
+
+
+Trial = tuple[int, str]
+"""What came of it, and for which pod."""
 
 
 class VerdictTable:
@@ -44,30 +49,51 @@ class VerdictTable:
         """All four by kind of row."""
         self.settled: dict[tuple[int, tuple[int, ...]], Settled | None] = {}
         """By kind of row and the zones of each container."""
+        self.possible: dict[tuple[int, Stock], bool] = {}
+        """By kind of row and what there is of everything: whether an empty node would do."""
         self.kind = -1
         """The kind of row that was picked last; -1: none yet."""
         self.job: Any = None
         """Whatever `repeating` keeps from run to run."""
-        self.codes: Codes = np.full(rows, Code.VACANT, np.int32)
+        self.codes: Codes = np.empty(rows, np.int32)
+        self.codes.fill(Code.VACANT)
         self.masks = np.zeros((rows, len(shape.pod.in_admission_order())), np.uint8)
         """By row and container the zones that a kernel found, where it found the row to fit."""
-        self.peaks = Peaks(rows, Code.VACANT)
+        self.own_peaks = Peaks(rows, Code.VACANT)
+        self.is_peaked = False
+        """Whether those tell the best rows yet; see `peaks`."""
+        self.tried: dict[int, Trial] = {}
+        """By row what a trial made of its answer; a row that has changed since says something else by now."""
         self.seen = -1
         """Generation up to which changes are in here; -1: never looked."""
+
+    @property
+    def peaks(self) -> Peaks:
+        """The best rows, found when somebody asks: who picks by more than codes never does."""
+        if not self.is_peaked:
+            self.own_peaks.rebuild(self.codes)
+            self.is_peaked = True
+        return self.own_peaks
 
     def put(self, row: int, code: int) -> None:
         """One row's answer, until the row changes."""
         before = int(self.codes[row])
         if before != code:
             self.codes[row] = code
-            self.peaks.update(self.codes, row, before)
+            if self.is_peaked:
+                self.own_peaks.update(self.codes, row, before)
 
-    def put_all(self, rows: Rows, codes: Codes) -> None:
-        self.codes[rows] = codes
-        if len(rows) < len(self.codes) // pick.BLOCK:
-            self.peaks.rebuild_around(self.codes, rows)
+    def turn_down(self, row: int, code: int, uid: str) -> None:
+        """The trial of a pod showed that the row is worth less than its numbers say, until it changes."""
+        self.tried[row] = code, uid
+        self.put(row, code)
+
+    def surveyed(self, rows: Rows) -> None:
+        """The codes of these rows are other than before."""
+        if self.is_peaked and len(rows) < len(self.codes) // pick.BLOCK:
+            self.own_peaks.rebuild_around(self.codes, rows)
         else:
-            self.peaks.rebuild(self.codes)
+            self.is_peaked = False
 
     def make_room(self, rows: int) -> None:
         """New rows are vacant until the change log names them."""
@@ -78,7 +104,7 @@ class VerdictTable:
             masks = np.zeros((rows, self.masks.shape[1]), np.uint8)
             masks[: len(self.masks)] = self.masks
             self.masks = masks
-            self.peaks.rebuild(grown)
+            self.own_peaks, self.is_peaked = Peaks(rows, Code.VACANT), False
 
     def refused(self) -> dict[Code, int]:
         """How many nodes are no candidates, by cause."""
@@ -92,7 +118,9 @@ class Judge(Protocol):
 
     def row(self, table: VerdictTable, row: int) -> int: ...
 
-    def rows(self, table: VerdictTable, rows: Rows) -> Codes: ...
+    def survey(self, table: VerdictTable, rows: Rows) -> None:
+        """Put the answers of these rows into the table's codes."""
+        ...
 
 
 class Verdicts:
@@ -103,12 +131,22 @@ class Verdicts:
         self._judge = judge
         self._most = most
         self._tables: OrderedDict[int, VerdictTable] = OrderedDict()
+        self.evaluated = 0
+        """Rows, over all tables and refreshes."""
 
     def table(self, shape: Shape) -> VerdictTable:
         """The shape's answers, true for the columns as they are now."""
         table = self.find(shape)
         self.refresh(table)
         return table
+
+    def shapes(self) -> set[int]:
+        """Numbers of those that have a table."""
+        return set(self._tables)
+
+    def all(self) -> tuple[VerdictTable, ...]:
+        """For whoever copies what is known."""
+        return tuple(self._tables.values())
 
     def find(self, shape: Shape) -> VerdictTable:
         """The shape's table as it was left; whoever asks brings it up to date."""
@@ -125,14 +163,24 @@ class Verdicts:
     def refresh(self, table: VerdictTable) -> None:
         log = self._columns.log
         if table.seen == log.generation:
-            return
+            return None
         table.make_room(len(self._columns.kind))
-        rows = log.since(table.seen) if table.seen >= 0 else None
+        seen, table.seen = table.seen, log.generation
+        few = log.few_since(seen) if seen >= 0 else None
+        if few is None:
+            return self._refresh_many(table, log.since(seen) if seen >= 0 else None)
+        for row in set(few):
+            self.evaluated += 1
+            table.put(row, self._judge.row(table, row))
+
+    def _refresh_many(self, table: VerdictTable, rows: Rows | None) -> None:
+        """None: all there are."""
         if rows is None:
-            rows = np.arange(self._columns.height, dtype=np.int32)
-        table.seen = log.generation
+            rows = self._columns.every_row
+        self.evaluated += len(rows)
         if len(rows) > FEW:
-            table.put_all(rows, self._judge.rows(table, rows))
+            self._judge.survey(table, rows)
+            table.surveyed(rows)
             return
         for row in rows.tolist():
             table.put(row, self._judge.row(table, row))

@@ -161,13 +161,13 @@ def _readable(reason: Reason) -> Mapping[str, object]:
     together = zones > 0 and len(told) > 1
     return {
         "subject": SUBJECTS[reason.role].format(reason.container),
-        "need": _joined([named(lack.resource, lack.need, up=True) for lack in told]),
+        "need": joined([named(lack.resource, lack.need, up=True) for lack in told]),
         "most": bare(told[0].resource, told[0].most or 0) if told else "",
         "in_zones": _in_zones(zones, together=together),
         "zones_have": "zone has" if zones == 1 else f"{zones} zones have",
         "counts": _counts(told),
         "ever": " (too small even when empty)" if told and told[0].too_large else "",
-        "resources": _joined([lack.resource for lack in told]) or "resources",
+        "resources": joined([lack.resource for lack in told]) or "resources",
         "threads": reason.threads_per_core,
         "pods": _names(reason.waiting_for),
         "wish": _wish(reason),
@@ -187,7 +187,7 @@ def _counts(lacks: Sequence[Lack]) -> str:
     amounts: dict[int, list[str]] = {}
     for lack in lacks:
         amounts.setdefault(lack.zones, []).append(named(lack.resource, lack.need, up=True))
-    return ", and ".join(f"{counted(zones, 'zone')} for {_joined(amounts[zones])}" for zones in sorted(amounts))
+    return ", and ".join(f"{counted(zones, 'zone')} for {joined(amounts[zones])}" for zones in sorted(amounts))
 
 
 def _wish(reason: Reason) -> str:
@@ -196,7 +196,7 @@ def _wish(reason: Reason) -> str:
         return "alignment"
     scope = f"scope {wish.scope}" if wish.scope else ""
     strictness = f"strictness {wish.strictness}" if wish.strictness else ""
-    return _joined([part for part in (scope, strictness) if part])
+    return joined([part for part in (scope, strictness) if part])
 
 
 def _names(pods: Sequence[str]) -> str:
@@ -204,8 +204,8 @@ def _names(pods: Sequence[str]) -> str:
         return ""
     more = len(pods) - MOST_NAMES
     named = [*pods[:MOST_NAMES], *([f"{more} more"] if more > 0 else [])]
-    return f": {_joined(named)}"
+    return f": {joined(named)}"
 
 
-def _joined(parts: Sequence[str]) -> str:
+def joined(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

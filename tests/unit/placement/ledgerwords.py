@@ -94,8 +94,14 @@ def pod(name: str, cpus: int = 2, *, node: str = NODE, uid: str = "", **more: An
 
 
 def running(pod: Pod) -> Pod:
-    statuses = tuple(ContainerStatus(name=each.name, started=True, state=RUNNING) for each in pod.spec.containers)
+    statuses = tuple(map(_runs, pod.spec.containers))
     return structs.replace(pod, status=PodStatus(phase="Running", container_statuses=statuses))
+
+
+def _runs(container: Container) -> ContainerStatus:
+    """With what the kubelet gave it: some minors read that instead of the requests."""
+    given = container.resources.requests
+    return ContainerStatus(name=container.name, started=True, state=RUNNING, allocated_resources=given)
 
 
 def initialising(pod: Pod) -> Pod:

@@ -149,7 +149,8 @@ def test_the_log_names_each_row_that_changed_since_then_once(rows: list[int], se
     for row in rows:
         log.append(row)
     seen = min(seen, len(rows))
-    found = log.since(seen)
+    found, few = log.since(seen), log.few_since(seen)
+    assert few is None or (set(few) == set(rows[seen:]) and len(rows) - seen <= changelog.FEW)
     assert found is not None
     assert sorted(found.tolist()) == sorted(set(rows[seen:]))
 

@@ -40,7 +40,7 @@ def check_rows(flavour: ExactFlavour) -> None:
 def check_tables(story: Story) -> None:
     """Tables that followed the change log equal tables made from nothing, where nobody knows better."""
     flavour = story.flavour
-    for shape in story.engine.shapes.all:
+    for shape in story.engine.shapes.all.values():
         kept = flavour.verdicts.table(shape).codes
         fresh = Verdicts(flavour.columns, flavour.evaluation, most=1).table(shape).codes
         known = kept != Code.NOT_CERTAIN

@@ -11,6 +11,7 @@ from numalign.placement.changes import Problem
 from numalign.placement.divergences import Divergence, DivergenceKind
 from numalign.placement.entries import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger import Ledger
+from numalign.placement.records import STUBBORN
 from numalign.placement.resources import CPU, MEMORY
 from numalign.placement.rowfacts import RowFacts, Supply
 from tests.unit.placement import ledgerwords as words
@@ -102,13 +103,22 @@ def test_memory_in_zones_that_the_node_does_not_have_is_not_charged() -> None:
     assert found.entries == (Entry(CPU, 2, 0b01),)
 
 
-def test_a_pod_that_runs_for_long_and_is_never_named_holds_nothing() -> None:
+def test_a_running_pod_that_is_not_named_with_a_later_one_holds_nothing() -> None:
+    late = words.pod("late", 1)
     ledger = predicted(words.held(A, 0))
     ledger.seen(words.running(A), 1.0)
+    ledger.predict(NODE, late, words.held(late, 1, 1))
     assert ledger.report(words.agent((8, 8))).divergences == ()
-    assert words.free(ledger) == [6, 8]
-    (wrong,) = ledger.report(words.agent((8, 8))).divergences
-    assert (wrong.kind, words.free(ledger)) == (DivergenceKind.NOTHING_HELD, [8, 8])
+    assert words.free(ledger) == [6, 7]
+    (wrong,) = ledger.report(words.agent((8, 7), words.placed(late, 1, 1))).divergences
+    assert (wrong.kind, words.free(ledger)) == (DivergenceKind.NOTHING_HELD, [8, 7])
+
+
+def test_a_pod_that_runs_for_very_long_and_is_never_named_holds_nothing() -> None:
+    ledger = predicted(words.held(A, 0))
+    ledger.seen(words.running(A), 1.0)
+    counts = [len(ledger.report(words.agent((8, 8))).divergences) for _ in range(STUBBORN)]
+    assert (counts, words.free(ledger)) == ([0] * (STUBBORN - 1) + [1], [8, 8])
 
 
 def test_a_pod_that_was_named_before_and_is_left_out_now_is_charged_on_top() -> None:

@@ -83,3 +83,13 @@ def test_a_demand_is_read_once_per_kind_of_kubelet() -> None:
     shape = Shapes().intern(made.pod("p", made.container("c", cpu=2)))
     assert shape.demand(Reading()) is shape.demand(Reading())
     assert shape.demand(Reading()).cpus == 2
+
+
+def test_shapes_that_nobody_needs_are_forgotten_and_their_numbers_not_given_again() -> None:
+    known = Shapes()
+    few, many = (made.pod("p", made.container("c", cpu=cpu)) for cpu in (1, 2))
+    kept, forgotten = known.intern(few), known.intern(many)
+    known.retain({kept.number})
+    assert list(known.all) == [kept.number]
+    assert known.intern(few) is kept
+    assert known.intern(many).number not in (kept.number, forgotten.number)

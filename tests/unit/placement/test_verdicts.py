@@ -9,7 +9,6 @@ from numalign.placement import changelog, fit
 from numalign.placement.changelog import Rows
 from numalign.placement.columns import Columns
 from numalign.placement.decisions import Code
-from numalign.placement.pick import Codes
 from numalign.placement.shapes import Shape, Shapes
 from numalign.placement.verdicts import FEW, Verdicts, VerdictTable
 from tests.unit.kubelet import made
@@ -23,12 +22,12 @@ class FreePods:
         self.asked: list[int] = []
 
     def row(self, table: VerdictTable, row: int) -> int:
-        return int(self.rows(table, np.array([row], np.int32))[0])
+        self.asked.append(row)
+        score = int(self.columns.pods[row]) + table.shape.number
+        return Code.VACANT if self.columns.kind[row] == -1 else score
 
-    def rows(self, table: VerdictTable, rows: Rows) -> Codes:
-        self.asked += rows.tolist()
-        scores = self.columns.pods[rows] + table.shape.number
-        return np.where(self.columns.kind[rows] == -1, Code.VACANT, scores).astype(np.int32)
+    def survey(self, table: VerdictTable, rows: Rows) -> None:
+        table.codes[rows] = [self.row(table, row) for row in rows.tolist()]
 
 
 def shape(cpu: int = 1, shapes: Shapes | None = None) -> Shape:
@@ -60,12 +59,12 @@ def test_a_known_shape_is_held_against_changed_rows_only() -> None:
 
 @pytest.mark.parametrize("changed", [1, FEW, FEW + 1, 90], ids=str)
 def test_few_and_many_changes_lead_to_the_same(changed: int) -> None:
-    columns, judge, verdicts = cluster(100)
+    columns, _, verdicts = cluster(100)
     verdicts.table(shape())
     for row in range(changed):
         columns.charge_totals(row, [], row % 5)
     table = verdicts.table(shape())
-    assert table.codes[:100].tolist() == judge.rows(table, np.arange(100, dtype=np.int32)).tolist()
+    assert table.codes[:100].tolist() == columns.pods[:100].tolist()
 
 
 def test_a_table_that_lags_too_far_is_made_anew() -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Protocol, cast
 
 from numalign.placement.kernels import arrays
-from numalign.placement.kernels.block import Left, Nodes, Outcomes, RowBlock, Rows
+from numalign.placement.kernels.block import Lanes, Left, Nodes, Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.programs import Program
@@ -27,7 +27,11 @@ class RowKernel(Protocol):
 class Kernel(RowKernel, Protocol):
     """What the two for many rows can do besides."""
 
-    def survey(self, block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes) -> Left: ...
+    def survey(
+        self, block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes, every: Lanes | None = None
+    ) -> Left:
+        """`every`: the lanes of all rows, where `rows` are all there are."""
+        ...
 
 
 def best() -> Kernel:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalign.placement.kernels import directarrays, scalar, stackedarrays
-from numalign.placement.kernels.block import NO_ROOM, UNFIT, Left, Nodes, Outcomes, RowBlock, Rows
+from numalign.placement.kernels.block import NO_ROOM, UNFIT, Lanes, Left, Nodes, Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import ARRAYS, NONE, RESTRICTED, SINGLE, Plan, plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import Scoring
@@ -39,25 +39,32 @@ def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) ->
     return outcomes
 
 
-def survey(block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes) -> Left:
+def survey(
+    block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes, every: Lanes | None = None
+) -> Left:
     """These rows, as far as a look at single zones decides, into `answers` by row; twin of `compiled.survey`."""
+    if every is not None:
+        follow(every, block, nodes)
     same = nodes.kind[neighbours(rows)] == nodes.number
     mine, others = (rows, rows[:0]) if same.all() else (rows[same], rows[~same])
-    room = with_room(nodes, mine)
+    room = with_room(nodes, mine, every)
     if not room.all():
         answers.code_or_score[mine[~room]] = NO_ROOM
         mine = mine[room]
     if not len(mine) or not directarrays.suits(made, block.free.shape[2]):
         return Left(mine, others)
-    found = directarrays.decide(block, mine, made)
-    open_ = (found.code_or_score == GENERAL) | nodes.loose[neighbours(mine)]
-    closed = slice(None) if not open_.any() else ~open_
-    where = neighbours(mine[closed])
-    answers.code_or_score[where], answers.masks[where] = found.code_or_score[closed], found.masks[closed]
+    found = directarrays.decide(block, mine, made, every)
+    where = neighbours(mine)
+    open_ = (found.code_or_score == GENERAL) | nodes.loose[where]
+    if not open_.any():
+        answers.code_or_score[where], answers.masks[where] = found
+        return Left(mine[:0], others)
+    closed = mine[~open_]
+    answers.code_or_score[closed], answers.masks[closed] = found.code_or_score[~open_], found.masks[~open_]
     return Left(mine[open_], others)
 
 
-def with_room(nodes: Nodes, rows: Rows) -> Truths:
+def with_room(nodes: Nodes, rows: Rows, every: Lanes | None = None) -> Truths:
     """Which of the rows have room as a whole."""
     where = neighbours(rows)
     room: Truths = nodes.pods[where] < nodes.most_pods[where]
@@ -66,8 +73,20 @@ def with_room(nodes: Nodes, rows: Rows) -> Truths:
         offered = nodes.offered.take(rows, axis=0).take(nodes.columns, axis=1)
         return np.asarray(room & (asked <= offered).all(axis=1))
     for column, amount in zip(nodes.columns.tolist(), nodes.amounts.tolist(), strict=True):
-        room &= nodes.requested[where, column] + amount <= nodes.offered[where, column]
+        if every is not None:
+            room &= every.spare[column][where] >= amount
+        else:
+            room &= nodes.requested[where, column] + amount <= nodes.offered[where, column]
     return room
+
+
+def follow(every: Lanes, block: RowBlock, nodes: Nodes) -> None:
+    """Copy the rows that lanes are behind with; twin of `surveying.follow`."""
+    if len(every.behind):
+        where = neighbours(every.behind)
+        every.free[:, :, where] = np.maximum(block.free[where], 0).transpose(1, 2, 0)
+        every.allocatable[:, :, where] = block.allocatable[where].transpose(1, 2, 0)
+        every.spare[:, where] = (nodes.offered[where] - nodes.requested[where]).T
 
 
 class Walk:

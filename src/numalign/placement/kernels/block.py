@@ -17,6 +17,7 @@ Amounts = NDArray[np.int64]
 Masks = NDArray[np.uint8]
 Codes = NDArray[np.int32]
 Rows = NDArray[np.int32]
+Floats = NDArray[np.float64]
 
 UNFIT: Final = -1
 ASK: Final = -3
@@ -60,6 +61,21 @@ class Nodes(NamedTuple):
     columns: Amounts
     amounts: Amounts
     """What the pod requests, by column."""
+
+
+class Lanes(NamedTuple):
+    """The same amounts once more, one resource of one zone after the other, each over all rows and in floats.
+
+    A survey of all rows reads them from end to end, 64 at a time, so that there is room for a multiple of 64. Amounts
+    up to 2^52 are whole in floats, too."""
+
+    free: Floats
+    """By [zone position, column, row]; nothing is below zero."""
+    allocatable: Floats
+    spare: Floats
+    """What nodes as a whole have left, by [column, row]."""
+    behind: Rows
+    """Rows that have changed since; a survey takes them over before anything else."""
 
 
 class Left(NamedTuple):

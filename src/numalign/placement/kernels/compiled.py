@@ -30,8 +30,9 @@ from numalign.placement.kernels import (
     walk,
     work,
 )
-from numalign.placement.kernels.abreast import Zoned
-from numalign.placement.kernels.block import Left, Nodes, Outcomes, RowBlock, Rows
+from numalign.placement.kernels.abreast import WIDER, Zoned
+from numalign.placement.kernels.block import Lanes, Left, Nodes, Outcomes, RowBlock, Rows
+from numalign.placement.kernels.borrowing import borrowed
 from numalign.placement.kernels.plans import ZONES, Ground, Plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import Scoring
@@ -50,7 +51,8 @@ PLAN: Final = _record(Plan.__struct_fields__, dict(plans.LENGTHS))
 _machine_code: Final = numba.njit(cache=True, nogil=True, error_model="numpy")
 WORK: Final = _record(Work.__slots__, dict(work.LENGTHS))
 OFFSETS: Final = dict(PLAN.fields or {})
-FIELDS: Final = [(name, OFFSETS[name][1] // 8, name in plans.LENGTHS) for name in Plan.__struct_fields__]
+Field = tuple[str, int, bool]
+FIELDS: Final[list[Field]] = [(name, OFFSETS[name][1] // 8, name in plans.LENGTHS) for name in Plan.__struct_fields__]
 """A plan's fields with their place in its record, and whether they are tables."""
 NO_GROUND: Final = Ground({})
 
@@ -63,13 +65,16 @@ def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) ->
     return outcomes
 
 
-def survey(block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes) -> Left:
+def survey(
+    block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes, every: Lanes | None = None
+) -> Left:
     """These rows, as far as a look at single zones decides, into `answers` by row; twin of `arrays.survey`."""
-    left = np.empty((2, len(rows)), np.int32)
-    block = _with_room(block, made)
-    zoned = Zoned(block.free, block.size, block.allocatable, block.cells)
-    undecided, others = _compiled_survey(recorded(made), nodes, zoned, rows, *answers, left)
-    return Left(left[0, :undecided], left[1, :others])
+    scratch, padded = surveying.scratch(made, len(rows)), _with_room(block, made)
+    zoned = Zoned(padded.free, padded.size, padded.allocatable, padded.cells)
+    if padded is not block or not surveying.suits(made):
+        every = None
+    undecided, others = _compiled_survey(recorded(made), nodes, zoned, every, rows, answers, scratch)
+    return Left(scratch.left[0, :undecided], scratch.left[1, :others])
 
 
 def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]:
@@ -108,7 +113,9 @@ def warm() -> None:
     first, nobody = np.zeros(1, np.int32), np.zeros(0, np.int64)
     answers = evaluate(block, first, Program(()), Scoring())
     nodes = Nodes(0, first, np.zeros(1, np.bool_), first, first, by_column, by_column, nobody, nobody)
-    survey(block, nodes, first, plans.plan(rules, Program(()), Scoring()), answers)
+    lane = np.zeros((1, 2, abreast.ABREAST))
+    for every in None, Lanes(lane, lane, lane[0], first[:0]):
+        survey(block, nodes, first, plans.plan(rules, Program(()), Scoring()), answers, every)
 
 
 def recorded(made: Plan) -> Any:
@@ -116,30 +123,32 @@ def recorded(made: Plan) -> Any:
     found = made.__dict__.get("record")
     if found is None:
         ground: Ground = made.__dict__.get("ground", NO_GROUND)
-        numbers = _numbers(ground).copy()
-        for name, start, is_table in FIELDS:
-            if name not in ground.fields:
-                _write(numbers, start, getattr(made, name), is_table=is_table)
-        found = made.__dict__["record"] = numbers.view(PLAN)
+        common, own = _prepared(ground)
+        numbers = common.copy()
+        for name, start, is_table in own:
+            if is_table:
+                value = getattr(made, name)
+                numbers[start : start + len(value)] = value
+            else:
+                numbers[start] = getattr(made, name)
+        # A view would be checked field by field.
+        found = made.__dict__["record"] = np.frombuffer(numbers, PLAN)
     return found
 
 
-def _numbers(ground: Ground) -> NDArray[np.int64]:
+def _prepared(ground: Ground) -> tuple[NDArray[np.int64], list[Field]]:
+    """The common part as numbers, and the fields that are missing there."""
     # All of a record is int64: filled as such it takes a fraction of the time.
-    found = ground.__dict__.get("numbers")
+    found: tuple[NDArray[np.int64], list[Field]] | None = ground.__dict__.get("prepared")
     if found is None:
-        found = ground.__dict__["numbers"] = np.zeros(PLAN.itemsize // 8, np.int64)
+        numbers = np.zeros(PLAN.itemsize // 8, np.int64)
         for name, start, is_table in FIELDS:
             if name in ground.fields:
-                _write(found, start, ground.fields[name], is_table=is_table)
+                value = ground.fields[name]
+                numbers[start : start + (len(value) if is_table else 1)] = value
+        own = [each for each in FIELDS if each[0] not in ground.fields]
+        found = ground.__dict__["prepared"] = numbers, own
     return found
-
-
-def _write(numbers: NDArray[np.int64], start: int, value: Any, *, is_table: bool) -> None:
-    if is_table:
-        numbers[start : start + len(value)] = value
-    else:
-        numbers[start] = value
 
 
 def _rows_entry(fingerprint: int) -> Any:
@@ -164,7 +173,8 @@ def _rows_entry(fingerprint: int) -> Any:
         zoned, many = Zoned(free, size, allocatable, cells), len(rows) >= surveying.MANY
         first = surveying.decide_rows(made, zoned, rows, codes, masks) if many else surveying.leave(made, codes)
         for number in range(len(rows)):
-            if codes[number] != GENERAL:
+            wider = codes[number] == WIDER
+            if codes[number] != GENERAL and not wider:
                 continue
             # Unsigned, or every access would ask whether it counts from the end.
             row = np.uint32(rows[number])
@@ -175,7 +185,7 @@ def _rows_entry(fingerprint: int) -> Any:
                     scratch.free[at] = max(0, free[row, zone, column])
                     scratch.allocatable[at] = allocatable[row, zone, column]
             code = direct.decide_directly(made, scratch) if first == DIRECT else GENERAL
-            stage = max(SIMPLE, first)
+            stage = BY_THE_BOOK if wider else max(SIMPLE, first)
             while code == GENERAL and stage <= BY_THE_BOOK:
                 # Loaded here as in `scalar.load`: a call would count references of every array that it hands over.
                 for place in range(made.places):
@@ -203,8 +213,15 @@ def _rows_entry(fingerprint: int) -> Any:
 
 
 def _survey_entry(fingerprint: int) -> Any:
-    def survey(plan: Any, nodes: Any, zoned: Any, rows: Any, codes: Any, masks: Any, left: Any) -> tuple[int, int]:
-        return surveying.survey_rows(plan[0], nodes, zoned, rows, codes, masks, left) if fingerprint else (0, 0)
+    def survey(plan: Any, nodes: Any, zoned: Any, every: Any, rows: Any, answers: Any, scratch: Any) -> tuple[int, int]:
+        # Whatever is handed over here belongs to the caller, who waits.
+        lent = borrowed((rows,))[0], borrowed(answers), borrowed(scratch)
+        if every is not None:
+            made: tuple[int, int] = surveying.survey_all(
+                plan[0], borrowed(nodes), borrowed(zoned), borrowed(every), *lent
+            )
+            return made
+        return surveying.survey_rows(plan[0], borrowed(nodes), borrowed(zoned), *lent) if fingerprint else (0, 0)
 
     return _machine_code(survey)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from numalign.placement.kernels import stackedarrays, surveying
-from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
+from numalign.placement.kernels.block import Floats, Lanes, Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import SINGLE, Plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.tables import Numbers, Truths, neighbours
 from numalign.placement.kernels.tally import Sums, mean
 
-Zone = list[tuple[Numbers, Numbers]]
+Zone = list[tuple[Numbers, Numbers] | tuple[Floats, Floats]]
 """By place what is free and what there is, both by row."""
 
 
@@ -22,16 +22,18 @@ def suits(plan: Plan, width: int) -> bool:
     return surveying.suits(plan) and plan.columns[-1] < width
 
 
-def decide(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
+def decide(block: RowBlock, rows: Rows, plan: Plan, every: Lanes | None = None) -> Outcomes:
+    """`every`: the lanes of all rows, if they are at hand."""
     found = stackedarrays.decide(block, rows, plan) if len(rows) <= stackedarrays.FEW else None
-    return found or Lookout(block, rows, plan).decide()
+    return found or Lookout(block, rows, plan, every).decide()
 
 
 class Lookout:
     """Rows on their way through a plan, zone by zone."""
 
-    def __init__(self, block: RowBlock, rows: Rows, plan: Plan) -> None:
+    def __init__(self, block: RowBlock, rows: Rows, plan: Plan, every: Lanes | None = None) -> None:
         self._block = block
+        self._every = every
         self._where = neighbours(rows)
         self._plan = plan
         self._masks = np.zeros((len(rows), plan.steps), np.uint8)
@@ -76,18 +78,26 @@ class Lookout:
             if need and self._plan.weights[place]:
                 sums.add(place, free - need, there, room)
             if not is_last:
-                free -= need if everywhere else need * room
+                np.subtract(free, need if everywhere else need * room, out=free)
 
     def _zone(self, zone: int) -> Zone:
         """Read once, as rows lie far apart."""
         found = self._zones.get(zone)
         if found is None:
-            block, where = self._block, self._where
-            found = self._zones[zone] = [
-                (np.maximum(block.free[where, zone, column], 0), block.allocatable[where, zone, column].copy())
-                for column in self._plan.columns
-            ]
+            read = self._read if self._every is None else self._read_lane
+            found = self._zones[zone] = [read(zone, column) for column in self._plan.columns]
         return found
+
+    def _read(self, zone: int, column: int) -> tuple[Numbers, Numbers]:
+        block, where = self._block, self._where
+        return np.maximum(block.free[where, zone, column], 0), block.allocatable[where, zone, column].copy()
+
+    def _read_lane(self, zone: int, column: int) -> tuple[Floats, Floats]:
+        """Without a copy where nobody charges it."""
+        assert self._every is not None, "lanes are read where there are some"
+        free = self._every.free[zone, column][self._where]
+        there = self._every.allocatable[zone, column][self._where]
+        return free.copy() if self._plan.steps > 1 else free, there
 
 
 def _needs(plan: Plan, step: int) -> list[tuple[int, int]]:

@@ -142,7 +142,7 @@ def plan(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
         plain=int(is_plain and rules.policy != "none"),
         unaligned=int(is_plain and rules.policy == "none"),
         columns=columns,
-        weights=[scoring.weight(column) for column in columns],
+        weights=scoring.weights_of(columns),
         cpus=cpus,
         memory=memory,
         devices=devices,

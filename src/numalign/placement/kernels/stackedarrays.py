@@ -70,7 +70,7 @@ def decide(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes | None:
             count += 1
         free[each, first] = left
     masks[~found] = 0
-    scores = np.clip(total // count, 1, 100) if count else 100
+    scores = np.minimum(np.maximum(total // count, 1), 100) if count else 100
     return Outcomes(np.where(found, scores, GENERAL).astype(np.int32), masks)
 
 

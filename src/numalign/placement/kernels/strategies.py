@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -28,5 +29,6 @@ class Scoring(Struct, frozen=True):
     strategy: Strategy = Strategy.LEAST_ALLOCATED
     weights: tuple[tuple[int, int], ...] = ()
 
-    def weight(self, column: int) -> int:
-        return min(max(0, dict(self.weights).get(column, 1)), HEAVIEST)
+    def weights_of(self, columns: Sequence[int]) -> list[int]:
+        known = dict(self.weights)
+        return [min(max(0, known.get(column, 1)), HEAVIEST) for column in columns]

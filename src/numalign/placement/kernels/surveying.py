@@ -6,19 +6,38 @@ table; rows of other kinds, and rows that take more than a look at single zones,
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from numalign.placement.kernels.abreast import ABREAST, Zoned, decide_abreast, lanes_for
-from numalign.placement.kernels.block import NO_ROOM, Nodes
-from numalign.placement.kernels.plans import SINGLE, Plan
+from numalign.placement.kernels.abreast import ABREAST, LOST, Zoned, decide_abreast, lanes_for
+from numalign.placement.kernels.block import NO_ROOM, Lanes, Nodes, Outcomes
+from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.simple import GENERAL
 
+OTHER: Final = -10
+"""Instead of a code: the row is of another kind."""
 MANY: Final = 8
 """Rows from which it pays to look at them abreast."""
 DIRECT, SIMPLE, BY_THE_BOOK = range(3)
 """Stages of a row, from the most common case to all rules: `direct`, `simple` and `walk`."""
+
+
+class Scratch(NamedTuple):
+    """What a survey works with; its caller owns it."""
+
+    lanes: Any
+    found: Any
+    zones: Any
+    some: Any
+    left: Any
+
+
+def scratch(plan: Plan, rows: int) -> Scratch:
+    found, some = np.empty(ABREAST, np.int32), np.empty(ABREAST, np.int32)
+    return Scratch(
+        lanes_for(plan), found, np.zeros((plan.steps, ABREAST), np.uint8), some, np.empty((2, rows), np.int32)
+    )
 
 
 def suits(plan: Plan) -> bool:
@@ -32,14 +51,19 @@ def suits(plan: Plan) -> bool:
 
 
 def decide_rows(plan: Plan, zoned: Zoned, rows: Any, codes: Any, masks: Any) -> int:
-    """Codes and masks by number, `GENERAL` where they are not for us; the stage at which rows that are left go on."""
+    """Codes and masks by number, `GENERAL` or `WIDER` where they are not for us; the stage at which the former go on."""
     if not suits(plan):
         return leave(plan, codes)
-    lanes = np.empty((lanes_for(plan), ABREAST), np.int64)
+    lanes, found, zones = lanes_for(plan), np.empty(ABREAST, np.int32), np.zeros((plan.steps, ABREAST), np.uint8)
     for start in range(0, len(rows), ABREAST):
-        end = min(start + ABREAST, len(rows))
-        decide_abreast(plan, lanes, rows[start:end], end - start, zoned, codes[start:end], masks[start:end])
-    return SIMPLE if plan.policy == SINGLE else BY_THE_BOOK
+        count = min(ABREAST, len(rows) - start)
+        begin(lanes)
+        decide_abreast(plan, lanes, rows[start : start + count], count, zoned, None, found, zones)
+        for number in range(count):
+            codes[start + number] = found[number]
+            for step in range(plan.steps):
+                masks[start + number, step] = zones[step, number]
+    return SIMPLE
 
 
 def leave(plan: Plan, codes: Any) -> int:
@@ -49,28 +73,27 @@ def leave(plan: Plan, codes: Any) -> int:
     return DIRECT if plan.plain else BY_THE_BOOK
 
 
-def survey_rows(
-    plan: Plan, nodes: Nodes, zoned: Zoned, rows: Any, codes: Any, masks: Any, left: Any
-) -> tuple[int, int]:
+def survey_rows(plan: Plan, nodes: Nodes, zoned: Zoned, rows: Any, answers: Outcomes, scratch: Scratch) -> Any:
     """Codes and masks by row. `left` has two parts: rows that are not decided, and those of other kinds; how many."""
-    some, found = np.empty(ABREAST, np.int32), np.empty(ABREAST, np.int32)
-    zones, lanes = np.zeros((ABREAST, plan.steps), np.uint8), np.empty((lanes_for(plan), ABREAST), np.int64)
+    codes, masks = answers
+    lanes, found, zones, some, left = scratch
     undecided, others, suited, loose = 0, 0, suits(plan), nodes.loose
     for start in range(0, len(rows), ABREAST):
         count, others = with_room(nodes, rows, start, codes, some, left, others)
         for number in range(count):
             found[number] = GENERAL
         if suited:
-            decide_abreast(plan, lanes, some, count, zoned, found, zones)
+            begin(lanes)
+            decide_abreast(plan, lanes, some, count, zoned, None, found, zones)
         for number in range(count):
             row = np.uint32(some[number])
-            if found[number] == GENERAL or loose[row]:
+            if found[number] <= GENERAL or loose[row]:
                 left[0, undecided] = row
                 undecided += 1
                 continue
             codes[row] = found[number]
             for step in range(plan.steps):
-                masks[row, step] = zones[number, step]
+                masks[row, step] = zones[step, number]
     return undecided, others
 
 
@@ -96,3 +119,63 @@ def with_room(nodes: Nodes, rows: Any, start: int, codes: Any, some: Any, left: 
         else:
             codes[row] = NO_ROOM
     return count, others
+
+
+def survey_all(
+    plan: Plan, nodes: Nodes, zoned: Zoned, every: Lanes, rows: Any, answers: Outcomes, scratch: Scratch
+) -> Any:
+    """The same for all rows there are, by their lanes, of a plan that suits."""
+    codes, masks = answers
+    lanes, found, zones, _, left = scratch
+    undecided, others, loose = 0, 0, nodes.loose
+    follow(nodes, zoned, every)
+    for start in range(0, len(rows), ABREAST):
+        count = min(ABREAST, len(rows) - start)
+        exclude(nodes, every, lanes, start, count)
+        decide_abreast(plan, lanes, rows[start : start + count], count, zoned, every, found, zones)
+        for lane in range(count):
+            row, code = np.uint32(start + lane), found[lane]
+            if code == OTHER:
+                left[1, others] = row
+                others += 1
+            elif code <= GENERAL or (loose[row] and code != NO_ROOM):
+                left[0, undecided] = row
+                undecided += 1
+            else:
+                codes[row] = code
+                for step in range(plan.steps):
+                    masks[row, step] = zones[step, lane]
+    return undecided, others
+
+
+def exclude(nodes: Nodes, every: Lanes, lanes: Any, start: int, count: int) -> None:
+    """Note which of the next rows have no room as a whole, and which are of other kinds."""
+    for lane in range(count):
+        row = np.uint32(start + lane)
+        lanes[LOST, lane] = 0.0 if nodes.pods[row] < nodes.most_pods[row] else float(NO_ROOM)
+    for place in range(len(nodes.columns)):
+        column, amount = np.uint32(nodes.columns[place]), float(nodes.amounts[place])
+        for lane in range(ABREAST):
+            short = every.spare[column, np.uint32(start + lane)] < amount
+            lanes[LOST, lane] = float(NO_ROOM) if short else lanes[LOST, lane]
+    for lane in range(count):
+        if nodes.kind[np.uint32(start + lane)] != nodes.number:
+            lanes[LOST, lane] = float(OTHER)
+
+
+def follow(nodes: Nodes, zoned: Zoned, every: Lanes) -> None:
+    """Copy the rows that lanes are behind with."""
+    zones, columns, _ = every.free.shape
+    for number in range(len(every.behind)):
+        row = np.uint32(every.behind[number])
+        for column in range(columns):
+            every.spare[column, row] = float(nodes.offered[row, column] - nodes.requested[row, column])
+            for zone in range(zones):
+                every.free[zone, column, row] = float(max(0, zoned.free[row, zone, column]))
+                every.allocatable[zone, column, row] = float(zoned.allocatable[row, zone, column])
+
+
+def begin(lanes: Any) -> None:
+    """No row is out yet."""
+    for lane in range(ABREAST):
+        lanes[LOST, lane] = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from numalign.placement.kernels.block import Floats
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.scoring import LARGE, PER_ZONE, SHIFT, WHOLE
 from numalign.placement.kernels.strategies import BALANCED, FEWEST_ZONES, LEAST
@@ -13,7 +14,7 @@ from numalign.placement.kernels.tables import Numbers, Table, Truths, at_zones
 
 def mean(total: Numbers, count: Numbers) -> Numbers:
     """Twin of `scoring.summed_up`."""
-    return np.where(count > 0, np.clip(total // np.maximum(count, 1), 1, 100), 100)
+    return np.where(count > 0, np.minimum(np.maximum(total // np.maximum(count, 1), 1), 100), 100)
 
 
 class Tally:
@@ -79,16 +80,18 @@ class Sums:
         self.first: Numbers = np.zeros(rows, np.int64)
         self.second: Numbers = np.zeros(rows, np.int64)
 
-    def add(self, place: int, left: Numbers, there: Numbers, counts: Truths) -> None:
+    def add(self, place: int, left: Numbers | Floats, there: Numbers | Floats, counts: Truths) -> None:
+        """Whole numbers all of them, if only as floats."""
         counts = counts & (there > 0)
         if not counts.all():
             left, there = np.where(counts, left, 0), np.where(counts, there, 1)
-        large = there > LARGE
-        if large.any():
-            left, there = np.where(large, left >> SHIFT, left), np.where(large, there >> SHIFT, there)
+        if there.max(initial=0) > LARGE:
+            large = there > LARGE
+            left, there = np.where(large, left // (1 << SHIFT), left), np.where(large, there // (1 << SHIFT), there)
         left = np.maximum(left, 0)
         self.count += counts
         if self.plan.strategy == BALANCED:
+            left, there = left.astype(np.int64), there.astype(np.int64)
             used = np.maximum(there - left, 0) * WHOLE // there * counts
             self.first += used
             self.second += used * used

@@ -36,7 +36,15 @@ class AffinityScore:
     def __init__(self, counts: PodCounts, terms: PodTerms, namespaces: Namespaces, args: InterPodAffinityArgs) -> None:
         self._counts, self._terms, self._namespaces, self._args = counts, terms, namespaces, args
 
+    def concerns(self, pod: Pod) -> bool:
+        """Whether a term of the pod is about others, or one of theirs about it; quick, and in doubt yes."""
+        affinity = pod.spec.affinity
+        has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
+        return has_terms or self._terms.may_mean(pod)
+
     def prepare_score(self, pod: Pod, world: World, rows: Rows) -> AffinityScores | None:
+        if not self.concerns(pod):
+            return None
         own = affinityscopes.of_pod(pod, self._namespaces)
         prefers = bool(own[Role.LIKES_NEAR] or own[Role.LIKES_AWAY])
         if self._args.ignore_preferred_terms_of_existing_pods and not prefers:

@@ -7,7 +7,6 @@ stays out of the score (kube-scheduler spec 1.9)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -36,13 +35,8 @@ class Usage(Struct, frozen=True):
     weight: int
 
 
-class RowUsage(NamedTuple):
-    """Twin of `Usage` for one row."""
-
-    before: int
-    after: int
-    offered: int
-    weight: int
+RowUsage = tuple[int, int, int, int]
+"""Twin of `Usage` for one row: before, after, offered, weight. Plain, because every decision makes some."""
 
 
 def read(resources: Sequence[ResourceSpec], asked: ResourceList, world_totals: Totals) -> tuple[Addition, ...]:
@@ -64,12 +58,15 @@ def usages(additions: Sequence[Addition], world_totals: Totals, rows: Rows, *, a
 
 def usages_of(additions: Sequence[Addition], world_totals: Totals, row: int, *, as_scored: bool) -> list[RowUsage]:
     """The same for one row, without what it does not offer."""
-    found = []
+    found: list[RowUsage] = []
+    allocatable, requested, scored = world_totals.allocatable, world_totals.requested, world_totals.scored
     for each in additions:
-        offered = world_totals.allocatable.item(each.column, row)
+        column = each.column
+        offered = allocatable.item(column, row)
         if offered:
-            before = _used(world_totals, each.column, as_scored).item(each.column, row)
-            found.append(RowUsage(before, before + each.amount, offered, each.weight))
+            used = scored if as_scored and column in totals.SCORED else requested
+            before = used.item(column, row)
+            found.append((before, before + each.amount, offered, each.weight))
     return found
 
 

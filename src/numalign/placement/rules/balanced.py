@@ -18,6 +18,7 @@ from numalign.api.pod import Pod
 from numalign.api.ruleargs import NodeResourcesBalancedAllocationArgs
 from numalign.placement.rules import allocation
 from numalign.placement.rules.allocation import Addition
+from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
 from numalign.placement.rules.totals import Totals
 from numalign.placement.rules.world import Flags, World
@@ -42,8 +43,8 @@ class AddedPod(Struct, frozen=True):
 
     def row(self, row: int) -> int:
         usages = allocation.usages_of(self.additions, self.amounts, row, as_scored=False)
-        before = balance([min(each.before / each.offered, 1.0) for each in usages])
-        after = balance([min(each.after / each.offered, 1.0) for each in usages])
+        before = balance([min(used / offered, 1.0) for used, _, offered, _ in usages])
+        after = balance([min(use / offered, 1.0) for _, use, offered, _ in usages])
         return HALF + (HALF + after - before) // 2
 
 
@@ -63,6 +64,9 @@ class NodeResourcesBalancedAllocation:
 
     def normalized(self, prepared: AddedPod, raw: Scores) -> Scores:
         return raw
+
+    def score_alone(self, prepared: AddedPod) -> Follows:
+        return prepared
 
     def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
         def read() -> tuple[Addition, ...]:

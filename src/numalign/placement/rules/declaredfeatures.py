@@ -22,6 +22,9 @@ NOT_DECLARED: Final = Refusal(("node(s) didn't match Pod's required features",),
 class NodeDeclaredFeatures(StaticFilter):
     name: Final = "NodeDeclaredFeatures"
 
+    def concerns(self, pod: Pod) -> bool:
+        return any(_needed(pod))
+
     def prepare(self, pod: Pod, world: World) -> Coded | None:
         needed = frozenset(_needed(pod))
         if not needed:

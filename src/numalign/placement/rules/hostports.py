@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from numalign.api.pod import Pod
+from numalign.api.pod import Container, Pod
 
 EVERY_ADDRESS: Final = "0.0.0.0"
 
@@ -25,6 +25,8 @@ class HostPort(NamedTuple):
 
 def wanted(pod: Pod) -> tuple[HostPort, ...]:
     """Of sidecars and containers; plain init containers are over before anybody could be in the way."""
+    if not pod.spec.init_containers and not _has_any(pod.spec.containers):
+        return ()
     sidecars = filter(lambda container: container.is_sidecar, pod.spec.init_containers)
     return tuple(
         HostPort(port.host_ip or EVERY_ADDRESS, port.protocol or "TCP", port.host_port)
@@ -32,6 +34,14 @@ def wanted(pod: Pod) -> tuple[HostPort, ...]:
         for port in container.ports
         if port.host_port > 0
     )
+
+
+def _has_any(containers: Iterable[Container]) -> bool:
+    for container in containers:
+        for port in container.ports:
+            if port.host_port > 0:
+                return True
+    return False
 
 
 def conflict(wish: HostPort, used: HostPort) -> bool:

@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from numalign.api.pod import Pod
-from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
+from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rule import MAX_SCORE, Fixed, Rows, Scores
 from numalign.placement.rules.world import World
 
 MIB: Final = 1 << 20
@@ -33,6 +34,9 @@ class ImageLocality:
 
     def normalized(self, prepared: Scores, raw: Scores) -> Scores:
         return raw
+
+    def score_alone(self, prepared: Scores) -> Follows:
+        return Fixed(prepared)
 
 
 def _scores(references: Sequence[str], world: World) -> Scores:

@@ -64,6 +64,8 @@ class InterPodAffinity(AffinityScore):
         super().__init__(counts, terms, namespaces, args)
 
     def prepare(self, pod: Pod, world: World) -> Affine | None:
+        if not self.concerns(pod):
+            return None
         own = affinityscopes.of_pod(pod, self._namespaces)
         near, away = own[Role.MUST_BE_NEAR], own[Role.MUST_BE_AWAY]
         labels = self._namespaces.labels(pod.metadata.namespace)

@@ -13,11 +13,13 @@ from numalign.api.affinity import NodeAffinity as Affinity
 from numalign.api.affinity import NodeSelector, NodeSelectorTerm
 from numalign.api.pod import Pod
 from numalign.placement.rules import nodeselectors, normalising
-from numalign.placement.rules.rule import Coded, Codes, Refusal, Refusals, Rows, Scores, StaticFilter
+from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rule import FITS, Coded, Codes, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter
 from numalign.placement.rules.world import Flags, World
 
 NOT_ENFORCED: Final = Refusal(("node(s) didn't match scheduler-enforced node affinity",), unresolvable=True)
 NOT_MATCHED: Final = Refusal(("node(s) didn't match Pod's node affinity/selector",), unresolvable=True)
+NOT_MATCHED_CODE: Final = np.int32(2)
 CONFLICT: Final = Refusal(("pod affinity terms conflict",), unresolvable=True)
 NO_AFFINITY: Final = Affinity()
 
@@ -40,6 +42,9 @@ class NodeAffinity(StaticFilter):
             return CONFLICT
         return Coded(codes=self._codes(own, world), refusals=Refusals(NOT_ENFORCED, NOT_MATCHED), only=only)
 
+    def filter_alone(self, prepared: Coded) -> Follows:
+        return Fixed(prepared.codes)
+
     def prepare_score(self, pod: Pod, world: World, rows: Rows) -> Weighted | None:
         terms = (*self._added.preferred, *_affinity(pod).preferred)
         return [(each.weight, nodeselectors.matching(world, each.preference)) for each in terms] if terms else None
@@ -54,9 +59,7 @@ class NodeAffinity(StaticFilter):
         return normalising.by_largest(raw)
 
     def _codes(self, own: Flags | None, world: World) -> Codes:
-        codes = np.zeros(world.capacity, np.int32)
-        if own is not None:
-            codes[~own] = 2
+        codes = np.zeros(world.capacity, np.int32) if own is None else np.where(own, FITS, NOT_MATCHED_CODE)
         if self._added.required is not None:
             codes[~nodeselectors.picked(world, self._added.required)] = 1
         return codes

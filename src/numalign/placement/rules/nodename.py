@@ -18,6 +18,9 @@ OTHER_NAME: Final = Refusal(("node(s) didn't match the requested node name",), u
 class NodeName(StaticFilter):
     name: Final = "NodeName"
 
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.spec.node_name)
+
     def prepare(self, pod: Pod, world: World) -> Coded | None:
         wanted = pod.spec.node_name
         if not wanted:

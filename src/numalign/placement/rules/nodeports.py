@@ -31,6 +31,9 @@ class WantedPorts(Struct, frozen=True):
 class NodePorts:
     name: Final = "NodePorts"
 
+    def concerns(self, pod: Pod) -> bool:
+        return bool(hostports.wanted(pod))
+
     def prepare(self, pod: Pod, world: World) -> WantedPorts | None:
         ports = hostports.wanted(pod)
         return WantedPorts(ports=ports, world=world, refusals=Refusals(TAKEN)) if ports else None

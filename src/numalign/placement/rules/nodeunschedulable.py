@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from numalign.api.pod import Pod
 from numalign.placement.rules import tolerations
-from numalign.placement.rules.rule import Coded, Refusal, Refusals, StaticFilter
+from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rule import Coded, Fixed, Refusal, Refusals, StaticFilter
 from numalign.placement.rules.world import TaintKey, World
 
 CORDONED: Final[TaintKey] = ("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -23,4 +22,7 @@ class NodeUnschedulable(StaticFilter):
     def prepare(self, pod: Pod, world: World) -> Coded | None:
         if tolerations.tolerated(CORDONED, pod.spec.tolerations):
             return None
-        return Coded(codes=world.unschedulable.astype(np.int32), refusals=Refusals(UNSCHEDULABLE))
+        return Coded(codes=world.cordoned, refusals=Refusals(UNSCHEDULABLE))
+
+    def filter_alone(self, prepared: Coded) -> Follows:
+        return Fixed(prepared.codes)

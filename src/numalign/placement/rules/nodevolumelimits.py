@@ -38,7 +38,12 @@ class NodeVolumeLimits:
     def __init__(self, stock: VolumeStock, attached: AttachedVolumes) -> None:
         self._stock, self._attached = stock, attached
 
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
+
     def prepare(self, pod: Pod, world: World) -> Limited | None:
+        if not pod.spec.volumes:
+            return None
         if not any(podclaims.of_volume(pod, each) or intree.is_built_in(each) for each in pod.spec.volumes):
             return None
         codes = np.zeros(world.capacity, np.int32)

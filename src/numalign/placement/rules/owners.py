@@ -54,6 +54,8 @@ class Owners:
         """Empty when nothing is known that the pod belongs to."""
         pairs = self._services_of(pod)
         controller = self._controller_of(pod)
+        if not pairs and controller is None:
+            return matchers.EVERYTHING
         if isinstance(controller, ReplicationController):
             return matchers.with_labels((pairs | (controller.spec.selector or {})).items())
         return matchers.with_labels(pairs.items()).and_also(controller.spec.selector if controller else None)

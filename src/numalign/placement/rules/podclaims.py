@@ -5,7 +5,7 @@ that name that somebody else made does not count (kube-scheduler spec 1.17)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -30,6 +30,11 @@ def named(pod: Pod) -> Iterator[ClaimName]:
         name = of_volume(pod, volume)
         if name is not None:
             yield name
+
+
+def are_special(volumes: Iterable[Volume]) -> bool:
+    """Whether one of them is more than files that the node's kubelet makes: a claim, or a disk."""
+    return any(volume != Volume(name=volume.name, image=volume.image) for volume in volumes)
 
 
 def of_volume(pod: Pod, volume: Volume) -> ClaimName | None:

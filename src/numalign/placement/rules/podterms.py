@@ -84,6 +84,11 @@ class PodTerms:
         self._of_uid: dict[str, tuple[Held, ...]] = {}
         world.follow(self)
 
+    def may_mean(self, pod: Pod) -> bool:
+        """Whether any term may be about the pod: quick, and in doubt yes."""
+        by_anchor = self._by_anchor
+        return bool(by_anchor) and (None in by_anchor or not by_anchor.keys().isdisjoint(pod.metadata.labels.items()))
+
     def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Iterator[tuple[Held, Counts]]:
         """Terms of other pods that mean this one, with the rows that hold them."""
         for anchor in (None, *pod.metadata.labels.items()):

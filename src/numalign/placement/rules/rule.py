@@ -7,13 +7,14 @@ long as `world.capacity`; what they say about rows without a node (`world.presen
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.pod import Pod
+from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.world import World
 
 FITS: Final = 0
@@ -69,6 +70,7 @@ class Prepared(Protocol):
 
 P = TypeVar("P", bound=Prepared)
 S = TypeVar("S")
+Q = TypeVar("Q", contravariant=True)
 
 
 class FilterRule(Protocol[P]):
@@ -96,6 +98,42 @@ class ScoreRule(Protocol[S]):
 
     def normalized(self, prepared: S, raw: Scores) -> Scores:
         """Scores from 0 to 100, of the same rows."""
+
+
+@runtime_checkable
+class LooksAround(Protocol):
+    """A rule that looks at more than one node, or at what comes and goes beside nodes and pods."""
+
+    def concerns(self, pod: Pod) -> bool:
+        """Whether it has anything to say about the pod now; quick, and in doubt yes."""
+
+
+@runtime_checkable
+class AloneFilter(Protocol[Q]):
+    """A filter that judges every row by what is there, whatever other rows have."""
+
+    def filter_alone(self, prepared: Q) -> Follows: ...
+
+
+@runtime_checkable
+class AloneScore(Protocol[Q]):
+    """A score that is the same whatever other rows there are, and normalised as it is."""
+
+    def score_alone(self, prepared: Q) -> Follows | None:
+        """None: not this time."""
+
+
+class Fixed(Struct, frozen=True, eq=False):
+    """By row, as long as nodes are described as they are now."""
+
+    values: NDArray[np.signedinteger]
+
+    def rows(self, rows: Rows) -> NDArray[np.signedinteger]:
+        found: NDArray[np.signedinteger] = self.values[rows]
+        return found
+
+    def row(self, row: int) -> int:
+        return self.values.item(row)
 
 
 class Coded(Struct, frozen=True):

@@ -60,6 +60,12 @@ class SpreadSource:
         selector = self._owners.selector(pod) if defaults else None
         return [_with(each, selector) for each in defaults] if selector and not selector.is_empty else []
 
+    def has_any(self, pod: Pod) -> bool:
+        """Whether the pod has constraints, or may get those of the profile."""
+        return bool(pod.spec.topology_spread_constraints) or (
+            bool(self._defaults) and not self._owners.selector(pod).is_empty
+        )
+
     def needs_all_keys(self, pod: Pod) -> bool:
         """Whether nodes that lack one of the labels are left out of scoring; not for the system's own defaults."""
         return bool(pod.spec.topology_spread_constraints) or not self._is_system

@@ -34,6 +34,10 @@ class SpreadScore:
     def __init__(self, source: SpreadSource) -> None:
         self._source = source
 
+    def concerns(self, pod: Pod) -> bool:
+        """Whether there is a constraint of either kind; quick."""
+        return self._source.has_any(pod)
+
     def prepare_score(self, pod: Pod, world: World, rows: Rows) -> SpreadScores | None:
         constraints = self._source.constraints(pod, spreadconstraints.SHOULD)
         if not constraints:

@@ -44,7 +44,12 @@ class Emptier:
         return _means(((_percent(np.maximum(each.offered - each.after, 0), each), each) for each in usages), count)
 
     def row(self, usages: Iterable[RowUsage]) -> int:
-        return _mean((max(each.offered - each.after, 0), each) for each in usages)
+        total = weights = 0
+        for _, after, offered, weight in usages:
+            if after < offered:
+                total += (offered - after) * MAX_SCORE // offered * weight
+            weights += weight
+        return total // weights if weights else 0
 
 
 class Fuller:
@@ -54,7 +59,11 @@ class Fuller:
         return _means(((_percent(np.minimum(each.after, each.offered), each), each) for each in usages), count)
 
     def row(self, usages: Iterable[RowUsage]) -> int:
-        return _mean((min(each.after, each.offered), each) for each in usages)
+        total = weights = 0
+        for _, after, offered, weight in usages:
+            total += min(after, offered) * MAX_SCORE // offered * weight
+            weights += weight
+        return total // weights if weights else 0
 
 
 class Along:
@@ -75,10 +84,10 @@ class Along:
 
     def row(self, usages: Iterable[RowUsage]) -> int:
         total = weights = 0
-        for usage in usages:
-            utilization = FULL if usage.after > usage.offered else usage.after * FULL // usage.offered
+        for _, after, offered, weight in usages:
+            utilization = FULL if after > offered else after * FULL // offered
             score = self._line.item(max(utilization, 0))
-            total, weights = total + score * usage.weight, weights + (usage.weight if score > 0 else 0)
+            total, weights = total + score * weight, weights + (weight if score > 0 else 0)
         return _rounded(total, weights) if weights else 0
 
 
@@ -105,13 +114,6 @@ def _means(scored: Iterable[tuple[Scores, Usage]], count: int) -> Scores:
         total += np.where(offers, score * usage.weight, 0)
         weights += np.where(offers, usage.weight, 0)
     return np.where(weights > 0, total // np.maximum(weights, 1), 0)
-
-
-def _mean(parts: Iterable[tuple[int, RowUsage]]) -> int:
-    total = weights = 0
-    for part, usage in parts:
-        total, weights = total + part * MAX_SCORE // usage.offered * usage.weight, weights + usage.weight
-    return total // weights if weights else 0
 
 
 def _percent(part: Scores, usage: Usage) -> Scores:

@@ -12,7 +12,8 @@ import numpy as np
 from numalign.api.pod import Pod
 from numalign.placement.rules import normalising, tolerations
 from numalign.placement.rules.facets import Answers
-from numalign.placement.rules.rule import Coded, Refusal, Refusals, Rows, Scores, StaticFilter
+from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rule import MAX_SCORE, Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter
 from numalign.placement.rules.world import World
 
 UNTOLERATED: Final = Refusal(("node(s) had untolerated taint(s)",), unresolvable=True)
@@ -24,6 +25,9 @@ class TaintToleration(StaticFilter):
     def prepare(self, pod: Pod, world: World) -> Coded:
         return Coded(codes=tolerations.kept_away(world, pod.spec.tolerations), refusals=Refusals(UNTOLERATED))
 
+    def filter_alone(self, prepared: Coded) -> Follows:
+        return Fixed(prepared.codes)
+
     def prepare_score(self, pod: Pod, world: World, rows: Rows) -> Answers:
         return tolerations.unwelcoming(world, pod.spec.tolerations)
 
@@ -32,3 +36,7 @@ class TaintToleration(StaticFilter):
 
     def normalized(self, prepared: Answers, raw: Scores) -> Scores:
         return normalising.by_largest_reversed(raw)
+
+    def score_alone(self, prepared: Answers) -> Follows | None:
+        """Where no node asks anybody to stay away, all are as welcoming as can be."""
+        return None if prepared.any() else Fixed(np.full(len(prepared), MAX_SCORE, np.int64))

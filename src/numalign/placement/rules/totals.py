@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from numalign.api import noderequests, quantity, resourcenames
 from numalign.api.node import Node
-from numalign.api.pod import Pod, ResourceList
+from numalign.api.pod import Container, Pod, ResourceList
 from numalign.placement.changelog import ChangeLog
 from numalign.placement.rules.facets import Kept, grown
 from numalign.placement.rules.rowtables import Follows, RowTable, Small
@@ -59,6 +59,7 @@ class Totals:
         self._offered: list[ResourceList] = [{}] * rows
         self._tables: Kept[Follows, RowTable] = Kept(MOST_TABLES)
         self._once: Kept[Hashable, Any] = Kept(MOST_READ)
+        self._charges: dict[int, tuple[tuple[Container, ...], Charge]] = {}
 
     def column(self, name: str) -> int:
         """The resource's column, a new one if it has none; arrays may be replaced by longer ones."""
@@ -98,9 +99,19 @@ class Totals:
         return known
 
     def charge_of(self, pod: Pod) -> Charge:
+        spec = pod.spec
         if noderequests.is_resized(pod):
             return self._charge_of(pod)
-        return self.once(Charge, pod, lambda: self._charge_of(pod))
+        if spec.init_containers or spec.overhead or spec.resources.requests:
+            return self.once(Charge, pod, lambda: self._charge_of(pod))
+        # Containers are mostly one object for all pods of a kind; kept here, nothing else gets its identity.
+        known = self._charges.get(id(spec.containers))
+        if known is None:
+            if len(self._charges) >= MOST_READ:
+                self._charges.clear()
+            known = spec.containers, self.once(Charge, pod, lambda: self._charge_of(pod))
+            self._charges[id(spec.containers)] = known
+        return known[1]
 
     def add(self, row: int, charge: Charge) -> None:
         self._move(row, charge, 1)
@@ -125,10 +136,12 @@ class Totals:
         return Charge(amounts=tuple(self.counted(real)), scored=(cpu, memory))
 
     def _move(self, row: int, charge: Charge, sign: int) -> None:
+        requested, scored = self.requested, self.scored
         for column, amount in charge.amounts:
-            self.requested[column, row] = _wrapped(self.requested.item(column, row) + sign * amount)
-        for column, amount in zip(SCORED, charge.scored, strict=True):
-            self.scored[column, row] = _wrapped(self.scored.item(column, row) + sign * amount)
+            requested[column, row] = _wrapped(requested.item(column, row) + sign * amount)
+        cpu, memory = charge.scored
+        scored[CPU, row] = _wrapped(scored.item(CPU, row) + sign * cpu)
+        scored[MEMORY, row] = _wrapped(scored.item(MEMORY, row) + sign * memory)
         self.pods[row] += sign
         self.log.append(row)
 
@@ -152,6 +165,8 @@ def is_scalar(name: str) -> bool:
 
 
 def _wrapped(amount: int) -> int:
+    if -OVERFLOW <= amount < OVERFLOW:
+        return amount
     return (amount + OVERFLOW) % (2 * OVERFLOW) - OVERFLOW
 
 

@@ -68,7 +68,12 @@ class VolumeBinding(StaticFilter):
         self._line = strategies.line(args.shape)
         self._last: tuple[Moment, Volumes | Refusal | None] | None = None
 
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
+
     def prepare(self, pod: Pod, world: World) -> Volumes | Refusal | None:
+        if not pod.spec.volumes:
+            return None
         # Filter and score ask one after the other, with nothing in between.
         moment = (pod, world.generation, self._stock.generation)
         if self._last is None or self._last[0] != moment:

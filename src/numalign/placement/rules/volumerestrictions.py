@@ -47,7 +47,12 @@ class VolumeRestrictions:
     def __init__(self, stock: VolumeStock, users: VolumeUsers) -> None:
         self._stock, self._users = stock, users
 
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
+
     def prepare(self, pod: Pod, world: World) -> Restricted | Refusal | None:
+        if not pod.spec.volumes:
+            return None
         exclusive: set[str] = set()
         for name in podclaims.named(pod):
             claim = None if name.is_ephemeral else self._stock.claims.known(name.full)

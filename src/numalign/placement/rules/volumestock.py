@@ -50,6 +50,10 @@ class Shelf(Generic[T]):
         """As the API server said."""
         return self._known.get(name)
 
+    def assumed(self) -> tuple[T, ...]:
+        """All that is assumed to look other than the API server said."""
+        return tuple(self._assumed.values())
+
     def among(self, group: str, value: str) -> ValuesView[T]:
         return self._grouped.get((group, value), {}).values()
 

@@ -31,6 +31,8 @@ class VolumeUsers:
         """Nothing here depends on what the node is."""
 
     def pod_added(self, assigned: Assigned) -> None:
+        if not assigned.pod.spec.volumes:
+            return
         self._count(assigned, 1)
         if any(map(is_disk, assigned.pod.spec.volumes)):
             self.with_disks.setdefault(assigned.row, {})[assigned.uid] = assigned

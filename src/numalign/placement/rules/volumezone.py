@@ -41,7 +41,12 @@ class VolumeZone(StaticFilter):
     def __init__(self, stock: VolumeStock) -> None:
         self._stock = stock
 
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
+
     def prepare(self, pod: Pod, world: World) -> Coded | Refusal | None:
+        if not pod.spec.volumes:
+            return None
         places: list[Place] = []
         for claim in podclaims.named(pod):
             if not claim.is_ephemeral:

@@ -58,7 +58,8 @@ class World:
         """Length of all arrays over rows."""
         self.present: Flags = np.zeros(FIRST_ROWS, np.bool_)
         """Rows that have a node."""
-        self.unschedulable: Flags = np.zeros(FIRST_ROWS, np.bool_)
+        self.cordoned: NDArray[np.int32] = np.zeros(FIRST_ROWS, np.int32)
+        """1 where the node is."""
         self.names: list[str] = [""] * FIRST_ROWS
         self.rows: dict[str, int] = {}
         """Of nodes that are there, by name."""
@@ -73,7 +74,9 @@ class World:
         self.on_row: list[dict[str, Assigned]] = [{} for _ in range(FIRST_ROWS)]
         self._followers: list[Follower] = []
         self._renamed = 0
+        self._cordoned = 0
         self._masks: Stamped[Hashable, Flags] = Stamped(MOST_MASKS)
+        self._node_rows: Stamped[None, NDArray[np.intp]] = Stamped(1)
 
     def put_node(self, row: int, node: Node) -> None:
         self._make_room(row)
@@ -119,6 +122,17 @@ class World:
         """Raised whenever a node comes, goes, or changes its labels."""
         return self._renamed + self.labels.generation
 
+    @property
+    def node_rows(self) -> NDArray[np.intp]:
+        """Rows that have a node, ascending; not to be written to."""
+        return self._node_rows.get(None, self._renamed, lambda: np.flatnonzero(self.present))
+
+    @property
+    def description(self) -> int:
+        """Raised whenever a node comes, goes, or is described otherwise, by anything but amounts."""
+        parts = self.taints.generation + self.features.generation + self.images.generation
+        return self._renamed + self._cordoned + self.labels.generation + parts
+
     def mask(self, key: Hashable, make: Callable[[], Flags]) -> Flags:
         """An answer about names and labels by row, made again when a node has other ones. The key stands for the
         question; the array is not to be written to."""
@@ -138,7 +152,9 @@ class World:
 
     def _describe(self, row: int, node: Node | None) -> None:
         self.present[row] = node is not None
-        self.unschedulable[row] = node is not None and node.spec.unschedulable
+        cordoned = node is not None and node.spec.unschedulable
+        self._cordoned += bool(self.cordoned[row] != cordoned)
+        self.cordoned[row] = cordoned
         self.labels.put(row, node.metadata.labels if node else NO_LABELS)
         self.taints.put(row, (tuple(map(_taint_key, node.spec.taints)) or None) if node else None)
         self.features.put(row, (frozenset(node.status.declared_features) or None) if node else None)
@@ -151,9 +167,10 @@ class World:
         if row < self.capacity:
             return
         before, self.capacity = self.capacity, max(2 * self.capacity, row + 1)
-        self.present, self.unschedulable = grown(self.present, self.capacity), grown(self.unschedulable, self.capacity)
+        self.present, self.cordoned = grown(self.present, self.capacity), grown(self.cordoned, self.capacity)
         self.names += [""] * (self.capacity - before)
         self.on_row += [{} for _ in range(self.capacity - before)]
+        self._renamed += 1
         for part in (self.labels, self.taints, self.features, self.totals):
             part.grow(self.capacity)
 

@@ -1,13 +1,15 @@
 """A survey of all rows says what their evaluation says, and hands back what it does not decide."""
 
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
-from numalign.placement.kernels import Kernel, arrays, plans, scalar
-from numalign.placement.kernels.block import NO_ROOM, Nodes, Outcomes, RowBlock
+from numalign.placement.kernels import Kernel, abreast, arrays, plans, scalar, stackedarrays
+from numalign.placement.kernels.block import NO_ROOM, Lanes, Nodes, Outcomes, RowBlock
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.noderules import NodeRules
 from numalign.placement.programs import Ask, Program
@@ -15,6 +17,7 @@ from tests.campaigns import holds_for
 from tests.conftest import require
 from tests.unit.placement.kernels.blocks import CPU, asks, block_of, questions, scorings
 
+Survey = Callable[[Nodes], tuple[list[int], list[int], list[int]]]
 KIND = 3
 UNTOUCHED = 77
 RULES = NodeRules(zones=(0, 1), policy="single-numa-node", static_cpus=True)
@@ -33,23 +36,41 @@ def answers_for(rows: int, program: Program) -> Outcomes:
     return Outcomes(np.full(rows, UNTOUCHED, np.int32), np.zeros((rows, len(program.steps)), np.uint8))
 
 
-def surveyed(kernel: Kernel, block: RowBlock, program: Program, scoring: Scoring) -> tuple[Outcomes, list[int]]:
+def lanes_of(block: RowBlock) -> Lanes:
+    """Lanes of all rows, which nobody has taken over yet."""
+    rows, zones, width = block.free.shape
+    room = -(-rows // abreast.ABREAST) * abreast.ABREAST
+    free, allocatable = (np.full((zones, width, room), 5.0) for _ in range(2))
+    return Lanes(free, allocatable, np.full((8, room), -1.0), np.arange(rows, dtype=np.int32))
+
+
+def surveyed(
+    kernel: Kernel, block: RowBlock, program: Program, scoring: Scoring, every: Lanes | None = None
+) -> tuple[Outcomes, list[int]]:
     rows = np.arange(len(block.busy), dtype=np.int32)
     answers = answers_for(len(rows), program)
     made = plans.plan(block.rules, program, scoring)
-    left = kernel.survey(block, nodes_of(len(rows)), rows, made, answers)
+    left = kernel.survey(block, nodes_of(len(rows)), rows, made, answers, every)
     assert not len(left.others)
     return answers, left.undecided.tolist()
 
 
-def agrees(kernel: Kernel, question: tuple[RowBlock, Program], scoring: Scoring) -> None:
-    block, program = question
-    answers, left = surveyed(kernel, block, program, scoring)
-    wanted = scalar.evaluate(block, np.arange(len(block.busy), dtype=np.int32), program, scoring)
-    for row, code in enumerate(wanted.code_or_score.tolist()):
+def agrees(kernel: Kernel, question: tuple[RowBlock, Program], scoring: Scoring, *, by_lanes: bool = False) -> None:
+    """So many rows that they do not fit side by side, and are not few either."""
+    one, program = question
+    block = repeated(one, 1 + stackedarrays.FEW // len(one.busy))
+    answers, left = surveyed(kernel, block, program, scoring, lanes_of(block) if by_lanes else None)
+    wanted = scalar.evaluate(one, np.arange(len(one.busy), dtype=np.int32), program, scoring)
+    for row in range(len(block.busy)):
+        code, masks = wanted.code_or_score[row % len(one.busy)], wanted.masks[row % len(one.busy)]
         assert row in left or answers.code_or_score[row] == code
-        assert row in left or answers.masks[row].tolist() == wanted.masks[row].tolist()
+        assert row in left or answers.masks[row].tolist() == masks.tolist()
         assert row not in left or answers.code_or_score[row] == UNTOUCHED
+
+
+def repeated(block: RowBlock, times: int) -> RowBlock:
+    arrays: list[Any] = [np.concatenate([each] * times) for each in block[1:]]
+    return RowBlock(block.rules, *arrays)
 
 
 def kernel_named(name: str) -> Kernel:
@@ -67,8 +88,20 @@ def test_numpy_surveys_as_rows_are_evaluated(question: tuple[RowBlock, Program],
 
 
 @holds_for(questions(), scorings, examples=40)
+def test_numpy_surveys_by_lanes_as_rows_are_evaluated(question: tuple[RowBlock, Program], scoring: Scoring) -> None:
+    agrees(kernel_named("arrays"), question, scoring, by_lanes=True)
+
+
+@holds_for(questions(), scorings, examples=40)
 def test_machine_code_surveys_as_rows_are_evaluated(question: tuple[RowBlock, Program], scoring: Scoring) -> None:
     agrees(kernel_named("compiled"), question, scoring)
+
+
+@holds_for(questions(), scorings, examples=40)
+def test_machine_code_surveys_by_lanes_as_rows_are_evaluated(
+    question: tuple[RowBlock, Program], scoring: Scoring
+) -> None:
+    agrees(kernel_named("compiled"), question, scoring, by_lanes=True)
 
 
 @pytest.fixture(params=["arrays", "compiled"])
@@ -76,34 +109,39 @@ def kernel(request: pytest.FixtureRequest) -> Kernel:
     return kernel_named(request.param)
 
 
-def survey(kernel: Kernel, nodes: Nodes) -> tuple[list[int], list[int], list[int]]:
+@pytest.fixture(params=[False, True], ids=["by rows", "by lanes"])
+def survey(kernel: Kernel, request: pytest.FixtureRequest) -> Survey:
+    return partial(surveyed_three, kernel, by_lanes=request.param)
+
+
+def surveyed_three(kernel: Kernel, nodes: Nodes, *, by_lanes: bool) -> tuple[list[int], list[int], list[int]]:
     """Three rows with room for the pod in every zone."""
-    one = block_of(RULES, {CPU: (8, 8)})
-    tiled: list[Any] = [np.repeat(each, 3, axis=0) for each in one[1:]]
-    block = RowBlock(RULES, *tiled)
+    block = repeated(block_of(RULES, {CPU: (8, 8)}), 3)
     answers = answers_for(3, ONE_CPU)
     made = plans.plan(RULES, ONE_CPU, Scoring())
-    left = kernel.survey(block, nodes, np.arange(3, dtype=np.int32), made, answers)
+    left = kernel.survey(
+        block, nodes, np.arange(3, dtype=np.int32), made, answers, lanes_of(block) if by_lanes else None
+    )
     return answers.code_or_score.tolist(), left.undecided.tolist(), left.others.tolist()
 
 
-def test_rows_of_other_kinds_are_handed_back(kernel: Kernel) -> None:
+def test_rows_of_other_kinds_are_handed_back(survey: Survey) -> None:
     nodes = nodes_of(3)
     nodes.kind[1] = KIND + 1
-    assert survey(kernel, nodes) == ([87, UNTOUCHED, 87], [], [1])
+    assert survey(nodes) == ([87, UNTOUCHED, 87], [], [1])
 
 
-def test_loose_rows_are_not_decided(kernel: Kernel) -> None:
+def test_loose_rows_are_not_decided(survey: Survey) -> None:
     nodes = nodes_of(3)
     nodes.loose[2] = True
-    assert survey(kernel, nodes) == ([87, 87, UNTOUCHED], [2], [])
+    assert survey(nodes) == ([87, 87, UNTOUCHED], [2], [])
 
 
-def test_a_node_that_is_full_as_a_whole_is_not_looked_into(kernel: Kernel) -> None:
+def test_a_node_that_is_full_as_a_whole_is_not_looked_into(survey: Survey) -> None:
     nodes = nodes_of(3, amounts=(4,))
     nodes.requested[0, 0], nodes.pods[1] = 7, 1
     nodes.requested[2, 0], nodes.loose[2] = 6, True
-    assert survey(kernel, nodes) == ([NO_ROOM, NO_ROOM, UNTOUCHED], [2], [])
+    assert survey(nodes) == ([NO_ROOM, NO_ROOM, UNTOUCHED], [2], [])
 
 
 def test_a_single_zone_that_is_too_small_is_refused_at_once_by_machine_code() -> None:

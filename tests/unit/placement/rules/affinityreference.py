@@ -56,7 +56,8 @@ def _verdict(asking: Pod, labels: Mapping[str, str], sums: tuple[Sums, Sums, Sum
     keys = [term.topology_key for term in near(asking).required]
     if any(key not in labels for key in keys) or not (first or all(friends[key, labels[key]] for key in keys)):
         return "affinity"
-    if any(foes[term.topology_key, labels.get(term.topology_key, "")] for term in away(asking).required):
+    met = [term.topology_key for term in away(asking).required if term.topology_key in labels]
+    if any(foes[key, labels[key]] for key in met):
         return "anti-affinity"
     return "existing" if any(objections[pair] for pair in labels.items()) else None
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numalign.api import ruleargs
 from numalign.api.ruleargs import RequestedToCapacityRatioParam, ScoringStrategy, UtilizationShapePoint
 from numalign.placement.rules import strategies
-from numalign.placement.rules.allocation import RowUsage, Usage
+from numalign.placement.rules.allocation import Usage
 from tests.unit.placement.rules import reference
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -45,7 +45,7 @@ def scored(
     ]
     scores: list[int] = strategies.of(strategy).rows(rows, len(offered)).tolist()
     alone = [
-        [RowUsage(0, use, cap, weight) for cap, use, weight in zip(*node, weights, strict=True) if cap]
+        [(0, use, cap, weight) for cap, use, weight in zip(*node, weights, strict=True) if cap]
         for node in zip(offered, used, strict=True)
     ]
     assert [strategies.of(strategy).row(usages) for usages in alone] == scores

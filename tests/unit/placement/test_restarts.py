@@ -1,0 +1,128 @@
+"""A new engine in the middle of it all, with nothing but objects to go by: pods of the old one are where it believes
+them to be, and pods that it places itself are admitted, in every order.
+
+Beside `test_admitted`: there one engine sees everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from numalign.api.nodetopology import NodeTopology
+from numalign.api.pod import Pod
+from numalign.placement.engine import Engine
+from numalign.placement.facts import Forecast, NodeSeen, PodSeen, ReportSeen
+from numalign.placement.settings import Settings
+from tests.unit.placement import clusters
+from tests.unit.placement.clusters import ModelNode
+from tests.unit.placement.test_admitted import Story
+
+RESTARTS = 0.15
+"""The chance that the engine starts anew before a pod is placed."""
+
+
+class Restarting(Story):
+    def __init__(self, seed: int, *, foretelling: bool) -> None:
+        super().__init__(seed)
+        self.foretelling = foretelling
+        self.chances = Random(~seed)
+        self.delivered: dict[str, NodeTopology] = {name: node.topology for name, node in self.nodes.items()}
+
+    def report(self, node: ModelNode) -> None:
+        super().report(node)
+        self.delivered[node.name] = node.topology
+
+    def place(self, uid: str) -> bool:
+        if self.chances.random() < RESTARTS:
+            self.restart()
+        return super().place(uid)
+
+    def restart(self) -> None:
+        """Objects come in any order, and so do pods that nobody has reported."""
+        self.count["restarts"] += 1
+        self.engine = Engine(Settings())
+        for name, node in self.nodes.items():
+            self.engine.apply(NodeSeen(node.node))
+            self.engine.apply(ReportSeen(self.delivered[name], self.now))
+        pods = [pod for node in self.nodes.values() for pod in self.living(node)]
+        for pod in self.chances.sample(pods, k=len(pods)):
+            self.engine.apply(PodSeen(pod, self.now, self.forecast(pod)))
+            self.count["pending"] += pod.status.phase == "Pending"
+
+    def living(self, node: ModelNode) -> list[Pod]:
+        running = [clusters.on_node(pod, node.name, "Running") for pod in node.state.active.values()]
+        return [*running, *node.bound.values()]
+
+    def forecast(self, pod: Pod) -> Forecast | None:
+        """As the binding carried it: what the engine believed then."""
+        decision = self.promised.get(pod.metadata.uid)
+        if decision is None or not self.foretelling:
+            return None
+        return {each.container: each.zones for each in decision.placement if each.zones}
+
+
+class WithoutUnheardEnds(Restarting):
+    """A pod ends only where the node reports before anything else happens."""
+
+    def end(self, node: ModelNode) -> None:
+        super().end(node)
+        self.report(node)
+
+
+class EndingThenRestarting(Restarting):
+    """Pods end, and the engine that heard of it places others; the one after it never did."""
+
+    def place(self, uid: str) -> bool:
+        return Story.place(self, uid)
+
+    def finale(self) -> None:
+        for number in range(6):
+            for node in self.nodes.values():
+                self.end(node)
+            self.place(f"late-{number}")
+        self.restart()
+        for node in self.nodes.values():
+            self.report(node)
+
+
+def restarted(seeds: range, *, foretelling: bool) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for seed in seeds:
+        total.update(WithoutUnheardEnds(seed, foretelling=foretelling).tell(30))
+    return total
+
+
+@pytest.mark.parametrize("foretelling", [True, False], ids=["with forecasts", "without"])
+def test_an_engine_that_starts_anew_goes_on_where_the_old_one_ended(foretelling: bool) -> None:
+    total = restarted(range(20), foretelling=foretelling)
+    assert total["restarts"] > 20
+    assert total["pending"] > 40
+
+
+def ended(seeds: range, *, foretelling: bool) -> list[int]:
+    """Seeds of stories in which a pod was not where the new engine believed it to be."""
+    wrong = []
+    for seed in seeds:
+        story = EndingThenRestarting(seed, foretelling=foretelling)
+        story.tell(12)
+        try:
+            story.finale()
+        except AssertionError:
+            wrong.append(seed)
+    return wrong
+
+
+def test_ends_that_only_the_old_engine_heard_of_are_known_from_its_forecasts() -> None:
+    seeds = range(20)
+    assert ended(seeds, foretelling=True) == []
+    assert ended(seeds, foretelling=False) != []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_thousands_of_restarts(part: int) -> None:
+    seeds = range(10_000 * (part + 1), 10_000 * (part + 1) + 300)
+    assert restarted(seeds, foretelling=True)["restarts"] > 400
+    assert ended(seeds, foretelling=True) == []
