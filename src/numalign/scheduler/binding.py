@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from numalign.kube.client import Client
 from numalign.kube.resources import PODS
 from numalign.placement.decisions import Decision
 from numalign.placement.rules.volumeactions import VolumePlan
+from numalign.process.log import about
 from numalign.scheduler import forecasts
 from numalign.scheduler.queued import Queued
 from numalign.scheduler.volumes import Volumes
@@ -108,28 +109,34 @@ class Binder:
 
     async def _answer(self, bind: Bind) -> Answer | None:
         """What became of it, for certain; None: it is not ours to find out any more."""
-        tries = 0
+        tries, in_doubt = 0, False
         while self._leads():
             if not self._books.is_open(bind) or not self._books.has_node(bind.node):
-                return await self._looked_up(bind) if tries else _not_sent(self._books.is_open(bind))
+                return await self._looked_up(bind, NODE_GONE) if tries else _not_sent(self._books.is_open(bind))
             answer = await self._sent(bind)
             tries += 1
             refused = answer.outcome is Outcome.REFUSED
             if answer.outcome is not Outcome.UNKNOWN and not (refused and tries < TRIES):
-                return answer
+                # That this try was refused says nothing about one before it that got no answer.
+                return await self._looked_up(bind, answer.why) if refused and in_doubt else answer
+            in_doubt = in_doubt or not refused
             # The same binding once more cannot bind twice. And one whose answer did not come may still arrive, however
             # late: its place is kept for it as long as there is hope.
-            LOG.warning("%s is not bound yet: %s", bind.pod.metadata.full_name, answer.why)
+            LOG.warning("not bound yet: %s", answer.why, extra=_about(bind))
             await self._pause(tries)
         return None
 
     async def _sent(self, bind: Bind) -> Answer:
-        possible = {each.container: each.zones for each in bind.decision.placement if each.zones}
-        said = {forecasts.NAME: forecasts.encode(possible)} if possible else {}
-        return await binding.bind(self._client, bind.pod.metadata, bind.node, said)
+        expected = forecasts.of(bind.decision)
+        said = {forecasts.NAME: expected} if expected else {}
+        return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
 
-    async def _looked_up(self, bind: Bind) -> Answer | None:
-        """A binding was sent that must not be sent again: only the pod can tell."""
+    def _may_go(self, bind: Bind) -> bool:
+        """Asked of every try in the moment in which it leaves: a call may wait for a connection, or be repeated."""
+        return self._leads() and self._books.is_open(bind) and self._books.has_node(bind.node)
+
+    async def _looked_up(self, bind: Bind, why: str) -> Answer | None:
+        """A binding was sent that must not be sent again: only the pod can tell. `why` it has no node, if so."""
         meta, tries = bind.pod.metadata, 1
         while self._leads():
             try:
@@ -137,11 +144,11 @@ class Binder:
             except errors.NotFound:
                 return Answer(Outcome.GONE)
             except errors.KubeError as problem:
-                LOG.warning("%s", problem)
+                LOG.warning("not known yet whether it is bound: %s", problem, extra=_about(bind))
                 await self._pause(tries)
                 tries += 1
                 continue
-            return _told(pod, bind)
+            return _told(pod, bind, why)
         return None
 
     async def _pause(self, tries: int) -> None:
@@ -149,13 +156,17 @@ class Binder:
         await clock.sleep(min(FIRST_PAUSE * 2.0 ** min(tries - 1, 10), LONGEST_PAUSE) * (0.5 + clock.chance() / 2))
 
 
+def _about(bind: Bind) -> dict[str, Any]:
+    return about(pod=bind.pod.metadata.full_name, uid=bind.pod.metadata.uid, node=bind.node)
+
+
 def _not_sent(is_open: bool) -> Answer:
     return Answer(Outcome.REFUSED, NODE_GONE) if is_open else Answer(Outcome.GONE)
 
 
-def _told(pod: Pod, bind: Bind) -> Answer:
+def _told(pod: Pod, bind: Bind, why: str) -> Answer:
     if pod.metadata.uid != bind.pod.metadata.uid:
         return Answer(Outcome.GONE)
     if not pod.spec.node_name:
-        return Answer(Outcome.REFUSED, NODE_GONE)
+        return Answer(Outcome.REFUSED, why)
     return Answer(Outcome.DONE if pod.spec.node_name == bind.node else Outcome.ELSEWHERE)

@@ -12,22 +12,22 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from numalign.api import resourcenames
 from numalign.api.pod import Pod
-from numalign.api.qos import QoS
-from numalign.placement.decisions import LAST_RESORT, Decision, Randomness
+from numalign.placement import whatif
+from numalign.placement.decisions import Decision, Randomness
 from numalign.placement.pick import Codes
 from numalign.placement.rules.rule import Refusal, Rows, Scores
 from numalign.placement.shapes import Shape
-from numalign.scheduler import filtering, scoring
+from numalign.scheduler import filtering, scoring, tiers
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.filtering import Filtered, Refused
 from numalign.scheduler.profiles import Profile
+from numalign.scheduler.ranking import UNRANKED, Phase, Ranking
+from numalign.scheduler.standings import Asked
 
 TIER: Final = 1 << 40
 """More than any total score: nodes of a higher tier come first, whatever they score."""
 TRIED: Final = -1
-NOT_REPORTED: Final = 0
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -40,10 +40,14 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The node that was picked for it earlier; tried first."""
     promised: Mapping[int, tuple[Pod, ...]] = {}
     """By row: pods that its room is promised to, and that this pod has to leave it to."""
+    leaving: Mapping[int, tuple[str, ...]] = {}
+    """By row: pods, by uid, that are about to end for those."""
     kept_off: Rows | None = None
     """Nodes that turned away pods of this shape lately."""
     start: int = 0
     """Where the search for nodes begins, if it is not for all."""
+    ranking: Ranking | None = None
+    """To be filled in with how it came about; None: nobody wants to know."""
 
 
 class Chosen(Struct, frozen=True):
@@ -61,6 +65,13 @@ class NoNode(Struct, frozen=True, kw_only=True):
     kept_off: Rows = field(default_factory=lambda: NO_ROWS)
     zones: Rows = field(default_factory=lambda: NO_ROWS)
     """Nodes on which only the engine refuses."""
+    promised: Rows = field(default_factory=lambda: NO_ROWS)
+    """Nodes that would do, but whose zones are kept for others."""
+    codes: Codes | None = None
+    """What the engine says of nodes, by row."""
+
+    def code(self, row: int) -> int:
+        return int(self.codes[row]) if self.codes is not None else 0
 
     @property
     def unresolvable(self) -> Rows:
@@ -76,19 +87,45 @@ NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
 
 
 def choose(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | NoNode:
+    return _by_standings(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
+
+
+def _by_standings(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
+    is_special = attempt.nominated or attempt.promised or attempt.kept_off is not None or attempt.ranking is not None
+    if is_special or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
+        return None
+    found = cluster.standings.placed(Asked(attempt.pod, attempt.shape, profile, attempt.now), rng)
+    return Chosen(found.decision, cluster.nodes, found.fitting) if found is not None else None
+
+
+def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | NoNode:
+    ranking = attempt.ranking or UNRANKED
     found = filtering.filtered(attempt.pod, profile.filters, cluster.world)
+    ranking.ended(Phase.FILTER)
     if isinstance(found, Refused):
         return NoNode(nodes=cluster.nodes, refused=found)
-    filtering.respecting(found, attempt.promised)
-    fitting, kept_off = _parted(found.fitting, attempt.kept_off)
-    codes = cluster.engine.survey(attempt.shape)
+    codes = cluster.engine.survey(attempt.shape, found.fitting)
     search = _Search(attempt, profile, cluster, codes)
+    nominated = search.on_nominated(found, rng)
+    if nominated is not None:
+        return nominated
+    filtering.respecting(found, attempt.promised, codes)
+    fitting, kept_off = _parted(found.fitting, attempt.kept_off)
+    ranking.ended(Phase.ZONES)
     rows = fitting[codes[fitting] >= 0]
     some = _sought(rows, attempt.start, scoring.sought(cluster.nodes, profile.percentage))
     decision = search.best(some, rng) or (search.best(rows[codes[rows] >= 0], rng) if len(some) < len(rows) else None)
+    ranking.ended(Phase.PLACE)
     if decision is not None:
         return Chosen(decision, len(found.rows), len(some))
-    return NoNode(nodes=cluster.nodes, filtered=found, kept_off=kept_off, zones=fitting[codes[fitting] < 0])
+    return NoNode(
+        nodes=cluster.nodes,
+        filtered=found,
+        kept_off=kept_off,
+        zones=fitting[codes[fitting] < 0],
+        promised=np.array([row for row in search.kept if codes[row] >= 0], np.intp),
+        codes=codes,
+    )
 
 
 class _Search(Struct, frozen=True):
@@ -96,6 +133,18 @@ class _Search(Struct, frozen=True):
     profile: Profile
     cluster: Cluster
     codes: Codes
+    kept: dict[int, None] = field(default_factory=dict)
+    """Rows that turned out to be kept for others."""
+
+    def on_nominated(self, found: Filtered, rng: Randomness) -> Chosen | None:
+        """The node that was picked for the pod earlier is tried first, and alone (kube-scheduler spec 4.4)."""
+        row = self.cluster.world.rows.get(self.attempt.nominated, -1)
+        if row < 0 or not found.has(row) or self.codes[row] < 0 or self._is_kept_off(row):
+            return None
+        if row in self.attempt.promised:
+            filtering.respecting(found, {row: self.attempt.promised[row]})
+        decision = self.best(np.array([row], np.intp), rng) if found.has(row) else None
+        return Chosen(decision, len(found.rows), 1) if decision is not None else None
 
     def best(self, rows: Rows, rng: Randomness) -> Decision | None:
         """The pod on the best of these rows that is certain to take it; among equals any, by chance."""
@@ -105,35 +154,47 @@ class _Search(Struct, frozen=True):
             equals = np.flatnonzero(ranks == most)
             place = int(equals[int(rng.random() * len(equals))])
             row = int(rows[place])
-            decision = self.cluster.engine.place(self.attempt.pod, self.attempt.shape, row, self.attempt.now)
+            decision = self._placed(row)
             if decision is not None:
                 return decision
+            if row in self.kept:
+                ranks[place] = TRIED
+                continue
             # It may still be a last resort, after all others.
             left = self.codes[row] >= 0 and ranks[place] >= 2 * TIER
             ranks[place] = totals[place] + TIER if left else TRIED
         return None
 
+    def _is_kept_off(self, row: int) -> bool:
+        return self.attempt.kept_off is not None and row in self.attempt.kept_off
+
+    def _placed(self, row: int) -> Decision | None:
+        attempt, engine = self.attempt, self.cluster.engine
+        others = attempt.promised.get(row)
+        if others and not whatif.of(engine, attempt.pod, attempt.shape).leaves_room(
+            row, attempt.leaving.get(row, ()), others
+        ):
+            self.kept[row] = None
+            return None
+        return engine.place(attempt.pod, attempt.shape, row, attempt.now)
+
     def _totals(self, rows: Rows) -> Scores:
         if len(rows) <= 1:
             return np.zeros(len(rows), np.int64)
         zones = self.profile.zones_weight * self.codes[rows].astype(np.int64)
-        return scoring.totals(self.attempt.pod, self.profile.scores, self.cluster.world, rows) + zones
+        ranking = self.attempt.ranking or UNRANKED
+        parts = ranking.begun()
+        totals = scoring.totals(self.attempt.pod, self.profile.scores, self.cluster.world, rows, parts) + zones
+        ranking.saw(rows, totals, zones)
+        return totals
 
     def _tiers(self, rows: Rows) -> NDArray[np.int64]:
-        """3: nominated. 2: as scores say. 1: where it takes a search. 0: for pods that kubelets align, nodes that
-        have no report, because nobody knows what happens to the pod there."""
-        codes, tiers = self.codes[rows], np.full(len(rows), 2, np.int64)
-        tiers[codes == LAST_RESORT] = 1
-        if _is_aligned(self.attempt.shape):
-            tiers[codes == NOT_REPORTED] = 0
+        found = np.full(len(rows), tiers.BY_SCORE, np.int64)
+        if self.cluster.engine.is_exact:
+            found = tiers.of_rows(self.codes[rows], aligned=tiers.is_aligned(self.attempt.shape))
         if self.attempt.nominated:
-            tiers[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = 3
-        return tiers
-
-
-def _is_aligned(shape: Shape) -> bool:
-    """Whether kubelets may pin something of it: CPUs and memory of guaranteed pods, anybody's devices."""
-    return shape.qos is QoS.GUARANTEED or any(map(resourcenames.is_extended, shape.totals))
+            found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = tiers.NOMINATED
+        return found
 
 
 def _parted(fitting: Rows, kept_off: Rows | None) -> tuple[Rows, Rows]:

@@ -6,19 +6,28 @@ better comes back as the engine's wakes."""
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
+from typing import Final
 
 from msgspec import Struct, structs
 
 from numalign.api import nrt
+from numalign.api.errors import BadObject
 from numalign.api.node import Node
 from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
 from numalign.placement import facts
 from numalign.placement.decisions import Decision, Wake
 from numalign.placement.engine import Engine
-from numalign.placement.facts import Fact
+from numalign.placement.facts import Fact, Forecast
 from numalign.placement.rules.world import World
+from numalign.process.log import about
+from numalign.scheduler import forecasts
+from numalign.scheduler.standings import Standings
+
+LOG: Final = logging.getLogger(__name__)
+FORECAST_BROKEN: Final = "forecast-broken"
 
 
 class Assumed(Struct, frozen=True):
@@ -35,6 +44,7 @@ class Cluster:
     def __init__(self, engine: Engine, world: World) -> None:
         self.engine = engine
         self.world = world
+        self.standings = Standings(engine, world)
         self.assumed: dict[str, Assumed] = {}
         """By uid."""
         self._rows: dict[str, int] = {}
@@ -69,13 +79,14 @@ class Cluster:
         """A pod that has a node was seen as it is now."""
         uid, node = pod.metadata.uid, pod.spec.node_name
         assumed, wakes = self.assumed.pop(uid, None), list[Wake]()
+        forecast = self._forecast(pod) if assumed is None and uid not in self._node_of else None
         if assumed is not None and assumed.pod.spec.node_name != node:
             wakes += self.engine.apply(facts.BindFailed(uid))
         if pod.status.is_finished:
             self._release(uid)
         else:
             self._count(pod)
-        return wakes + self.engine.apply(facts.PodSeen(pod, now))
+        return wakes + self.engine.apply(facts.PodSeen(pod, now, forecast))
 
     def pod_gone(self, pod: Pod, now: float) -> list[Wake]:
         assumed = self.assumed.pop(pod.metadata.uid, None)
@@ -96,10 +107,11 @@ class Cluster:
         self._count(placed)
         return placed
 
-    def bound(self, uid: str) -> None:
+    def bound(self, uid: str) -> list[Wake]:
         """The API server took the binding; the pod stays assumed until it is seen."""
         if uid in self.assumed:
             self.assumed[uid] = structs.replace(self.assumed[uid], is_bound=True)
+        return self.engine.apply(facts.PodBound(uid))
 
     def forget(self, uid: str) -> list[Wake]:
         """The decision did not come about. Nothing happens where the pod was seen on a node, or is gone."""
@@ -126,6 +138,17 @@ class Cluster:
     @property
     def pods(self) -> int:
         return len(self._node_of)
+
+    def _forecast(self, pod: Pod) -> Forecast | None:
+        """What a former leader, or ourselves before a restart, wrote on a pod that is new to us."""
+        if pod.spec.scheduler_name not in self.engine.settings.profiles:
+            return None
+        try:
+            return forecasts.decode(pod.metadata)
+        except BadObject as problem:
+            LOG.info("%s", problem, extra=about(pod=pod.metadata.full_name, uid=pod.metadata.uid))
+            self.engine.problems[FORECAST_BROKEN] += 1
+            return None
 
     def _apply(self, fact: Fact, name: str) -> list[Wake]:
         wakes = self.engine.apply(fact)
@@ -173,6 +196,7 @@ def _alike(old: Pod, new: Pod) -> bool:
         old.spec == new.spec
         and old.metadata.labels == new.metadata.labels
         and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        and old.status.start_time == new.status.start_time
         and _sizes(old) == _sizes(new)
     )
 
@@ -180,6 +204,8 @@ def _alike(old: Pod, new: Pod) -> bool:
 def _sizes(pod: Pod) -> tuple[object, ...]:
     """What a resize in place changes (kube-scheduler spec 2.2)."""
     status = pod.status
+    if not (status.container_statuses or status.conditions or status.init_container_statuses or status.resources):
+        return ()
     statuses = (*status.init_container_statuses, *status.container_statuses)
     containers = tuple((each.allocated_resources, each.resources) for each in statuses)
     resizing = tuple(each for each in status.conditions if each.type.startswith("PodResize"))

@@ -14,18 +14,23 @@ from numalign.api.errors import BadObject
 from numalign.api.pod import Pod
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision, Randomness
-from numalign.placement.shapes import Shape
 from numalign.process.log import about
 from numalign.scheduler import choosing, messages, metrics, volumes
+from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.binding import Bind
 from numalign.scheduler.choosing import Attempt, Chosen, NoNode
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.preempting import Preemptor
+from numalign.scheduler.preemption import Asked
 from numalign.scheduler.profiles import ZONES, Profile
 from numalign.scheduler.publish import SCHEDULER_ERROR, UNSCHEDULABLE, Publisher, Wait
 from numalign.scheduler.queue import Queue
 from numalign.scheduler.queued import Queued, Rejection
+from numalign.scheduler.ranking import Ranking
+from numalign.scheduler.recollection import FORGETFUL, Chances, Recollection, Turn
 from numalign.scheduler.rejections import Rejections
+from numalign.scheduler.stories import SILENT, Stories
 from numalign.scheduler.volumes import Volumes
 
 LOG: Final = logging.getLogger(__name__)
@@ -51,12 +56,18 @@ class Cycle:
         counts: Metrics,
         clock: Clock,
         rng: Randomness,
+        stories: Stories = SILENT,
+        recollection: Recollection = FORGETFUL,
+        preemptor: Preemptor | None = None,
     ) -> None:
+        """`preemptor`: looks for pods to evict, where no node is found; None: nobody does."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._binder, self._volumes, self._publisher = binder, volumes, publisher
-        self._rejections, self._metrics = rejections, counts
-        self._clock, self._rng = clock, rng
-        self._start = 0
+        self._metrics, self._clock, self._chances = counts, clock, Chances(rng)
+        self._stories, self._recollection, self._preemptor = stories, recollection, preemptor
+        self._surroundings = Surroundings(cluster, queue.nominations, rejections)
+        self.start = 0
+        """Where the next search for nodes begins, if it is not for all."""
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -91,12 +102,15 @@ class Cycle:
         except BadObject as problem:
             refusal = Rejection(reasons={ZONES: (str(problem),)}, zones_of=frozenset())
             return self._refuse(queued, refusal, str(problem), begun)
-        found = choosing.choose(self._asked(queued, shape, begun), profile, self._cluster, self._rng)
-        self._metrics.algorithm_seconds.observe(number=self._clock.now() - begun)
+        ranking = Ranking(self._clock.now) if self._recollection.wants_details(begun) else None
+        attempt = self._surroundings.attempt(pod, shape, begun, self.start, ranking)
+        found = choosing.choose(attempt, profile, self._cluster, self._chances)
+        self._metrics.chose(self._clock.now() - begun, ranking.phases if ranking is not None else {})
         if isinstance(found, Chosen):
-            self._start += found.looked_at
+            self._remember_chosen(queued, found, attempt)
+            self.start += found.looked_at
             return self._bind(queued, found.decision, profile, begun)
-        self._turn_down(queued, found, shape, begun)
+        self._turn_down(queued, found, attempt, profile)
 
     def _is_over(self, pod: Pod) -> bool:
         """Not to be tried: on its way to the end, or to a node."""
@@ -106,32 +120,6 @@ class Cycle:
             return True
         return pod.metadata.uid in self._cluster.assumed
 
-    def _asked(self, queued: Queued, shape: Shape, now: float) -> Attempt:
-        rows = self._cluster.world.rows
-        return Attempt(
-            pod=queued.pod,
-            shape=shape,
-            now=now,
-            nominated=self._queue.nominations.node_of(queued.uid),
-            promised=self._promised(queued.pod),
-            kept_off=self._rejections.kept_off(shape.number, rows, now),
-            start=self._start % max(1, self._cluster.nodes),
-        )
-
-    def _promised(self, pod: Pod) -> dict[int, tuple[Pod, ...]]:
-        """By row, the pods that its room was promised to and that are worth as much as this one, or more."""
-        nominations, rows = self._queue.nominations, self._cluster.world.rows
-        found: dict[int, tuple[Pod, ...]] = {}
-        for node in nominations.nodes() if len(nominations) else ():
-            others = tuple(
-                each
-                for each in nominations.on(node)
-                if each.spec.priority >= pod.spec.priority and each.metadata.uid != pod.metadata.uid
-            )
-            if others and node in rows:
-                found[rows[node]] = others
-        return found
-
     def _bind(self, queued: Queued, decision: Decision, profile: Profile, begun: float) -> None:
         plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node or "")
         if plan is not None:
@@ -140,14 +128,24 @@ class Cycle:
         self._queue.nominations.remove(queued.uid)
         self._binder.start(Bind(queued, placed, decision, begun, plan, profile.volume_seconds))
 
-    def _turn_down(self, queued: Queued, found: NoNode, shape: Shape, begun: float) -> None:
-        refusal = messages.refusal(found, queued.pod, shape, self._cluster.engine)
-        self._refuse(queued, refusal.rejection, refusal.message, begun)
+    def _turn_down(self, queued: Queued, found: NoNode, attempt: Attempt, profile: Profile) -> None:
+        refusal = messages.refusal(found, queued.pod, attempt.shape, self._cluster.engine)
+        if self._preemptor is None or profile.preemption is None or not found.nodes:
+            return self._refuse(queued, refusal.rejection, refusal.message, attempt.now)
+        asked = Asked(pod=queued.pod, shape=attempt.shape, found=found, now=attempt.now, args=profile.preemption)
+        told = self._preemptor.attempt(asked)
+        message = f"{refusal.message} {told.message}"
+        self._refuse(queued, refusal.rejection, message, attempt.now, nominated=told.nominated)
 
-    def _refuse(self, queued: Queued, rejection: Rejection, message: str, begun: float) -> None:
+    def _refuse(
+        self, queued: Queued, rejection: Rejection, message: str, begun: float, *, nominated: str | None = None
+    ) -> None:
         waiting = self._queue.park(queued.uid, rejection, self._clock.now())
         if waiting is not None:
-            self._publisher.refused(waiting.pod, Wait(UNSCHEDULABLE, message))
+            self._publisher.refused(waiting.pod, Wait(UNSCHEDULABLE, message, nominated))
+        self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
+        if nominated:
+            self._stories.tell(queued.pod.metadata, "nominated", node=nominated)
         self._metrics.attempted(metrics.UNSCHEDULABLE, queued.profile, self._clock.now() - begun)
 
     def _fail(self, queued: Queued, message: str, begun: float) -> None:
@@ -155,7 +153,40 @@ class Cycle:
         waiting = self._queue.fail(queued.uid, self._clock.now())
         if waiting is not None:
             self._publisher.refused(waiting.pod, Wait(SCHEDULER_ERROR, message))
+        self._remember_refused(queued, metrics.ERROR, message, begun)
         self._metrics.attempted(metrics.ERROR, queued.profile, self._clock.now() - begun)
+
+    def _remember_chosen(self, queued: Queued, found: Chosen, attempt: Attempt) -> None:
+        self._recollection.note(
+            Turn(
+                pod=queued.pod.metadata,
+                attempt=queued.attempts,
+                at=attempt.now,
+                result=metrics.SCHEDULED,
+                decision=found.decision,
+                nodes=found.looked_at,
+                fitting=found.fitting,
+                chances=self._chances.drawn(),
+                start=attempt.start,
+                best=attempt.ranking.best(self._cluster.world, found.decision.node or "") if attempt.ranking else (),
+            )
+        )
+        self._stories.tell(queued.pod.metadata, "chosen", **_of(queued), node=found.decision.node)
+
+    def _remember_refused(self, queued: Queued, result: str, message: str, begun: float) -> None:
+        self._chances.drawn()
+        self._recollection.note(
+            Turn(
+                pod=queued.pod.metadata,
+                attempt=queued.attempts,
+                at=begun,
+                result=result,
+                message=message,
+                nodes=self._cluster.nodes,
+                start=self.start,
+            )
+        )
+        self._stories.tell(queued.pod.metadata, result, **_of(queued), why=message)
 
     async def _something_due(self) -> None:
         """Until the queue's next moment, or until somebody tells of a change."""
@@ -168,3 +199,8 @@ class Cycle:
         await self._wake.wait()
         if timer is not None:
             timer.cancel()
+
+
+def _of(queued: Queued) -> dict[str, object]:
+    """The attempt, and what brought it about."""
+    return {"attempt": queued.attempts, "after": queued.cause}

@@ -7,6 +7,7 @@ any node, are told as the stock scheduler tells them (kube-scheduler spec 4.6)."
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,8 @@ from numalign.placement.rules.world import World
 NOBODY: Final = -1
 LEFT_OUT: Final = -2
 """Instead of a rule's place: refused before the rules were asked."""
+FEW: Final = 4
+"""Named nodes up to which one by one is quicker than all at once."""
 
 Places = NDArray[np.int16]
 Said = NDArray[np.int32]
@@ -50,9 +53,19 @@ class Filtered(Struct, frozen=True, kw_only=True):
     """What that step said."""
     left_out: Refused | None = None
 
+    few: tuple[int, ...] | None = None
+    """Places of the only nodes worth a look."""
+
     @property
     def fitting(self) -> Rows:
+        if self.few is not None:
+            return self.rows[[place for place in self.few if self.by[place] == NOBODY]]
         return self._where(NOBODY)
+
+    def has(self, row: int) -> bool:
+        """Whether nobody refuses that node."""
+        where = int(np.searchsorted(self.rows, row))
+        return where < len(self.rows) and self.rows[where] == row and self.by[where] == NOBODY
 
     def tallies(self) -> list[tuple[str, Refusal, Rows]]:
         """By plugin and refusal: the rows it holds for."""
@@ -76,7 +89,9 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> Filter
     only = _only(steps)
     if isinstance(only, Refused):
         return only
-    rows = np.flatnonzero(world.present)
+    rows = world.node_rows
+    if only is not None and len(only.names) <= FEW:
+        return _among_few(steps, only, world)
     by, codes = np.full(len(rows), NOBODY, np.int16), np.zeros(len(rows), np.int32)
     if only is not None:
         by[~np.isin(rows, only.rows(world))] = LEFT_OUT
@@ -92,12 +107,36 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> Filter
     return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused if only else None)
 
 
-def respecting(found: Filtered, promised: Mapping[int, Sequence[Pod]]) -> None:
-    """Where a node's room is promised to others, the pod has to fit with them there, too (kube-scheduler spec 4.5)."""
-    for row, others in promised.items():
-        where = int(np.searchsorted(found.rows, row))
-        if where < len(found.rows) and found.rows[where] == row and found.by[where] == NOBODY:
-            found.by[where], found.codes[where] = _with_others(found.steps, row, others)
+def _among_few(steps: tuple[Step, ...], only: _Only, world: World) -> Filtered:
+    """The same where a few nodes are named, as by pods of DaemonSets: one by one."""
+    rows = world.node_rows
+    by, codes = np.full(len(rows), LEFT_OUT, np.int16), np.zeros(len(rows), np.int32)
+    few = tuple(np.searchsorted(rows, np.sort(only.rows(world))).tolist())
+    for where in few:
+        by[where], codes[where] = _with_others(steps, rows.item(where), ())
+    return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused, few=few)
+
+
+def respecting(found: Filtered, promised: Mapping[int, Sequence[Pod]], zones: Said | None = None) -> None:
+    """Where a node's room is promised to others, the pod has to fit with them there, too (kube-scheduler spec 4.5).
+
+    `zones`: codes of the engine, by row; of nodes that it refuses nothing more need be known."""
+    if not promised:
+        return
+    fitting = np.flatnonzero(found.by == NOBODY)
+    if zones is not None:
+        fitting = fitting[zones[found.rows[fitting]] >= 0]
+    for where in fitting[_among(found.rows[fitting], promised)].tolist():
+        row = int(found.rows[where])
+        found.by[where], found.codes[where] = _with_others(found.steps, row, promised[row])
+
+
+def _among(rows: Rows, promised: Mapping[int, object]) -> NDArray[np.bool_]:
+    """Which of the rows are promised: by looking through the shorter of the two lists, as both may be long."""
+    some = list(islice(promised, len(rows) + 1))
+    if len(some) <= len(rows):
+        return np.isin(rows, np.array(some, np.intp)) if some else np.zeros(len(rows), np.bool_)
+    return np.array([row in promised for row in rows.tolist()], np.bool_)
 
 
 def _with_others(steps: Sequence[Step], row: int, others: Sequence[Pod]) -> tuple[int, int]:

@@ -67,6 +67,9 @@ class Flights:
     def uids(self) -> tuple[str, ...]:
         return tuple(self._flights)
 
+    def all(self) -> tuple[Flight, ...]:
+        return tuple(self._flights.values())
+
     def kept(self) -> Counter[str]:
         """Events that are kept, by label."""
         return Counter(each.event.label for each in self._events)

@@ -10,11 +10,18 @@ from typing import Final
 
 from numalign.api import attributetext, errors
 from numalign.api.meta import ObjectMeta
+from numalign.placement.decisions import Decision
 
 NAME: Final = "numalign.io/placement"
 
 Zones = tuple[int, ...]
 """Real ids, ascending."""
+
+
+def of(decision: Decision) -> str:
+    """What is expected of a decision; empty: nothing of the pod is aligned."""
+    possible = {each.container: each.zones for each in decision.placement if each.zones}
+    return encode(possible) if possible else ""
 
 
 def encode(possible: Mapping[str, Sequence[Zones]]) -> str:

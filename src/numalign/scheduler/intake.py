@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from numalign.api.errors import BadObject
 from numalign.api.node import Node
@@ -27,6 +27,7 @@ from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.publish import Publisher
 from numalign.scheduler.queue import Queue
 from numalign.scheduler.rejections import Rejections
+from numalign.scheduler.stories import SILENT, Stories
 
 LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T", bound=Named)
@@ -51,11 +52,13 @@ class Intake:
         clock: Clock,
         wake: Callable[[], None],
         clears_rejected: bool = False,
+        stories: Stories = SILENT,
     ) -> None:
         """`clears_rejected`: delete pods of ours that their node turned away."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._publisher, self._rejections, self._metrics = publisher, rejections, counts
         self._clock, self._wake, self._clears_rejected = clock, wake, clears_rejected
+        self._stories = stories
 
     def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
         """A handler that one odd object cannot end."""
@@ -64,12 +67,10 @@ class Intake:
             try:
                 handler(change)
             except BadObject as problem:
-                LOG.warning("left out: %s", problem)
+                LOG.warning("left out: %s", problem, extra=_about(resource, change))
                 self._metrics.odd.add(resource)
             except Exception:
-                thing = change.new or change.old
-                name = thing.metadata.full_name if thing is not None else ""
-                LOG.exception("left out", extra=about(resource=resource, name=name))
+                LOG.exception("left out", extra=_about(resource, change))
                 self._metrics.odd.add(resource)
             self._wake()
 
@@ -128,9 +129,9 @@ class Intake:
         elif new.spec.node_name:
             self._pod_assigned(old, new)
         else:
-            self._pod_waiting(new)
+            self._pod_waiting(new, is_new=old is None)
 
-    def _pod_waiting(self, pod: Pod) -> None:
+    def _pod_waiting(self, pod: Pod, *, is_new: bool) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
         if pod.spec.scheduler_name not in self._profiles:
             return
@@ -140,6 +141,8 @@ class Intake:
         elif uid not in self._cluster.assumed or self._queue.flights.get(uid) is not None:
             # One that is bound and not seen so far is not to be tried again.
             self._queue.add(pod, now)
+            if is_new:
+                self._stories.tell(pod.metadata, "waits for a node", priority=pod.spec.priority)
 
     def _pod_assigned(self, old: Pod | None, pod: Pod) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
@@ -154,6 +157,7 @@ class Intake:
                 self._ended(pod, is_first_look=old is None)
         elif is_new:
             self._queue.move(Happening(POD_ASSIGNED, None, pod), now)
+            self._tell(pod, "seen on its node", node=pod.spec.node_name)
         elif old is not None:
             for event in clusterevents.pod_changes(old, pod, Resource.ASSIGNED_POD):
                 self._queue.move(Happening(event, old, pod), now)
@@ -174,17 +178,23 @@ class Intake:
         self._publisher.warned(pod.metadata, REJECTED, "Scheduling", note)
         if self._clears_rejected:
             self._publisher.cleared(pod.metadata)
-        LOG.warning("rejected", extra=about(pod=pod.metadata.full_name, uid=pod.metadata.uid, node=node, why=reason))
+        self._stories.warn(pod.metadata, "turned away", node=node, why=reason)
 
     def _pod_gone(self, pod: Pod) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
         counted = uid in self._cluster.assumed or bool(pod.spec.node_name)
         self._queue.delete(uid, now)
         self._publisher.forget(uid)
+        self._tell(pod, "gone", node=pod.spec.node_name)
         wakes = self._cluster.pod_gone(pod, now)
         if counted and not pod.status.is_finished:
             self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
         self._woken(wakes)
+
+    def _tell(self, pod: Pod, what: str, **fields: object) -> None:
+        """Others' pods have no story here."""
+        if pod.spec.scheduler_name in self._profiles:
+            self._stories.tell(pod.metadata, what, **fields)
 
     # Time
 
@@ -200,3 +210,11 @@ class Intake:
         for wake in wakes:
             self._rejections.changed(wake.node)
         self._queue.wake(wakes, self._clock.now())
+
+
+def _about(resource: str, change: Change[Any]) -> dict[str, Any]:
+    thing = change.new or change.old
+    if thing is None:
+        return about(resource=resource)
+    key = "pod" if isinstance(thing, Pod) else "name"
+    return about(resource=resource, **{key: thing.metadata.full_name}, uid=thing.metadata.uid)

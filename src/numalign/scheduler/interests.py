@@ -52,7 +52,10 @@ def stock(
         **_of_volumes(),
         SCHEDULING_GATES: (Interest(Resource.TARGET_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),),
         # A preemptor waits for its victims; whether room is enough is for the plugins to say that refused it.
-        PREEMPTION: (_assigned(Action.DELETE, lambda *_: False),),
+        PREEMPTION: (
+            _assigned(Action.DELETE, lambda *_: False),
+            Interest(Resource.ZONES, Action.UPDATE, lambda *_: False),
+        ),
         ZONES: (Interest(Resource.NODE, Action.ADD), Interest(Resource.ZONES, Action.UPDATE, _unblocked(zones))),
     }
 

@@ -3,18 +3,18 @@
     await Scheduler(Setup(config=config), client, election).run()
 
 `numalign scheduler run` calls it in real time, scenarios in virtual time on the embedded cluster. Everything is watched
-from the start; only the leader decides, binds and tells. Where the lease is lost, `LeadershipLost` ends the process,
-which has to start again as a candidate."""
+from the start, unless the configuration says otherwise; only the leader decides, binds and tells. Where the lease is
+lost, `LeadershipLost` ends the process, which has to start again as a candidate."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from typing import Final, TypedDict
+from collections.abc import Coroutine, Mapping
+from datetime import datetime
+from typing import Any, Final, TypedDict
 
 from msgspec import Struct, field
 
-from numalign.api.errors import BadObject
 from numalign.api.pod import Pod
 from numalign.api.schedulerconfig import configuration, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration
@@ -33,20 +33,29 @@ from numalign.scheduler import interests, settings
 from numalign.scheduler.binding import Binder
 from numalign.scheduler.claims import DynamicResources
 from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.clusterevents import Action, Resource
 from numalign.scheduler.cycle import Cycle
+from numalign.scheduler.evictions import Evictor, Preempting
 from numalign.scheduler.intake import Intake
 from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.outcomes import Outcomes
+from numalign.scheduler.preempting import Preemptor
+from numalign.scheduler.preemption import Preemption
 from numalign.scheduler.profiles import Profile
 from numalign.scheduler.publish import Publisher
 from numalign.scheduler.queue import Queue
+from numalign.scheduler.recollection import Recollection
 from numalign.scheduler.rejections import Rejections
 from numalign.scheduler.stock import Stock
+from numalign.scheduler.stories import Stories
 from numalign.scheduler.volumes import Volumes
-from numalign.scheduler.wakeups import Wakeups
+from numalign.scheduler.wakeups import Interest, Wakeups
 from numalign.scheduler.watching import Watched
 
 TICK: Final = 1.0
+MANY_FLIGHTS: Final = 8
+"""Pods being tried or bound beyond which events wait a little: a burst."""
+CLASS_CHANGED: Final = Interest(Resource.DEVICE_CLASS, Action.UPDATE | Action.DELETE)
 NOTHING_SAID: Final = {"apiVersion": pluginargs.API_VERSION, "kind": configuration.KIND}
 
 
@@ -69,6 +78,7 @@ class Shared(TypedDict):
     publisher: Publisher
     counts: Metrics
     clock: Clock
+    stories: Stories
 
 
 class Scheduler:
@@ -76,67 +86,106 @@ class Scheduler:
         """Without an election it leads at once, alone."""
         config, clock = setup.config, client.sender.clock
         own = settings.ours(config)
-        if own.flavour != "exact":
-            why = f'"{own.flavour}" picks nodes by itself and cannot be one rule among others; write exact'
-            raise BadObject(configuration.KIND, "", "flavour", why)
         self._client, self._clock, self._election = client, clock, election
-        world, self.metrics, rejections = World(), Metrics(), Rejections()
+        world, self.metrics, self.rejections = World(), Metrics(), Rejections()
+        self.stories, self.recollection = Stories(clock.now), Recollection()
+        self.config = config
         self.cluster = Cluster(Engine(settings.engine(config)), world)
-        stock = Stock(world)
+        self.stock = stock = Stock(world)
         made = {each.scheduler_name: stock.profile(each) for each in config.profiles}
-        self.queue = Queue(_wakeups(made, self.cluster), settings=settings.waiting(config))
-        self.publisher = Publisher(client, Reporter(config.profiles[0].scheduler_name, setup.instance), self.leads)
+        gate = Preempting()
+        self.queue = Queue(_wakeups(made, self.cluster), (gate,), settings.waiting(config))
+        self._reporter = Reporter(config.profiles[0].scheduler_name, setup.instance)
+        self.publisher = Publisher(client, self._reporter, self.leads, self._is_busy)
         volumes = Volumes(client, stock.volumes, world)
         shared: Shared = {
             "publisher": self.publisher,
             "counts": self.metrics,
             "clock": clock,
+            "stories": self.stories,
         }
         books = Outcomes(self.cluster, self.queue, volumes, **shared)
         self.binder = Binder(client, books, volumes, leads=self.leads, workers=own.parallel_binds)
+        rng = random.Random(own.seed) if setup.rng is None else setup.rng
+        self.evictor = Evictor(
+            client,
+            self.queue,
+            gate=gate,
+            publisher=self.publisher,
+            leads=self.leads,
+            is_there=world.pods.__contains__,
+            stories=self.stories,
+            wake=lambda: self.cycle.wake(),
+        )
+        preemption = Preemption(self.cluster, self.queue.nominations, stock.budgets)
         self.cycle = Cycle(
             self.cluster,
             self.queue,
             made,
             binder=self.binder,
             volumes=volumes,
-            rejections=rejections,
-            rng=random.Random(own.seed) if setup.rng is None else setup.rng,
+            rejections=self.rejections,
+            rng=rng,
+            recollection=self.recollection,
+            preemptor=Preemptor(
+                preemption,
+                self.queue,
+                evictor=self.evictor,
+                publisher=self.publisher,
+                counts=self.metrics,
+                rng=rng,
+            ),
             **shared,
         )
         self.intake = Intake(
             self.cluster,
             self.queue,
             made,
-            rejections=rejections,
+            rejections=self.rejections,
             wake=self.cycle.wake,
             clears_rejected=own.delete_rejected_pods,
             **shared,
         )
         self.watched = Watched(client, self.intake, stock)
         self.metrics.watch(self.queue, self.cluster, client.sender.metrics)
+        if election is not None:
+            self.metrics.readings.leadership(election.place.name, self.leads)
 
     def leads(self) -> bool:
         """Asked right before everything that only a leader may do."""
         return self._election is None or self._election.leads(self._clock.now())
 
+    def _is_busy(self) -> bool:
+        return len(self.queue.flights) > MANY_FLIGHTS
+
     def now(self) -> float:
         return self._clock.now()
 
+    def wall(self) -> datetime:
+        return self._clock.wall()
+
     async def run(self, elector: Client | None = None) -> None:
         """Until cancelled. `elector`: a client of its own for the lease."""
-        beside = {f"watch-{name}": informer.run() for name, informer in self.watched.informers.items()}
-        await tasks.together(self._lead(elector or self._client), {**beside, "tick": self._tick()})
+        watching = {} if self.config.delay_cache_until_active else self._watching()
+        await tasks.together(self._lead(elector or self._client), {**watching, "tick": self._tick()})
+
+    def _watching(self) -> dict[str, Coroutine[Any, Any, None]]:
+        return {f"watch-{name}": informer.run() for name, informer in self.watched.informers.items()}
 
     async def _lead(self, elector: Client) -> None:
         if self._election is None:
             await self._work()
         else:
-            await leading.lead(elector, self._election, self._work)
+            await leading.lead(elector, self._election, self._work, self._reporter)
 
     async def _work(self) -> None:
+        late = self._watching() if self.config.delay_cache_until_active else {}
+        await tasks.together(self._scheduling(), late)
+
+    async def _scheduling(self) -> None:
         await self.watched.synced()
-        await tasks.together(self.cycle.run(), {"binding": self.binder.run(), "publishing": self.publisher.run()})
+        beside = {"binding": self.binder.run(), "evicting": self.evictor.run(), "publishing": self.publisher.run()}
+        await tasks.together(self.cycle.run(), beside)
 
     async def _tick(self) -> None:
         while True:
@@ -145,7 +194,7 @@ class Scheduler:
 
 
 def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wakeups]:
-    """What may help pods of each profile, with the profile's own rules; nothing helps those that are left alone."""
+    """What may help pods of each profile, with the profile's own rules; hardly anything helps those left alone."""
     found: dict[str, Wakeups] = {}
     for name, profile in profiles.items():
         rules = {rule.name: rule for rule in profile.filters}
@@ -155,7 +204,7 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
             fit=fit if isinstance(fit, NodeResourcesFit) else None,
             zones=Zones(cluster),
         )
-        found[name] = Wakeups({**table, DynamicResources.name: ()})
+        found[name] = Wakeups({**table, DynamicResources.name: (CLASS_CHANGED,)})
     return found
 
 
@@ -167,5 +216,4 @@ class Zones:
 
     def refuses(self, pod: Pod, node: str) -> bool:
         engine = self._cluster.engine
-        row = engine.columns.rows.get(node)
-        return row is None or bool(engine.survey(engine.shape(pod))[row] < 0)
+        return engine.refuses(engine.shape(pod), node)

@@ -18,7 +18,8 @@ from numalign.placement import explain, wording
 from numalign.placement.engine import Engine
 from numalign.placement.exactanswers import ExactAnswers
 from numalign.placement.exactflavour import ExactFlavour
-from numalign.placement.reasons import Group, Reason
+from numalign.placement.reasons import Group, NodeCause, Reason
+from numalign.placement.referenceanswers import ReferenceAnswers
 from numalign.placement.rules.rule import Rows
 from numalign.placement.shapes import Shape
 from numalign.scheduler.choosing import NoNode
@@ -27,6 +28,7 @@ from numalign.scheduler.queued import Rejection
 
 NO_NODES: Final = "no nodes available to schedule pods"
 KEPT_OFF: Final = "node(s) turned away pods like this one"
+PROMISED: Final = "node(s) keep their zones for nominated pods"
 
 Named = Mapping[int, str]
 
@@ -49,10 +51,11 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         text = _of_zones(group.reason)
         reasons.setdefault(ZONES, {})[text] = None
         counts[text] += len(group.nodes)
-    if len(found.kept_off):
-        reasons.setdefault(ZONES, {})[KEPT_OFF] = None
-        counts[KEPT_OFF] += len(found.kept_off)
-    blocked = [*found.zones.tolist(), *found.kept_off.tolist()]
+    for text, rows in ((KEPT_OFF, found.kept_off), (PROMISED, found.promised)):
+        if len(rows):
+            reasons.setdefault(ZONES, {})[text] = None
+            counts[text] += len(rows)
+    blocked = [*found.zones.tolist(), *found.kept_off.tolist(), *found.promised.tolist()]
     rejection = Rejection(
         reasons={plugin: tuple(texts) for plugin, texts in reasons.items()},
         zones_of=frozenset(engine.columns.names[row] for row in blocked),
@@ -78,15 +81,23 @@ def _of_pod(found: NoNode) -> Refusal:
 
 
 def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group]:
-    flavour = engine.flavour
-    if not len(rows) or not isinstance(flavour, ExactFlavour):
+    if not len(rows):
         return ()
-    answers, names = ExactAnswers(flavour, pod, shape), engine.columns.names
+    answers, names = _answers(pod, shape, engine), engine.columns.names
     found = {names[row]: answers.reason(row) for row in np.sort(rows).tolist()}
     return explain.grouped({node: reason for node, reason in found.items() if reason is not None})
 
 
+def _answers(pod: Pod, shape: Shape, engine: Engine) -> ExactAnswers | ReferenceAnswers:
+    flavour = engine.flavour
+    if isinstance(flavour, ExactFlavour):
+        return ExactAnswers(flavour, pod, shape)
+    return ReferenceAnswers(flavour, pod, shape, engine.columns)
+
+
 def _of_zones(reason: Reason) -> str:
     known, ours = wording.reference(reason), wording.sentence(reason)
+    if reason.cause is NodeCause.PLUGIN:
+        return known
     # The plugin has but one text for all that it does not know, and that blames the report.
     return ours if known == wording.STALE else f"{known} ({ours})"

@@ -5,12 +5,9 @@ forgotten and goes back to the queue, and whoever waits for its room may try."""
 
 from __future__ import annotations
 
-import logging
-from typing import Final
-
 from numalign.kube.binding import Outcome
 from numalign.kube.clock import Clock
-from numalign.process.log import about
+from numalign.placement.decisions import Decision
 from numalign.scheduler import clusterevents, metrics
 from numalign.scheduler.binding import Bind
 from numalign.scheduler.cluster import Cluster
@@ -18,14 +15,21 @@ from numalign.scheduler.clusterevents import Happening
 from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.publish import SCHEDULER_ERROR, Publisher, Wait
 from numalign.scheduler.queue import Queue
+from numalign.scheduler.stories import SILENT, Stories
 from numalign.scheduler.volumes import Volumes
-
-LOG: Final = logging.getLogger(__name__)
 
 
 class Outcomes:
     def __init__(
-        self, cluster: Cluster, queue: Queue, volumes: Volumes, *, publisher: Publisher, counts: Metrics, clock: Clock
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        volumes: Volumes,
+        *,
+        publisher: Publisher,
+        counts: Metrics,
+        clock: Clock,
+        stories: Stories = SILENT,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -33,6 +37,7 @@ class Outcomes:
         self._publisher = publisher
         self._metrics = counts
         self._clock = clock
+        self._stories = stories
 
     def is_open(self, bind: Bind) -> bool:
         assumed = self._cluster.assumed.get(bind.decision.uid)
@@ -43,13 +48,14 @@ class Outcomes:
 
     def bound(self, bind: Bind) -> None:
         uid, now = bind.decision.uid, self._clock.now()
-        self._cluster.bound(uid)
+        self._queue.wake(self._cluster.bound(uid), now)
         self._queue.done(uid, bound=True)
         self._publisher.scheduled(bind.pod.metadata, bind.node)
         ready = bind.queued.ready if bind.queued.ready is not None else bind.queued.added
         self._metrics.bound(bind.queued.attempts, now - ready)
+        self._metrics.placed.add(_alignment(bind.decision))
         self._count(bind, Outcome.DONE, metrics.SCHEDULED)
-        LOG.debug("bound", extra=about(pod=bind.pod.metadata.full_name, uid=uid, node=bind.node))
+        self._stories.tell(bind.pod.metadata, "bound", node=bind.node)
 
     def over(self, bind: Bind) -> None:
         """What its room is worth to others, the watch tells when it shows where the pod is; ours is given up now."""
@@ -57,11 +63,12 @@ class Outcomes:
         self._give_up(bind)
         self._queue.done(uid)
         self._publisher.forget(uid)
+        self._stories.tell(bind.pod.metadata, "overtaken: gone, or bound by somebody else", node=bind.node)
         self._count(bind, Outcome.GONE, metrics.ERROR)
 
     def failed(self, bind: Bind, why: str) -> None:
         uid, now = bind.decision.uid, self._clock.now()
-        LOG.warning("not bound: %s", why, extra=about(pod=bind.pod.metadata.full_name, uid=uid, node=bind.node))
+        self._stories.warn(bind.pod.metadata, "not bound", node=bind.node, why=why)
         self._give_up(bind)
         queued = self._queue.fail(uid, now)
         if queued is not None:
@@ -82,4 +89,12 @@ class Outcomes:
     def _count(self, bind: Bind, outcome: Outcome, result: str) -> None:
         seconds = self._clock.now() - bind.begun
         self._metrics.binds.add(outcome.name.lower())
+        self._metrics.binding_seconds.observe(outcome.name.lower(), number=seconds)
         self._metrics.attempted(result, bind.queued.profile, seconds)
+
+
+def _alignment(decision: Decision) -> str:
+    """How far apart the widest container of the pod may be, as far as that is known."""
+    sets = [zones for each in decision.placement for zones in each.zones]
+    widest = max(map(len, sets), default=0)
+    return {0: "none", 1: "one-zone"}.get(widest, "several-zones")

@@ -6,12 +6,16 @@ shortages are told as such."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct
 
+from numalign.api.pod import Pod
 from numalign.api.schedulerconfig import configuration, plugins
-from numalign.placement.rules.rule import FilterRule, ScoreRule
+from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
+from numalign.placement.rules.rule import AloneFilter, FilterRule, LooksAround, ScoreRule
 from numalign.placement.rules.volumebinding import VolumeBinding
 
 NAME: Final = configuration.NAME
@@ -24,14 +28,41 @@ class Scored(Struct, frozen=True):
     weight: int
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class Around(Struct, frozen=True):
+    """A rule that looks around, as a filter, a score or both."""
+
+    concerns: Callable[[Pod], bool]
+    filter: FilterRule[Any] | None
+    scored: Scored | None
+
+
+class Profile(Struct, frozen=True, kw_only=True, dict=True):
     name: str = NAME
     filters: tuple[FilterRule[Any], ...] = ()
     scores: tuple[Scored, ...] = ()
     zones_weight: int = 1
     percentage: int = 100
     """Of nodes to score; the search ends when so many are found (kube-scheduler spec 4.3). 0: as stock adapts it."""
+    preemption: DefaultPreemptionArgs | None = None
+    """How to look for pods to evict; None: nobody is evicted."""
     volumes: VolumeBinding | None = None
     """Whoever plans what is to be written for a pod's claims, before the pod is bound."""
     volume_seconds: float = 600.0
     """How long volumes may take until the attempt is given up."""
+
+    @cached_property
+    def around(self) -> tuple[Around, ...]:
+        """The rules that do not judge nodes one by one."""
+        filters: dict[int, FilterRule[Any]] = {id(rule): rule for rule in self.filters}
+        scored = {id(scored.rule): scored for scored in self.scores}
+        rules = {id(rule): rule for rule in (*self.filters, *(each.rule for each in self.scores))}
+        return tuple(
+            Around(rule.concerns, filters.get(each), scored.get(each))
+            for each, rule in rules.items()
+            if isinstance(rule, LooksAround)
+        )
+
+    @cached_property
+    def alone(self) -> tuple[tuple[FilterRule[Any], AloneFilter[Any]], ...]:
+        """The filters that do."""
+        return tuple((rule, rule) for rule in self.filters if isinstance(rule, AloneFilter))

@@ -2,19 +2,17 @@
 
 `cycle` and `binding` call `scheduled`, `refused` and the like, which never wait; `run` is a task that writes. In the
 stock scheduler's words and form (kube-scheduler spec 4.9, 7.6). A condition is written only where it would change
-something, and of several for one pod only the last. Events wait in line, however many there are; none is left out
-because of a burst."""
+something, and of several for one pod only the last. Events go to `eventlines`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.api.meta import ObjectMeta
 from numalign.api.pod import Pod, PodCondition
@@ -23,16 +21,14 @@ from numalign.kube.client import Client
 from numalign.kube.clock import Clock
 from numalign.kube.events import Occurrence, Reporter
 from numalign.kube.objects import DeleteOptions, Document, ObjectReference, Preconditions
-from numalign.kube.recorder import LONGEST_QUEUE, Recorder
 from numalign.kube.resources import PODS
+from numalign.process.log import about
+from numalign.scheduler.eventlines import Lines
 
 LOG: Final = logging.getLogger(__name__)
 SCHEDULED: Final = "PodScheduled"
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
-LINES: Final = 4
-"""Recorders side by side; all events of one pod go through the same one."""
-AT_ONCE: Final = LONGEST_QUEUE // 2
 
 
 class Wait(Struct, frozen=True):
@@ -40,14 +36,26 @@ class Wait(Struct, frozen=True):
 
     reason: str
     message: str
+    nominated: str | None = None
+    """The node that it waits for; empty: for none any more; None: that is not ours to say."""
+
+
+NOTHING_TOLD: Final = Wait("", "")
 
 
 class Publisher:
-    def __init__(self, client: Client, reporter: Reporter, leads: Callable[[], bool] = lambda: True) -> None:
-        """Who does not lead sees the same, and leaves it to the leader to tell."""
+    def __init__(
+        self,
+        client: Client,
+        reporter: Reporter,
+        leads: Callable[[], bool] = lambda: True,
+        is_busy: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Who does not lead sees the same, and leaves it to the leader to tell. While there is much to bind, events
+        let that pass."""
         self._client = client
         self._leads = leads
-        self._lines = [_Line(Recorder(client, reporter)) for _ in range(LINES)]
+        self._lines = Lines(client, reporter, is_busy)
         self._told: dict[str, Wait] = {}
         """By uid: what was written or is about to be."""
         self._due: dict[str, tuple[Pod, Wait]] = {}
@@ -62,10 +70,23 @@ class Publisher:
     def refused(self, pod: Pod, wait: Wait) -> None:
         """It stays without a node for now."""
         self.warned(pod.metadata, "FailedScheduling", "Scheduling", wait.message)
-        if wait != (self._told.get(pod.metadata.uid) or _told_by(pod)):
-            self._told[pod.metadata.uid] = wait
-            self._due[pod.metadata.uid] = pod, wait
-            self._wake.set()
+        before = self._told.get(pod.metadata.uid) or _told_by(pod)
+        wanted = structs.replace(wait, nominated=_nomination(pod, before, wait))
+        if wanted != before:
+            self._write(pod, wanted)
+
+    def unnominated(self, pod: Pod) -> None:
+        """The node that was kept for it is not any more."""
+        before = self._told.get(pod.metadata.uid) or _told_by(pod) or NOTHING_TOLD
+        if before.nominated:
+            self._write(pod, structs.replace(before, nominated=""))
+
+    def preempted(self, victim: ObjectMeta, preemptor: ObjectMeta, node: str) -> None:
+        note = f"Preempted by pod {preemptor.uid} on node {node}"
+        regarding, related = _reference(victim), _reference(preemptor)
+        self._record(
+            Occurrence(regarding=regarding, related=related, reason="Preempted", action="Preempting", note=note)
+        )
 
     def warned(self, pod: ObjectMeta, reason: str, action: str, note: str) -> None:
         self._record(Occurrence(regarding=_reference(pod), reason=reason, action=action, note=note, type="Warning"))
@@ -84,16 +105,19 @@ class Publisher:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._patch_all())
-            for line in self._lines:
-                group.create_task(line.run())
+            group.create_task(self._lines.run())
 
     async def drained(self) -> None:
-        for line in self._lines:
-            await line.drained()
+        await self._lines.drained()
+
+    def _write(self, pod: Pod, wait: Wait) -> None:
+        self._told[pod.metadata.uid] = wait
+        self._due[pod.metadata.uid] = pod, wait
+        self._wake.set()
 
     def _record(self, what: Occurrence) -> None:
         if self._leads():
-            self._lines[zlib.crc32(what.regarding.uid.encode()) % LINES].record(what)
+            self._lines.record(what)
 
     async def _patch_all(self) -> None:
         while True:
@@ -110,7 +134,7 @@ class Publisher:
         try:
             await self._client.delete(PODS.at(pod.name, pod.namespace), options)
         except errors.KubeError as problem:
-            LOG.info("not deleted: %s", problem)
+            LOG.info("not deleted: %s", problem, extra=about(pod=pod.full_name, uid=pod.uid))
 
     async def _patch(self, pod: Pod, wait: Wait) -> None:
         meta, clock = pod.metadata, self._client.sender.clock
@@ -120,47 +144,21 @@ class Publisher:
             )
         except errors.KubeError as problem:
             # The pod may be gone or another one by now; else its next attempt writes it.
-            LOG.info("condition not written: %s", problem)
+            LOG.info("condition not written: %s", problem, extra=about(pod=meta.full_name, uid=meta.uid))
             self._told.pop(meta.uid, None)
-
-
-class _Line:
-    """Feeds a recorder no faster than it writes."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._waiting: deque[Occurrence] = deque()
-        self._wake, self._idle = asyncio.Event(), asyncio.Event()
-        self._idle.set()
-
-    def record(self, what: Occurrence) -> None:
-        self._waiting.append(what)
-        self._idle.clear()
-        self._wake.set()
-
-    async def drained(self) -> None:
-        await self._idle.wait()
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._recorder.run())
-            group.create_task(self._feed())
-
-    async def _feed(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting:
-                for _ in range(min(AT_ONCE, len(self._waiting))):
-                    self._recorder.record(self._waiting.popleft())
-                await self._recorder.drained()
-            self._idle.set()
 
 
 def condition_patch(pod: Pod, wait: Wait, clock: Clock) -> Document:
     """With the uid, so that a pod made again under the name is not hit."""
+    status: Document = {"conditions": [_written(pod, wait, clock)]} if wait.reason else {}
+    if wait.nominated is not None:
+        status["nominatedNodeName"] = wait.nominated or None
+    return {"metadata": {"uid": pod.metadata.uid}, "status": status}
+
+
+def _written(pod: Pod, wait: Wait, clock: Clock) -> Document:
     before = _condition(pod)
-    condition = {
+    condition: Document = {
         "type": SCHEDULED,
         "status": "False",
         "reason": wait.reason,
@@ -169,7 +167,14 @@ def condition_patch(pod: Pod, wait: Wait, clock: Clock) -> Document:
     }
     if before is None or before.status != "False":
         condition["lastTransitionTime"] = clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+    return condition
+
+
+def _nomination(pod: Pod, before: Wait | None, wait: Wait) -> str | None:
+    """What is to be written of it; None: there is none, nor was there."""
+    known = before.nominated if before is not None else pod.status.nominated_node_name or None
+    wanted = known if wait.nominated is None else wait.nominated
+    return wanted if wanted or known else None
 
 
 def _condition(pod: Pod) -> PodCondition | None:
@@ -178,7 +183,10 @@ def _condition(pod: Pod) -> PodCondition | None:
 
 def _told_by(pod: Pod) -> Wait | None:
     found = _condition(pod)
-    return Wait(found.reason, found.message) if found is not None and found.status == "False" else None
+    nominated = pod.status.nominated_node_name or None
+    if found is None or found.status != "False":
+        return Wait("", "", nominated) if nominated else None
+    return Wait(found.reason, found.message, nominated)
 
 
 def _reference(pod: ObjectMeta) -> ObjectReference:

@@ -193,6 +193,10 @@ class Queue:
         waiting = (queued for pool in self.pending().values() for queued in pool)
         return Counter((plugin, queued.profile) for queued in waiting for plugin in queued.rejecting)
 
+    def hints(self) -> Counter[tuple[str, str, str]]:
+        """How often a plugin was asked whether an event may help a pod, by plugin, event and answer."""
+        return sum((table.answers for table in self._wakeups.values()), Counter[tuple[str, str, str]]())
+
     @property
     def flights(self) -> Flights:
         """Pods that were popped and are neither parked nor done, with the events kept for them."""

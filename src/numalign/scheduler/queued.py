@@ -54,6 +54,8 @@ class Queued(Struct, eq=False, kw_only=True):
     """Attempts in a row that ended with an error."""
     expiry: float | None = None
     """When its backoff is over; None: to be worked out."""
+    cause: str = ""
+    """Label of the event that made it ready, or made it wait for the end of its backoff."""
     gate: str = ""
     """The plugin that does not let it into the queue."""
     rejection: Rejection = ERROR

@@ -7,6 +7,7 @@ argument."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -80,6 +81,13 @@ class Rejections:
             if not nodes:
                 del self._kept[shape]
         return sorted(ended)
+
+    def keep(self, shape: int, node: str, kept: Kept) -> None:
+        """As it stood elsewhere."""
+        self._kept.setdefault(shape, {})[node] = kept
+
+    def __iter__(self) -> Iterator[tuple[int, str, Kept]]:
+        return ((shape, name, kept) for shape, nodes in self._kept.items() for name, kept in nodes.items())
 
     def __len__(self) -> int:
         return sum(map(len, self._kept.values()))

@@ -15,14 +15,21 @@ from numalign.placement.rules.rule import Rows, Scores
 from numalign.placement.rules.world import World
 from numalign.scheduler.profiles import Scored
 
+Parts = dict[str, Scores]
+"""By plugin, what it adds to the total of each row."""
 
-def totals(pod: Pod, rules: Sequence[Scored], world: World, rows: Rows) -> Scores:
+
+def totals(pod: Pod, rules: Sequence[Scored], world: World, rows: Rows, parts: Parts | None = None) -> Scores:
+    """`parts`: filled in, for whoever wants to know where totals come from."""
     total: NDArray[np.int64] = np.zeros(len(rows), np.int64)
     for scored in rules:
         prepared = scored.rule.prepare_score(pod, world, rows)
         if prepared is None:
             continue
-        total += scored.weight * scored.rule.normalized(prepared, scored.rule.score(prepared, rows))
+        part = scored.weight * scored.rule.normalized(prepared, scored.rule.score(prepared, rows))
+        total += part
+        if parts is not None:
+            parts[scored.rule.name] = part
     return total
 
 

@@ -1,47 +1,31 @@
 """The scheduler's pages: health, metrics, configuration, and a look inside, under the stock scheduler's paths.
 
-`numalign scheduler run` hands them to `process.serve`. Health is open to all; everything else is only for those whom
-the API server knows and allows, asked by TokenReview and SubjectAccessReview (kube-scheduler spec 6.5), or for anybody
-where the server listens on the loopback alone and is told so."""
+`numalign scheduler run` hands them to `process.serve`, with a guard from `guarding` where others can reach it. Checks
+of health are the stock scheduler's (kube-scheduler spec 6.5)."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from numalign.api.meta import ObjectMeta
 from numalign.api.schedulerconfig.configuration import Configuration
-from numalign.api.wire import Wire
-from numalign.kube import errors, resources
-from numalign.kube.client import Client
 from numalign.kube.lease import Election
 from numalign.process import log, metrics
-from numalign.process.serve import Answer, Asked, Guard, Page
-from numalign.scheduler import dumping
+from numalign.process.serve import Answer, Asked, Page
+from numalign.scheduler import configdata, dumping, snapshotfiles
 from numalign.scheduler.main import Scheduler
 
 GRACE: Final = 20.0
 """Seconds past a lease's end for which a leader that does not renew counts as healthy."""
 JSON: Final = "application/json"
-OPEN: Final = ("/healthz", "/livez", "/readyz")
+PIECES: Final = 64
+"""Objects that are written in a row."""
+AT_ONCE: Final = 16
+"""Nodes that are told in a row before pods get their turn."""
 Check = Callable[[], bool]
-
-
-class ReviewStatus(Wire, frozen=True):
-    authenticated: bool = False
-    allowed: bool = False
-    user: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class Review(Wire, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-    status: ReviewStatus = ReviewStatus()
-
-
-TOKEN_REVIEWS: Final = resources.of("authentication.k8s.io/v1", "tokenreviews", "TokenReview", Review)
-ACCESS_REVIEWS: Final = resources.of("authorization.k8s.io/v1", "subjectaccessreviews", "SubjectAccessReview", Review)
 
 
 def pages(scheduler: Scheduler, config: Configuration, election: Election | None) -> dict[str, Page]:
@@ -50,8 +34,10 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
     ready = watchdog | {"informer-sync": lambda: scheduler.watched.has_synced}
     told: dict[str, Page] = {
         "/metrics": lambda _: Answer(scheduler.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
-        "/configz": lambda _: _json({"kubescheduler.config.k8s.io": msgspec.to_builtins(config, enc_hook=str)}),
-        "/debug/state": lambda asked: _json(dumping.state(scheduler, asked.query.get("pod", ""))),
+        "/configz": lambda _: _json({"kubescheduler.config.k8s.io": configdata.plain(config)}),
+        "/debug/state": lambda asked: _state(scheduler, asked),
+        "/debug/decisions": lambda asked: _json(dumping.decisions(scheduler, asked.query.get("pod", ""))),
+        "/debug/dump": lambda _: _dump(scheduler),
         "/debug/flags/v": _verbosity,
     }
     for path, checks in (("/healthz", watchdog), ("/livez", {"ping": lambda: True}), ("/readyz", ready)):
@@ -59,40 +45,27 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
     return told
 
 
-def guard(client: Client) -> Guard:
-    """Asks the API server who it is, and whether they may."""
-
-    async def asked_server(asked: Asked) -> Answer | None:
-        if asked.path.startswith(OPEN):
-            return None
-        scheme, _, token = asked.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            return Answer("Unauthorized\n", 401)
-        try:
-            user = await _user(client, token)
-            if user is None:
-                return Answer("Unauthorized\n", 401)
-            allowed = await _is_allowed(client, user, asked)
-        except errors.KubeError:
-            return Answer("the API server cannot be asked who you are\n", 500)
-        return None if allowed else Answer(f'Forbidden: cannot {_verb(asked)} path "{asked.path}"\n', 403)
-
-    return asked_server
+async def _state(scheduler: Scheduler, asked: Asked) -> Answer:
+    """With `nodes` every node is told, too, and pods go on being scheduled meanwhile."""
+    told = dumping.state(scheduler, asked.query.get("pod", ""), asked.query.get("node", ""))
+    if "nodes" not in asked.query:
+        return _json(told)
+    nodes = []
+    for place, name in enumerate(dumping.names_of_nodes(scheduler)):
+        nodes.append(dumping.of_node(scheduler, name))
+        if place % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return _json(told | {"nodes": nodes})
 
 
-async def _user(client: Client, token: str) -> Mapping[str, Any] | None:
-    review = await client.create(TOKEN_REVIEWS.everywhere(), {"spec": {"token": token.strip()}})
-    return review.status.user if review.status.authenticated else None
-
-
-async def _is_allowed(client: Client, user: Mapping[str, Any], asked: Asked) -> bool:
-    who = {"user": user.get("username", ""), "groups": user.get("groups") or [], "uid": user.get("uid", "")}
-    what = {"nonResourceAttributes": {"path": asked.path, "verb": _verb(asked)}}
-    return (await client.create(ACCESS_REVIEWS.everywhere(), {"spec": who | what})).status.allowed
-
-
-def _verb(asked: Asked) -> str:
-    return "get" if asked.method == "HEAD" else asked.method.lower()
+async def _dump(scheduler: Scheduler) -> Answer:
+    """Taken at one moment, and written while pods go on being scheduled."""
+    pieces = list[bytes]()
+    for place, piece in enumerate(snapshotfiles.pieces(dumping.taken(scheduler))):
+        pieces.append(piece)
+        if place % PIECES == 0:
+            await asyncio.sleep(0)
+    return Answer(b"".join(pieces), content_type=JSON)
 
 
 def _health(path: str, checks: Mapping[str, Check]) -> Page:

@@ -16,7 +16,7 @@ from numalign.api.fields import INT32_MAX, Field
 from numalign.api.schedulerconfig import configuration, durations, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.api.schedulerconfig.pluginargs import Reader
-from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES
+from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
 from numalign.api.wire import Wire
 from numalign.placement import settings as engines
 from numalign.placement.reference import args as reference
@@ -38,6 +38,10 @@ KNOWN: Final = (
     "deleteRejectedPods",
 )
 INT64_MAX: Final = 2**63 - 1
+PARALLELISM: Final = 16
+"""The stock scheduler's, where nothing is said."""
+ALWAYS: Final = ((ZONES, Point.FILTER), ("SchedulingGates", Point.PRE_ENQUEUE))
+"""Without the first, pods would be bound to nodes that turn them away; the other one is the API's promise."""
 
 T = TypeVar("T", bound=Wire)
 
@@ -84,7 +88,7 @@ def engine(config: Configuration) -> engines.Settings:
     strategy = topology.scoring_strategy
     return engines.Settings(
         flavour=own.flavour,
-        cache_mode=own.cache_mode,
+        cache_mode=own.cache_mode or _cache_mode(own, topology),
         strategy=engines.Strategy(strategy.type) if strategy is not None else engines.Strategy.LEAST_ALLOCATED,
         weights=reference.weights(topology),
         trust_bind_order=own.trust_bind_order,
@@ -92,6 +96,15 @@ def engine(config: Configuration) -> engines.Settings:
         profiles=tuple(profile.scheduler_name for profile in config.profiles),
         reference=topology,
     )
+
+
+def _cache_mode(own: NumalignArgs, topology: NodeResourceTopologyMatchArgs) -> CacheMode | None:
+    """With the Go plugin's decisions goes the cache that its own arguments select (scheduler plugin spec 10)."""
+    if own.flavour == "exact":
+        return None
+    if topology.discard_reserved_nodes:
+        return "discardReserved"
+    return "overReserve" if (topology.cache_resync_period_seconds or 0) > 0 else "passthrough"
 
 
 def waiting(config: Configuration) -> queue.Settings:
@@ -164,6 +177,12 @@ def _doubts(config: Configuration) -> Iterator[str]:
         yield f"{ZONES}: {setting} is no value that is known; as in the Go plugin, it is taken for {meant}"
     if own.flavour == "exact" and (topology.cache_resync_period_seconds or topology.discard_reserved_nodes):
         yield f"{ZONES}: settings of its cache count with flavour reference only; the ledger takes its place"
+    if config.parallelism != PARALLELISM:
+        yield "parallelism: nodes are looked at all at once, so that it means nothing here"
+    for profile in config.profiles:
+        for plugin, point in ALWAYS:
+            if plugin not in profile.plugins.at[point]:
+                yield f"profile {profile.scheduler_name}: {plugin} does its part at {point} all the same"
 
 
 def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from numalign.api.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs, VolumeBindingArgs
 from numalign.api.ruleargs import NodeAffinityArgs, NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs
 from numalign.api.schedulerconfig import configuration
+from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.api.schedulerconfig.plugins import ZONES, Point
 from numalign.api.wire import Wire
 from numalign.placement.rules.attachedvolumes import AttachedVolumes
@@ -36,7 +37,10 @@ from numalign.placement.rules.volumestock import VolumeStock
 from numalign.placement.rules.volumeusers import VolumeUsers
 from numalign.placement.rules.volumezone import VolumeZone
 from numalign.placement.rules.world import World
+from numalign.scheduler import claims
+from numalign.scheduler.budgets import Budgets
 from numalign.scheduler.claims import DynamicResources
+from numalign.scheduler.interests import PREEMPTION
 from numalign.scheduler.profiles import Profile, Scored
 
 ALL = 100
@@ -50,6 +54,8 @@ class Stock:
         self.namespaces = Namespaces()
         self.owners = Owners()
         self.volumes = VolumeStock()
+        self.device_classes = claims.shelf()
+        self.budgets = Budgets()
         self._counts = PodCounts(world)
         self._terms = PodTerms(world)
         self._users = VolumeUsers(world)
@@ -66,6 +72,9 @@ class Stock:
             scores=tuple(Scored(made[name], weights.get(name) or 1) for name in at[Point.SCORE] if name in scoring),
             zones_weight=(weights.get(ZONES) or 1) if ZONES in at[Point.SCORE] else 0,
             percentage=ALL if percentage is None else percentage,
+            preemption=_of(config.args, PREEMPTION, DefaultPreemptionArgs)
+            if PREEMPTION in at[Point.POST_FILTER]
+            else None,
             volumes=binding if isinstance(binding, VolumeBinding) else None,
             volume_seconds=float(_of(config.args, VolumeBinding.name, VolumeBindingArgs).bind_timeout_seconds),
         )
@@ -90,7 +99,7 @@ class Stock:
             "InterPodAffinity": lambda args: InterPodAffinity(
                 self._counts, self._terms, self.namespaces, _of(args, "InterPodAffinity", InterPodAffinityArgs)
             ),
-            "DynamicResources": lambda _: DynamicResources(),
+            "DynamicResources": lambda _: DynamicResources(self.device_classes),
             "NodeResourcesBalancedAllocation": lambda args: NodeResourcesBalancedAllocation(
                 _of(args, "NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocationArgs)
             ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from numalign.scheduler import clusterevents, gates
 from numalign.scheduler.backoff import Backoff
@@ -15,6 +16,8 @@ from numalign.scheduler.gates import Gate
 from numalign.scheduler.pools import Ordered, Parked
 from numalign.scheduler.queued import Queued
 from numalign.scheduler.wakeups import Strategy
+
+BACKOFF_ENDS: Final = (clusterevents.BACKOFF_COMPLETE, clusterevents.POPPED_EARLY)
 
 
 class Waiting:
@@ -63,6 +66,8 @@ class Waiting:
         if self._is_held(queued):
             return self._park(queued, label)
         queued.ready = now if queued.ready is None else queued.ready
+        # What only ended a backoff is not what woke it.
+        queued.cause = queued.cause if label in BACKOFF_ENDS and queued.cause else label
         self._move(queued, self._ready)
         self.incoming["active", label] += 1
         return True
@@ -91,6 +96,7 @@ class Waiting:
     def _make_back_off(self, queued: Queued, label: str) -> bool:
         if self._is_held(queued):
             return self._park(queued, label)
+        queued.cause = label
         self._move(queued, self._erring if queued.rejection.is_error else self._backing_off)
         self.incoming["backoff", label] += 1
         return True

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from numalign.api.disruption import PodDisruptionBudget
+from numalign.api.dynamicresources import DeviceClass
+from numalign.api.sharing import SharedNodes, SharedPods
 from numalign.api.volumes import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from numalign.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
-from numalign.kube.informer import Informer
+from numalign.kube.informer import DEFAULTS, Informer, Options
 from numalign.kube.request import Selection
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
 from numalign.kube.store import Change
@@ -39,6 +42,11 @@ CSI_DRIVERS: Final = resources.of("storage.k8s.io/v1", "csidrivers", "CSIDriver"
 CAPACITIES: Final = resources.of("storage.k8s.io/v1", "csistoragecapacities", "CSIStorageCapacity", CSIStorageCapacity)
 ATTACHMENTS: Final = resources.of("storage.k8s.io/v1", "volumeattachments", "VolumeAttachment", VolumeAttachment)
 
+BUDGETS: Final = resources.of("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", PodDisruptionBudget)
+DEVICE_CLASSES: Final = resources.of("resource.k8s.io/v1", "deviceclasses", "DeviceClass", DeviceClass)
+OPTIONAL: Final[tuple[Resource[Any], ...]] = (TOPOLOGIES, DEVICE_CLASSES)
+"""Not every cluster has them."""
+
 
 class Watched:
     def __init__(self, client: Client, intake: Intake, stock: Stock) -> None:
@@ -46,30 +54,34 @@ class Watched:
         self._intake = intake
         self.informers: dict[str, Informer[Any]] = {}
         # Nodes first: what pods and reports are about is known then.
-        self._follow(NODES, intake.node)
+        self._follow(NODES, intake.node, Options(share=SharedNodes().shared))
         self._follow(TOPOLOGIES, intake.topology)
         self._follow(NAMESPACES, lambda change: _namespace(stock, change))
         self._follow(SERVICES, lambda change: _service(stock, change))
         self._follow(REPLICATION_CONTROLLERS, _controller(stock, ReplicationController))
         self._follow(REPLICA_SETS, _controller(stock, ReplicaSet))
         self._follow(STATEFUL_SETS, _controller(stock, StatefulSet))
+        self._follow(BUDGETS, lambda change: _budget(stock, change))
         self._follow_volumes(stock.volumes)
-        self._follow(PODS, intake.pod)
+        self._follow(DEVICE_CLASSES, intake.shelved(stock.device_classes, clusterevents.Resource.DEVICE_CLASS))
+        self._follow(PODS, intake.pod, Options(share=SharedPods().shared))
 
     @property
     def has_synced(self) -> bool:
-        return all(informer.has_synced for name, informer in self.informers.items() if name != TOPOLOGIES.plural)
+        always = self.informers.keys() - {each.plural for each in OPTIONAL}
+        return all(self.informers[name].has_synced for name in always)
 
     async def synced(self) -> None:
-        """Until everything there is was taken in. A cluster may have no reports at all."""
+        """Until everything there is was taken in."""
+        missing = [each.plural for each in OPTIONAL if not await self._is_served(each)]
         for name, informer in self.informers.items():
-            if name != TOPOLOGIES.plural or await self._has_reports():
+            if name not in missing:
                 await informer.synced()
 
-    async def _has_reports(self) -> bool:
+    async def _is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; in doubt yes, because to wait is better than to place blindly."""
         try:
-            await anext(self._client.pages(TOPOLOGIES.everywhere(), Selection(), 1))
+            await anext(self._client.pages(resource.everywhere(), Selection(), 1))
         except errors.NotFound:
             return False
         except errors.KubeError:
@@ -86,9 +98,9 @@ class Watched:
         self._follow(CAPACITIES, shelved(stock.capacities, events.CSI_STORAGE_CAPACITY))
         self._follow(ATTACHMENTS, shelved(stock.attachments, events.VOLUME_ATTACHMENT))
 
-    def _follow(self, resource: Resource[T], handler: Callable[[Change[T]], None]) -> None:
+    def _follow(self, resource: Resource[T], handler: Callable[[Change[T]], None], options: Options = DEFAULTS) -> None:
         handle = self._intake.guarded(resource.plural, handler)
-        self.informers[resource.plural] = Informer(self._client, resource.everywhere(), handle)
+        self.informers[resource.plural] = Informer(self._client, resource.everywhere(), handle, options)
 
 
 def _namespace(stock: Stock, change: Change[Namespace]) -> None:
@@ -103,6 +115,13 @@ def _service(stock: Stock, change: Change[Service]) -> None:
         stock.owners.put_service(change.new)
     elif change.old is not None:
         stock.owners.drop_service(change.old.metadata.namespace, change.old.metadata.name)
+
+
+def _budget(stock: Stock, change: Change[PodDisruptionBudget]) -> None:
+    if change.new is not None:
+        stock.budgets.put(change.new)
+    elif change.old is not None:
+        stock.budgets.drop(change.old.metadata.namespace, change.old.metadata.name)
 
 
 def _controller(stock: Stock, kind: type[C]) -> Callable[[Change[C]], None]:

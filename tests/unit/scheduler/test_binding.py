@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from numalign.api.pod import Pod
 from numalign.kube import binding as calls
 from numalign.kube.binding import Answer, Outcome
 from numalign.kube.client import Client
@@ -54,8 +55,11 @@ class Story:
         self.found: Any = POD
         monkeypatch.setattr(calls, "bind", self._bind)
 
-    async def _bind(self, client: Client, pod: object, node: str, annotations: object) -> Answer:
+    async def _bind(
+        self, client: Client, pod: object, node: str, annotations: object, *, wanted: Callable[[], bool]
+    ) -> Answer:
         self.sent += 1
+        self.wanted = wanted
         await asyncio.sleep(0)
         self.on_sent()
         return Answer(self.answers.pop(0), "why")
@@ -104,6 +108,15 @@ def test_one_that_is_refused_keeps_its_place_for_a_few_tries(monkeypatch: pytest
     assert (story.told(), story.sent) == (["failed: why"], TRIES)
 
 
+@pytest.mark.parametrize("found, told", [(POD, "bound"), (servers.on(POD, ""), "failed: why")])
+def test_refusals_say_nothing_about_an_earlier_try_that_got_no_answer(
+    monkeypatch: pytest.MonkeyPatch, found: Pod, told: str
+) -> None:
+    story = Story(monkeypatch, Outcome.UNKNOWN, *[Outcome.REFUSED] * (TRIES - 1))
+    story.found = found
+    assert story.told() == [told]
+
+
 def test_without_the_lease_nothing_is_sent_and_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(monkeypatch)
     story.leads = False
@@ -114,6 +127,17 @@ def test_the_lease_is_asked_for_before_every_try(monkeypatch: pytest.MonkeyPatch
     story = Story(monkeypatch, Outcome.UNKNOWN)
     story.on_sent = lambda: setattr(story, "leads", False)
     assert (story.told(), story.sent) == ([], 1)
+
+
+@pytest.mark.parametrize("what", ["leads", "open", "node"])
+def test_it_is_not_wanted_any_more_once_lease_decision_or_node_are_gone(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    story = Story(monkeypatch, Outcome.DONE)
+    story.told()
+    before = story.wanted()
+    setattr(story if what == "leads" else story.books, what, False)
+    assert (before, story.wanted()) == (True, False)
 
 
 def test_a_node_that_is_gone_gets_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,3 +110,40 @@ def test_with_a_percentage_only_so_many_nodes_are_scored() -> None:
 def test_how_many_nodes_are_enough_when_it_adapts(nodes: int, sought: int) -> None:
     assert scoring.sought(nodes, 0) == sought
     assert scoring.sought(nodes, 100) == nodes
+
+
+def zoned() -> Servers:
+    """One zone of `a` has no CPU left, the other three GPUs and a pod that is about to leave."""
+    cluster = Servers("a")
+    for name, cpu in (("full", "94"), ("leaving", "4")):
+        pod = trainer(name, cpu=cpu)
+        assert cluster.place(pod) == "a"
+        cluster.cluster.pod(servers.on(pod, "a", phase="Running"), 0.0)
+    return cluster
+
+
+@pytest.mark.parametrize("wanted, kept", [(4, True), (3, False)])
+def test_a_zone_that_a_nominated_pod_needs_is_left_to_it(wanted: int, kept: bool) -> None:
+    cluster = zoned()
+    row = cluster.cluster.world.rows["a"]
+    promised, leaving = {row: (trainer("nominated", gpus=wanted),)}, {row: ("uid-leaving",)}
+    found = cluster.choose(trainer("p", gpus=1), promised=promised, leaving=leaving)
+    assert isinstance(found, NoNode) is kept
+    if isinstance(found, NoNode):
+        assert (found.promised.tolist(), found.zones.tolist()) == ([row], [])
+
+
+def test_the_node_that_was_picked_for_a_pod_is_tried_alone() -> None:
+    cluster = Servers("a", "b", "c")
+    for seed in range(6):
+        found = cluster.choose(trainer(f"p{seed}"), seed, nominated="b")
+        assert isinstance(found, Chosen)
+        assert (found.decision.node, found.fitting) == ("b", 1)
+
+
+def test_and_if_it_does_not_do_all_others_are() -> None:
+    cluster = Servers("a", "b")
+    cluster.cluster.node(servers.node("b", cordoned=True))
+    found = cluster.choose(trainer("p"), nominated="b")
+    assert isinstance(found, Chosen)
+    assert found.decision.node == "a"

@@ -112,3 +112,37 @@ def test_no_event_of_a_burst_is_lost() -> None:
 
     events, _ = told(play)
     assert len(events) == 5000
+
+
+def nominated(*waits: Wait) -> list[str]:
+    """What the pod's status says after each."""
+    said: list[str] = []
+
+    async def play(publisher: Publisher, embedded: Cluster) -> None:
+        for wait in waits:
+            publisher.refused(seen(pod(embedded)), wait)
+            await asyncio.sleep(1)
+            said.append(pod(embedded)["status"].get("nominatedNodeName", ""))
+
+    told(play)
+    return said
+
+
+def test_the_node_that_a_pod_waits_for_is_written_and_taken_back() -> None:
+    waits = [Wait("Unschedulable", "m", node) for node in ("n1", None, "n2", "", None)]
+    assert nominated(*waits) == ["n1", "n1", "n2", "", ""]
+
+
+def test_a_nomination_can_be_taken_back_alone() -> None:
+    found: list[Tree] = []
+
+    async def play(publisher: Publisher, embedded: Cluster) -> None:
+        publisher.refused(seen(pod(embedded)), Wait("Unschedulable", "m", "n1"))
+        await asyncio.sleep(1)
+        publisher.unnominated(seen(pod(embedded)))
+        await asyncio.sleep(1)
+        found.append(pod(embedded)["status"])
+
+    told(play)
+    assert "nominatedNodeName" not in found[0]
+    assert found[0]["conditions"][0]["message"] == "m"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from numalign.kube import leading
 from numalign.kube.client import Client
 from numalign.kube.lease import Election
 from numalign.process.serve import Answer, Asked, Pages
-from numalign.scheduler import main, serving
+from numalign.scheduler import guarding, main, serving, snapshotfiles
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.resources import PODS
 from tests.embedded import schedulerstories as stories
+
+QUERIES = ("", "?pod=default/p", "?pod=default/q")
 
 
 def shown(*paths: str, election: Election | None = None, run: bool = True, **how: Any) -> list[Answer]:
@@ -31,7 +34,7 @@ def shown(*paths: str, election: Election | None = None, run: bool = True, **how
                 scheduler = Scheduler(Setup(instance="x"), client, election)
                 running = asyncio.ensure_future(scheduler.run() if run else asyncio.sleep(100))
                 await asyncio.sleep(20)
-                guard = serving.guard(client) if how.get("guarded") else None
+                guard = guarding.guard(client) if how.get("guarded") else None
                 pages = Pages(serving.pages(scheduler, main.defaults(), election), guard)
                 found = [await pages.answer(_asked(path, **how)) for path in paths]
                 running.cancel()
@@ -46,6 +49,10 @@ def _asked(path: str, method: str = "GET", body: bytes = b"", **_: Any) -> Asked
     return Asked(method=method, path=place, query=pairs, body=body)
 
 
+def text(answer: Answer) -> str:
+    return answer.body if isinstance(answer.body, str) else answer.body.decode()
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/informer-sync"])
 def test_a_scheduler_that_runs_is_well(path: str) -> None:
     assert shown(path) == [Answer("ok")]
@@ -54,12 +61,12 @@ def test_a_scheduler_that_runs_is_well(path: str) -> None:
 def test_one_that_has_not_looked_yet_lives_but_is_not_ready() -> None:
     alive, ready = shown("/livez", "/readyz", run=False)
     assert alive.status == 200
-    assert (ready.status, "[-]informer-sync failed" in ready.body) == (500, True)
+    assert (ready.status, "[-]informer-sync failed" in text(ready)) == (500, True)
 
 
 def test_a_check_can_be_left_out_and_all_can_be_listed() -> None:
     assert shown("/readyz?exclude=informer-sync", run=False)[0].status == 200
-    assert shown("/readyz?verbose")[0].body.endswith("readyz check passed\n")
+    assert text(shown("/readyz?verbose")[0]).endswith("readyz check passed\n")
     assert shown("/readyz/nothing")[0].status == 404
 
 
@@ -73,10 +80,10 @@ def test_a_leader_that_does_not_renew_is_not_well() -> None:
 
 
 def test_metrics_have_the_stock_names_and_the_numbers() -> None:
-    text = shown("/metrics")[0].body
-    assert 'scheduler_schedule_attempts_total{result="unschedulable",profile="numalign"}' in text
-    assert "# TYPE scheduler_pending_pods gauge" in text
-    assert "scheduler_pod_scheduling_sli_duration_seconds" in text
+    told = text(shown("/metrics")[0])
+    assert 'scheduler_schedule_attempts_total{result="unschedulable",profile="numalign"}' in told
+    assert "# TYPE scheduler_pending_pods gauge" in told
+    assert "scheduler_pod_scheduling_sli_duration_seconds" in told
 
 
 def test_the_state_names_the_pods_that_wait() -> None:
@@ -92,11 +99,51 @@ def test_the_configuration_is_shown() -> None:
 
 
 def test_strangers_see_health_and_nothing_else() -> None:
-    health, metrics = shown("/healthz", "/metrics", guarded=True)
-    assert (health.status, metrics.status) == (200, 401)
+    health, metrics, nothing = shown("/healthz", "/metrics", "/no-such-page", guarded=True)
+    assert (health.status, metrics.status, nothing.status) == (200, 403, 403)
 
 
 @pytest.mark.parametrize("method, body, status", [("PUT", b"4", 200), ("PUT", b"x", 400), ("GET", b"", 400)])
 def test_verbosity_is_put(method: str, body: bytes, status: int) -> None:
     assert shown("/debug/flags/v", method=method, body=body)[0].status == status
     serving._verbosity(_asked("/debug/flags/v", "PUT", b"2"))
+
+
+def test_decisions_are_shown_with_what_they_were_made_of() -> None:
+    every, mine, others = (json.loads(each.body) for each in shown(*(f"/debug/decisions{q}" for q in QUERIES)))
+    assert every == mine
+    assert {(each["pod"], each["result"]) for each in mine} == {("default/p", "unschedulable")}
+    assert mine[0]["message"] == "no nodes available to schedule pods"
+    assert others == []
+
+
+def test_a_dump_can_be_loaded() -> None:
+    taken = snapshotfiles.read(text(shown("/debug/dump")[0]).encode(), "dump")
+    assert taken.pod("default/p") is not None
+    assert taken.state is not None
+    assert next(pods for pods in taken.state.queue.values() if pods)[0]["pod"] == "default/p"
+
+
+OURS = (
+    "numalign_phase_duration_seconds",
+    "numalign_pods{",
+    "numalign_rows_evaluated_total",
+    "numalign_shapes",
+    "numalign_relists_total",
+    "scheduler_inflight_events",
+    "leader_election_master_status",
+)
+
+
+def test_metrics_have_our_own_names_too() -> None:
+    election = leading.election("numalign", "kube-system", identity="me")
+    told = text(shown("/metrics", election=election)[0])
+    assert [name for name in OURS if name not in told] == []
+    assert 'leader_election_master_status{name="numalign"} 1' in told
+
+
+def test_every_metric_is_in_the_documentation() -> None:
+    told = text(shown("/metrics", election=leading.election("numalign", "kube-system", identity="me"))[0])
+    names = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")}
+    page = (Path(__file__).parents[3] / "docs" / "scheduler-metrics.md").read_text()
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []

@@ -157,3 +157,41 @@ def test_settings_of_plugins_that_are_not_there_are_told() -> None:
 def test_defaults_are_what_nothing_is_read_as() -> None:
     assert settings.defaults("Numalign") == NumalignArgs()
     assert settings.defaults("NodeName") is None
+
+
+CACHES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "nothing": ({}, {}, "passthrough"),
+    "a period": ({"cacheResyncPeriodSeconds": 5}, {}, "overReserve"),
+    "discarding": ({"discardReservedNodes": True, "cacheResyncPeriodSeconds": 5}, {}, "discardReserved"),
+    "our own word": ({"discardReservedNodes": True}, {"cacheMode": "overReserve"}, "overReserve"),
+}
+
+
+@pytest.mark.parametrize("zones, own, mode", CACHES.values(), ids=CACHES)
+def test_with_the_go_plugins_decisions_goes_the_cache_of_its_settings(zones: Any, own: Any, mode: str) -> None:
+    config = read({ZONES: zones, "Numalign": {"flavour": "reference", **own}})
+    assert settings.engine(config).cache_mode == mode
+    assert config.warnings == ()
+
+
+def test_whoever_serves_all_pods_takes_kube_schedulers_lease() -> None:
+    names = [{"schedulerName": "default-scheduler"}, {"schedulerName": "numalign"}]
+    lease = settings.read({**META, "profiles": names}, "file").leader_election
+    assert (lease.resource_namespace, lease.resource_name) == ("kube-system", "kube-scheduler")
+
+
+IN_ANY_CASE = [("filter", ZONES), ("preEnqueue", "SchedulingGates"), ("multiPoint", ZONES)]
+
+
+@pytest.mark.parametrize("point, plugin", IN_ANY_CASE)
+def test_what_cannot_be_switched_off_is_told(point: str, plugin: str) -> None:
+    profile = {"schedulerName": "s", "plugins": {point: {"disabled": [{"name": plugin}]}}}
+    (warning,) = settings.read({**META, "profiles": [profile]}, "file").warnings
+    assert warning.startswith(f"profile s: {plugin} does its part at ")
+
+
+def test_parallelism_is_told_to_mean_nothing() -> None:
+    assert read(parallelism=16).warnings == ()
+    assert read(parallelism=32).warnings == (
+        "parallelism: nodes are looked at all at once, so that it means nothing here",
+    )

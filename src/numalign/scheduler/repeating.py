@@ -1,0 +1,93 @@
+"""A decision once more, offline: the same pod on the cluster of a snapshot, asked as the scheduler asks.
+
+`numalign scheduler repeat` calls `repeated`. Where the snapshot remembers the pod's last attempt, the same chances are
+drawn, and pods that were placed after it are taken away first; so as long as nothing else has happened in between, the
+answer is the same node and the same zones, or the same sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
+
+from numalign.api.errors import BadObject
+from numalign.api.pod import Pod
+from numalign.scheduler import choosing, forecasts, messages, restoring
+from numalign.scheduler.asking import Surroundings
+from numalign.scheduler.choosing import Chosen
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.ranking import Ranked, Ranking
+from numalign.scheduler.recollection import Redrawn, Told
+from numalign.scheduler.restoring import Restored
+from numalign.scheduler.snapshot import Snapshot
+
+
+class Repeated(Struct, frozen=True, kw_only=True):
+    """`node` or `message`, as it came out now; `before`, as it was in life."""
+
+    pod: str
+    node: str = ""
+    zones: str = ""
+    """As in the placement annotation."""
+    message: str = ""
+    best: tuple[Ranked, ...] = ()
+    before: Told | None = None
+    """None: the snapshot does not remember it."""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool | None:
+        """None: there is nothing to compare with."""
+        if self.before is None:
+            return None
+        # What preemption had to say comes after the sentence.
+        said = self.before.message.partition(" preemption: ")[0]
+        return (self.node, self.zones, self.message) == (self.before.node, self.before.zones, said)
+
+
+def repeated(taken: Snapshot, name: str) -> Repeated:
+    """`name`: namespace/name. BadObject where the snapshot has no such pod, or nobody who would schedule it."""
+    pod = taken.pod(name)
+    if pod is None:
+        raise BadObject("Pod", name, "", "is not in the snapshot")
+    decisions = taken.state.decisions if taken.state is not None else ()
+    before, after = _recalled(decisions, pod.metadata.uid)
+    made = restoring.restored(taken, without=frozenset((pod.metadata.uid, *after)))
+    asked = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+    return structs.replace(_asked(made, asked, before), before=before, problems=made.problems)
+
+
+def _recalled(decisions: Sequence[Told], uid: str) -> tuple[Told | None, list[str]]:
+    """The pod's last attempt, and whoever was tried after it."""
+    places = [place for place, each in enumerate(decisions) if each.uid == uid]
+    if not places:
+        return None, []
+    return decisions[places[-1]], [each.uid for each in decisions[places[-1] + 1 :]]
+
+
+def _asked(made: Restored, pod: Pod, before: Told | None) -> Repeated:
+    name, profile = pod.metadata.full_name, _profile(made, pod)
+    try:
+        shape = made.engine.shape(pod)
+    except BadObject as problem:
+        return Repeated(pod=name, message=str(problem))
+    surroundings = Surroundings(made.cluster, made.nominations, made.rejections)
+    now, start = (before.at, before.start) if before is not None else (made.now, made.start)
+    ranking = Ranking(lambda: made.now)
+    attempt = surroundings.attempt(pod, shape, now, start, ranking)
+    chances = Redrawn(before.chances if before is not None else ())
+    found = choosing.choose(attempt, profile, made.cluster, chances)
+    if isinstance(found, Chosen):
+        decision = found.decision
+        best = ranking.best(made.world, decision.node or "")
+        return Repeated(pod=name, node=decision.node or "", zones=forecasts.of(decision), best=best)
+    return Repeated(pod=name, message=messages.refusal(found, pod, shape, made.engine).message)
+
+
+def _profile(made: Restored, pod: Pod) -> Profile:
+    found = made.profiles.get(pod.spec.scheduler_name)
+    if found is None:
+        served = ", ".join(made.profiles)
+        why = f'"{pod.spec.scheduler_name}" is served by nobody in the snapshot, whose scheduler serves {served}'
+        raise BadObject("Pod", pod.metadata.full_name, "spec.schedulerName", why)
+    return found

@@ -1,0 +1,94 @@
+"""One pod's whole story by one key: every turn it took, in order, in memory and in the log.
+
+Whoever decides or does something about a pod calls `tell`; `dumping` shows a story, `numalign scheduler state --pod`
+prints it. The log has the same lines with the pod's name and uid in each, as far as the verbosity lets them through.
+Of many pods the ones not heard of for longest are forgotten, of a long story its middle."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from numalign.api.meta import ObjectMeta
+from numalign.process.log import about
+
+LOG: Final = logging.getLogger(__name__)
+MOST_PODS: Final = 4096
+FIRST_LINES: Final = 8
+LAST_LINES: Final = 56
+
+
+class Line(NamedTuple):
+    at: float
+    what: str
+    about: Mapping[str, object]
+
+
+class Story:
+    """How it began, and how it went on."""
+
+    __slots__ = ("_first", "_last", "left_out", "name", "uid")
+
+    def __init__(self, pod: ObjectMeta) -> None:
+        self.uid, self.name = pod.uid, pod.full_name
+        self.left_out = 0
+        self._first: list[Line] = []
+        self._last: deque[Line] | None = None
+        """None: nothing to put there; most stories are short."""
+
+    def add(self, line: Line) -> None:
+        if len(self._first) < FIRST_LINES:
+            self._first.append(line)
+            return
+        if self._last is None:
+            self._last = deque(maxlen=LAST_LINES)
+        self.left_out += len(self._last) == LAST_LINES
+        self._last.append(line)
+
+    @property
+    def lines(self) -> list[Line]:
+        return [*self._first, *(self._last or ())]
+
+
+class Stories:
+    def __init__(self, now: Callable[[], float], most_pods: int = MOST_PODS) -> None:
+        self._now = now
+        self._most = most_pods
+        self._stories: OrderedDict[str, Story] = OrderedDict()
+
+    def tell(self, pod: ObjectMeta, what: str, **fields: object) -> None:
+        self._tell(pod, Line(self._now(), what, fields), logging.DEBUG)
+
+    def warn(self, pod: ObjectMeta, what: str, **fields: object) -> None:
+        """The same, where somebody should know without having to ask."""
+        self._tell(pod, Line(self._now(), what, fields), logging.WARNING)
+
+    def of(self, name: str) -> list[Story]:
+        """Of pods that have or had this name (namespace/name), or this uid; the latest last."""
+        return [story for story in self._stories.values() if name in (story.name, story.uid)]
+
+    def __len__(self) -> int:
+        return len(self._stories)
+
+    def _tell(self, pod: ObjectMeta, line: Line, level: int) -> None:
+        if self._most:
+            story = self._stories.get(pod.uid)
+            if story is None:
+                story = self._begun(pod)
+            else:
+                self._stories.move_to_end(pod.uid)
+            story.add(line)
+        if LOG.isEnabledFor(level):
+            LOG.log(level, line.what, extra=about(pod=pod.full_name, uid=pod.uid, **line.about))
+
+    def _begun(self, pod: ObjectMeta) -> Story:
+        if len(self._stories) >= self._most:
+            self._stories.popitem(last=False)
+        story = self._stories[pod.uid] = Story(pod)
+        return story
+
+
+SILENT: Final = Stories(lambda: 0.0, most_pods=0)
+"""Keeps nothing; for whoever runs a part of the scheduler alone."""
