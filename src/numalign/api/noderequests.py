@@ -38,6 +38,9 @@ def scored(pod: Pod, real: ResourceList) -> ResourceList:
 
 def is_resized(pod: Pod) -> bool:
     """Whether the status may say something else than the spec; for nearly all pods it does not."""
+    status = pod.status
+    if not (status.container_statuses or status.conditions or status.init_container_statuses or status.resources):
+        return False
     if pod.status.resources is not None or _resize_refused(pod):
         return True
     statuses = [each for each in _statuses(pod) if each.allocated_resources or each.resources.requests]

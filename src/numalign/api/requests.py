@@ -5,6 +5,7 @@ the stock scheduler and the kubelet hold against a node (kube-scheduler spec, po
 """
 
 from collections.abc import Callable
+from functools import reduce
 
 from msgspec import structs
 
@@ -45,6 +46,8 @@ def defaulted(pod: Pod) -> Pod:
 
 def of_containers(pod: Pod, amounts: Callable[[Container], ResourceList]) -> ResourceList:
     """The containers' part of the total, by whatever amounts are told for each."""
+    if not pod.spec.init_containers:
+        return reduce(added, map(amounts, pod.spec.containers), {})
     # A sidecar keeps running while later init containers run, and beside the app containers.
     sidecars: ResourceList = {}
     peak: ResourceList = {}

@@ -18,6 +18,7 @@ from numalign.kube.client import Client
 from numalign.kube.objects import Binding, DeleteOptions, Eviction, NodeTarget, Preconditions
 from numalign.kube.request import Repeat
 from numalign.kube.resources import PODS, Target
+from numalign.kube.transport import Wanted, always
 
 
 class Outcome(enum.Enum):
@@ -44,25 +45,50 @@ DONE: Final = Answer(Outcome.DONE)
 NOTHING_TO_SAY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-async def bind(client: Client, pod: ObjectMeta, node: str, annotations: Mapping[str, str] = NOTHING_TO_SAY) -> Answer:
-    """Never raises for what the server or the network does. The server merges the annotations into the pod's own."""
+async def bind(
+    client: Client,
+    pod: ObjectMeta,
+    node: str,
+    annotations: Mapping[str, str] = NOTHING_TO_SAY,
+    *,
+    wanted: Wanted = always,
+) -> Answer:
+    """Never raises for what the server or the network does. The server merges the annotations into the pod's own.
+    `wanted` is asked whenever it is about to be sent; once it says no, what became of earlier tries is not known."""
     target = PODS.at(pod.name, pod.namespace)
     named = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid, annotations=dict(annotations))
     # Sent twice it is refused the second time, and then the pod is asked.
     asked = request.post("bind", target.sub("binding"), Binding(named, NodeTarget(node)), Repeat.ALWAYS)
+    tries = _Tries(wanted)
     try:
-        await client.sender.call(asked)
+        await client.sender.call(asked, tries.leaves)
         return DONE
+    except errors.Withdrawn as problem:
+        return Answer(Outcome.UNKNOWN, str(problem))
     except errors.NotFound as problem:
         return Answer(Outcome.GONE, str(problem))
-    except errors.Refusal as problem:
-        may_have_worked = isinstance(problem, errors.Conflict | errors.ServerFailure)
-        refused = Answer(Outcome.REFUSED, str(problem), problem.retry_after)
-        return await _looked_up(client, target, (pod.uid, node), refused) if may_have_worked else refused
-    except errors.Unreachable as problem:
-        if not problem.sent:
-            return Answer(Outcome.REFUSED, str(problem))
-        return await _looked_up(client, target, (pod.uid, node), Answer(Outcome.REFUSED, str(problem)))
+    except (errors.Refusal, errors.Unreachable) as problem:
+        wait = problem.retry_after if isinstance(problem, errors.Refusal) else None
+        refused = Answer(Outcome.REFUSED, str(problem), wait)
+        in_doubt = tries.may_have_worked(problem)
+        return await _looked_up(client, target, (pod.uid, node), refused) if in_doubt else refused
+
+
+class _Tries:
+    """Counts how often a call was sent: what is said about the last try says nothing about those before it."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._sent = 0
+
+    def leaves(self) -> bool:
+        wanted = self._wanted()
+        self._sent += wanted
+        return wanted
+
+    def may_have_worked(self, problem: errors.Refusal | errors.Unreachable) -> bool:
+        doubtful = isinstance(problem, errors.Unreachable | errors.Conflict | errors.ServerFailure)
+        return self._sent > (0 if doubtful else 1)
 
 
 async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = None) -> Answer:

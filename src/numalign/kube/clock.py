@@ -46,4 +46,4 @@ class SystemClock:
 
 def microtime(moment: datetime) -> str:
     """As Lease and Event carry it: 2026-11-16T03:19:35.000123Z."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"

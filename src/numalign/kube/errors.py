@@ -89,6 +89,17 @@ class Unreachable(KubeError):
         return f"{self.verb} {self.words}: {self.why}"
 
 
+@dataclass(eq=False)
+class Withdrawn(KubeError):
+    """Not sent, or not again: it was not wanted any more when its turn came. An earlier try may have arrived."""
+
+    verb: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.words}: not wanted any more"
+
+
 class TimedOut(Unreachable):
     """No answer within the time the call had."""
 

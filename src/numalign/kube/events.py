@@ -60,6 +60,7 @@ class Correlator:
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._kept: dict[object, _Kept] = {}
+        self._last = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -92,20 +93,32 @@ class Correlator:
         return [Count(kept.event) for kept in (*ended.values(), *going_on) if kept.event.series]
 
     def _event(self, what: Occurrence, wall: datetime) -> Event:
-        regarding = what.regarding
-        name = f"{regarding.name}.{int(wall.timestamp() * 1_000_000) * 1000:x}"
-        return Event(
-            metadata=ObjectMeta(name=name, namespace=regarding.namespace or HOME),
-            event_time=microtime(wall),
-            type=what.type,
-            reason=what.reason,
-            action=what.action,
-            note=cut(what.note),
-            regarding=regarding,
-            related=what.related,
-            reporting_controller=self._reporter.controller,
-            reporting_instance=self._reporter.instance,
-        )
+        # Nanoseconds, of which the clock tells only thousands: events of one moment are counted apart.
+        self._last = max(self._last + 1, _nanoseconds(wall))
+        return event(what, self._reporter, wall, self._last)
+
+
+def event(what: Occurrence, reporter: Reporter, wall: datetime, number: int = 0) -> Event:
+    """As it is written; `number`: what its name ends with, instead of the time."""
+    regarding = what.regarding
+    return Event(
+        metadata=ObjectMeta(
+            name=f"{regarding.name}.{number or _nanoseconds(wall):x}", namespace=regarding.namespace or HOME
+        ),
+        event_time=microtime(wall),
+        type=what.type,
+        reason=what.reason,
+        action=what.action,
+        note=cut(what.note),
+        regarding=regarding,
+        related=what.related,
+        reporting_controller=reporter.controller,
+        reporting_instance=reporter.instance,
+    )
+
+
+def _nanoseconds(wall: datetime) -> int:
+    return int(wall.timestamp() * 1_000_000) * 1000
 
 
 def cut(note: str) -> str:

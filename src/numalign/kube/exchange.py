@@ -5,6 +5,8 @@ nobody reads. Bytes are parsed by httptools; what they mean is no concern of thi
 whose answer was not read to its end, is never used again."""
 
 import asyncio
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Final, cast
 
 import httptools
@@ -18,9 +20,32 @@ class Broken(Exception):
     """The connection ended before the answer did, or what came was not HTTP."""
 
 
+class Fields(Mapping[str, str]):
+    """Headers by name in small letters, read when somebody asks: of most answers nobody does."""
+
+    def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
+        self._raw = raw
+
+    def __getitem__(self, name: str) -> str:
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    @cached_property
+    def _read(self) -> dict[str, str]:
+        return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._raw}
+
+
+NO_FIELDS: Final = Fields([])
+
+
 class Response(Struct, frozen=True):
     status: int
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -29,7 +54,7 @@ class Answer:
 
     def __init__(self, connection: "Connection") -> None:
         self.status = 0
-        self.headers: dict[str, str] = {}
+        self.headers: Mapping[str, str] = NO_FIELDS
         self.complete = False
         self._connection = connection
         self._pieces: list[bytes] = []
@@ -57,7 +82,7 @@ class Answer:
             await self._more()
         return Response(self.status, self.headers, self._taken())
 
-    def began(self, status: int, headers: dict[str, str]) -> None:
+    def began(self, status: int, headers: Mapping[str, str]) -> None:
         self.status, self.headers = status, headers
         self._wake_piecewise()
 
@@ -100,7 +125,7 @@ class Connection(asyncio.Protocol):
         self.usable = True
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._headers: dict[str, str] = {}
+        self._fields: list[tuple[bytes, bytes]] = []
         self._answer: Answer | None = None
 
     def send(self, request: bytes) -> Answer:
@@ -142,27 +167,27 @@ class Connection(asyncio.Protocol):
         self._break("the connection was closed" if exc is None else f"the connection broke ({exc})")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         if self._answer is not None and self._parser.get_status_code() >= 200:
-            self._answer.began(self._parser.get_status_code(), self._headers)
+            self._answer.began(self._parser.get_status_code(), Fields(self._fields))
 
     def on_body(self, body: bytes) -> None:
         if self._answer is not None:
             self._answer.arrived(body)
 
     def on_message_complete(self) -> None:
-        headers, self._headers = self._headers, {}
+        self._fields = []
         if self._answer is None or not self._answer.status:
             return
-        if not self._parser.should_keep_alive() or headers.get("connection", "").lower() == "close":
+        if not self._parser.should_keep_alive():
             self.usable = False
         self._finish()
 
     def _is_unframed(self) -> bool:
         """Neither a length nor chunks: the end of the connection is the end of the answer."""
-        return not ({"content-length", "transfer-encoding"} & self._headers.keys())
+        return not ({"content-length", "transfer-encoding"} & Fields(self._fields).keys())
 
     def _finish(self) -> None:
         answer, self._answer = self._answer, None

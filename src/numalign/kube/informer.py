@@ -7,7 +7,7 @@ error: no answer of the server can end it."""
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar, cast
 
 from msgspec import Struct
 
@@ -32,6 +32,8 @@ class Options(Struct, frozen=True, kw_only=True):
     page: int = request.PAGE
     resync: float | None = None
     """Seconds after which everything is looked at again, to repair; off, as nothing should need it."""
+    share: Callable[[Any], Any] | None = None
+    """Done to every object before it is kept: equal parts of many need not be kept many times."""
     initial_events: bool = True
     """Ask for what is there as a stream, where the server offers it; else always by list."""
 
@@ -168,7 +170,9 @@ class Informer(Generic[T]):
         if isinstance(thing, Unreadable):
             LOG.warning("left out: %s", thing.problem)
             self._sender.metrics.unreadable[self._target.resource.plural] += 1
-        return thing
+            return thing
+        share = self._options.share
+        return thing if share is None else cast(T, share(thing))
 
     def _count(self, kind: str, meaning: Meaning) -> None:
         counted = meaning.name if meaning is Meaning.DUPLICATE else kind

@@ -13,13 +13,17 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from numalign.api.meta import ObjectMeta
-from numalign.kube import errors
+from numalign.kube import errors, events
 from numalign.kube.client import Client
+from numalign.kube.events import Occurrence, Reporter
 from numalign.kube.lease import USUAL, Election, Terms
-from numalign.kube.objects import Lease
-from numalign.kube.resources import LEASES, Target
+from numalign.kube.objects import Lease, ObjectReference
+from numalign.kube.resources import EVENTS, LEASES, Target
 
 LOG: Final = logging.getLogger(__name__)
+REASON: Final = "LeaderElection"
+PATIENCE: Final = 2.0
+"""Seconds that an event about the lease may take: nobody waits for one."""
 
 
 class LeadershipLost(Exception):
@@ -34,10 +38,15 @@ def election(name: str, namespace: str, terms: Terms = USUAL, identity: str = ""
     return Election(identity or own_identity(), ObjectMeta(name=name, namespace=namespace), terms)
 
 
-async def lead(client: Client, candidate: Election, work: Callable[[], Awaitable[None]]) -> None:
-    """Wait for leadership, then run `work`. LeadershipLost if it is lost before `work` ends."""
+async def lead(
+    client: Client, candidate: Election, work: Callable[[], Awaitable[None]], reporter: Reporter | None = None
+) -> None:
+    """Wait for leadership, then run `work`. LeadershipLost if it is lost before `work` ends.
+
+    `reporter`: as whom to write events about it; None: nobody."""
     await acquire(client, candidate)
     LOG.info("%s became leader", candidate.identity)
+    telling = asyncio.ensure_future(_told(client, candidate, reporter, "became leader"))
     working = asyncio.ensure_future(work())
     renewing = asyncio.ensure_future(_renew_until_lost(client, candidate))
     try:
@@ -51,7 +60,9 @@ async def lead(client: Client, candidate: Election, work: Callable[[], Awaitable
     finally:
         await _cancelled(renewing)
         await _cancelled(working)
+        await _cancelled(telling)
         await release(client, candidate)
+        await _told(client, candidate, reporter, "stopped leading")
 
 
 async def acquire(client: Client, candidate: Election) -> None:
@@ -81,6 +92,25 @@ async def release(client: Client, candidate: Election) -> None:
             await client.update(_target(lease), lease)
     except (errors.KubeError, TimeoutError) as problem:
         LOG.info("lease not released: %s", str(problem) or "no answer in time")
+
+
+async def _told(client: Client, candidate: Election, reporter: Reporter | None, what: str) -> None:
+    """An event about the lease, as the stock scheduler writes it; best effort, and soon or not at all."""
+    if reporter is None:
+        return
+    clock, lease = client.sender.clock, candidate.place
+    regarding = ObjectReference(
+        api_version=LEASES.api_version, kind=LEASES.kind, namespace=lease.namespace, name=lease.name, uid=candidate.uid
+    )
+    note = f"{candidate.identity} {what}"
+    event = events.event(
+        Occurrence(regarding=regarding, reason=REASON, action=REASON, note=note), reporter, clock.wall()
+    )
+    try:
+        async with clock.timeout(PATIENCE):
+            await client.create(EVENTS.within(lease.namespace), event)
+    except (errors.KubeError, TimeoutError) as problem:
+        LOG.info("event not written: %s", str(problem) or "no answer in time")
 
 
 async def _renew_until_lost(client: Client, candidate: Election) -> None:

@@ -63,6 +63,11 @@ class Election:
         return (self._seen.spec.holder_identity or "") if self._seen else ""
 
     @property
+    def uid(self) -> str:
+        """Of the record, as far as it is known."""
+        return self._seen.metadata.uid if self._seen else ""
+
+    @property
     def needs_look(self) -> bool:
         """A leader renews on what it wrote last; after any doubt the record is read first."""
         return not self._may_skip_look

@@ -5,11 +5,12 @@ An event the server refuses is dropped: events are for people, and nothing depen
 
 import asyncio
 import logging
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from numalign.kube import errors
+from numalign.kube import errors, request
 from numalign.kube.client import Client
 from numalign.kube.events import Correlator, Count, Occurrence, Reporter, Write
 from numalign.kube.resources import EVENTS
@@ -28,9 +29,10 @@ class Recorder:
         self._correlator = Correlator(reporter)
         self._queue: asyncio.Queue[Write] = asyncio.Queue(LONGEST_QUEUE)
 
-    def record(self, what: Occurrence) -> None:
+    def record(self, what: Occurrence, now: float | None = None, wall: datetime | None = None) -> None:
+        """It happened then; without a time, just now."""
         clock = self._client.sender.clock
-        write = self._correlator.happened(what, clock.now(), clock.wall())
+        write = self._correlator.happened(what, clock.now() if now is None else now, wall or clock.wall())
         if write is not None:
             self._put(write)
 
@@ -84,7 +86,8 @@ class Recorder:
                 return
             except errors.NotFound:
                 LOG.debug("event %s is gone and is written again", event.metadata.full_name)
-        await self._client.create(EVENTS.within(event.metadata.namespace), event)
+        # Nobody reads what the server makes of it.
+        await self._client.sender.call(request.create(EVENTS.within(event.metadata.namespace), event))
 
     def _dropped(self, problem: errors.Refusal) -> None:
         LOG.info("event dropped: %s", problem)

@@ -3,8 +3,9 @@
 `request` makes calls of a `Target`, `client` and `informer` learn from it what comes back. A custom resource is one
 more value made with `of`; nothing has to be registered."""
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ class Named(Protocol):
 
 
 T = TypeVar("T", bound=Named)
+PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,13 @@ class Target(Generic[T]):
 
     def sub(self, part: str) -> "Target[T]":
         """Its subresource: status, scale, binding, eviction."""
-        return replace(self, part=part)
+        return Target(self.resource, self.namespace, self.name, part)
 
     @property
     def path(self) -> str:
         root = f"/apis/{self.resource.group}" if self.resource.group else "/api"
         steps = [root, self.resource.version, *self._namespace(), self.resource.plural]
-        return "/".join([*steps, *(quote(step, safe="") for step in (self.name, self.part) if step)])
+        return "/".join([*steps, *(_quoted(step) for step in (self.name, self.part) if step)])
 
     @property
     def words(self) -> str:
@@ -79,7 +81,12 @@ class Target(Generic[T]):
         return f"{self.resource.kind} {place}{self.name}"
 
     def _namespace(self) -> tuple[str, ...]:
-        return ("namespaces", quote(self.namespace, safe="")) if self.namespace else ()
+        return ("namespaces", _quoted(self.namespace)) if self.namespace else ()
+
+
+def _quoted(step: str) -> str:
+    # Names of the API hardly ever need it, and every call has three of them.
+    return step if PLAIN.fullmatch(step) else quote(step, safe="")
 
 
 def of(api_version: str, plural: str, kind: str, struct: type[T]) -> Resource[T]:

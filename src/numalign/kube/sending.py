@@ -5,8 +5,8 @@ has its own way of trying again. Which failure is worth another try is decided i
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from numalign.kube import errors, retries
@@ -17,9 +17,11 @@ from numalign.kube.exchange import Answer, Broken, Response
 from numalign.kube.metrics import Metrics
 from numalign.kube.ratelimit import Bucket
 from numalign.kube.request import Request
-from numalign.kube.transport import DEFAULT_LIMITS, Limits, Transport
+from numalign.kube.transport import DEFAULT_LIMITS, Limits, Transport, Unwanted, Wanted, always
 
 NO_ANSWER: Final = "<error>"
+NETWORK: Final = (CannotConnect, Broken, Unwanted, TimeoutError)
+"""What keeps an answer from coming."""
 
 
 class Sender:
@@ -33,13 +35,13 @@ class Sender:
         self._seconds = limits.call_seconds
         self._transport = Transport(access, limits, clock.now, self.metrics)
 
-    async def call(self, request: Request) -> bytes:
-        """The body of the answer, tried as often as it makes sense."""
+    async def call(self, request: Request, wanted: Wanted = always) -> bytes:
+        """The body of the answer, tried as often as it makes sense, and while it is wanted."""
         tries, refused_login = 0, False
         while True:
             tries += 1
             try:
-                return await self._sent(request)
+                return await self._sent(request, wanted)
             except errors.Unauthorized:
                 # Tokens are rotated under us: one more look at where they come from (kube-scheduler spec 7.5).
                 if refused_login:
@@ -56,22 +58,32 @@ class Sender:
     async def stream(self, request: Request) -> AsyncIterator[Answer]:
         """An answer to be read piece by piece. What breaks while it is read is raised as an error of this call."""
         identity = await self._admitted()
-        with self._counted(request) as codes:
+        started, code = self.clock.now(), NO_ANSWER
+        try:
             async with self._transport.stream(request, identity.headers, self._context(identity)) as answer:
-                codes.append(str(answer.status))
+                code = str(answer.status)
                 if answer.status != 200:
                     async with asyncio.timeout(self._seconds):
                         raise self._refusal(request, identity, await answer.whole())
                 yield answer
+        except NETWORK as problem:
+            raise _in_our_words(request, problem) from None
+        finally:
+            self.metrics.answered(request.verb, code, self.clock.now() - started)
 
     def close(self) -> None:
         self._transport.close()
 
-    async def _sent(self, request: Request) -> bytes:
+    async def _sent(self, request: Request, wanted: Wanted) -> bytes:
         identity = await self._admitted()
-        with self._counted(request) as codes:
-            response = await self._transport.send(request, identity.headers, self._context(identity))
-            codes.append(str(response.status))
+        started, code = self.clock.now(), NO_ANSWER
+        try:
+            response = await self._transport.send(request, identity.headers, self._context(identity), wanted)
+            code = str(response.status)
+        except NETWORK as problem:
+            raise _in_our_words(request, problem) from None
+        finally:
+            self.metrics.answered(request.verb, code, self.clock.now() - started)
         if not 200 <= response.status < 300:
             raise self._refusal(request, identity, response)
         return response.body
@@ -91,17 +103,12 @@ class Sender:
             self._access.login.refuse(identity)
         return errors.refusal(request, response.status, response.body, response.headers.get("retry-after", ""))
 
-    @contextmanager
-    def _counted(self, request: Request) -> Iterator[list[str]]:
-        """Counts the call by the code that is put into the list, and tells network failures in our own words."""
-        started, codes = self.clock.now(), list[str]()
-        try:
-            yield codes
-        except CannotConnect as problem:
-            raise errors.Unreachable(request.verb, request.words, str(problem), sent=False) from None
-        except Broken as problem:
-            raise errors.Unreachable(request.verb, request.words, str(problem)) from None
-        except TimeoutError:
-            raise errors.TimedOut(request.verb, request.words, "no answer in time") from None
-        finally:
-            self.metrics.answered(request.verb, codes[0] if codes else NO_ANSWER, self.clock.now() - started)
+
+def _in_our_words(request: Request, problem: Exception) -> errors.KubeError:
+    if isinstance(problem, CannotConnect):
+        return errors.Unreachable(request.verb, request.words, str(problem), sent=False)
+    if isinstance(problem, Broken):
+        return errors.Unreachable(request.verb, request.words, str(problem))
+    if isinstance(problem, Unwanted):
+        return errors.Withdrawn(request.verb, request.words)
+    return errors.TimedOut(request.verb, request.words, "no answer in time")

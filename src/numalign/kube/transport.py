@@ -31,6 +31,17 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 DEFAULT_LIMITS: Final = Limits()
 
+Wanted = Callable[[], bool]
+"""Asked in the moment in which a call leaves, however long it had to wait for that."""
+
+
+class Unwanted(Exception):
+    """Nothing was sent."""
+
+
+def always() -> bool:
+    return True
+
 
 class Transport:
     def __init__(self, access: Access, limits: Limits, now: Callable[[], float], metrics: Metrics) -> None:
@@ -41,11 +52,17 @@ class Transport:
         self._metrics = metrics
         self._idle: list[tuple[ssl.SSLContext | None, Connection]] = []
         self._room = asyncio.Semaphore(limits.connections)
+        self._common: tuple[Headers | None, str] = None, ""
 
-    async def send(self, request: Request, headers: Headers, context: ssl.SSLContext | None) -> Response:
-        """TimeoutError, `exchange.Broken` or `dialing.CannotConnect` if no whole answer came."""
+    async def send(
+        self, request: Request, headers: Headers, context: ssl.SSLContext | None, wanted: Wanted = always
+    ) -> Response:
+        """TimeoutError, `exchange.Broken`, `dialing.CannotConnect` or `Unwanted` if no whole answer came."""
         async with asyncio.timeout(self._limits.call_seconds), self._room:
             connection = await self._connection(context)
+            if not wanted():
+                connection.close()
+                raise Unwanted
             answer = connection.send(self._bytes(request, headers))
             try:
                 return await answer.whole()
@@ -91,9 +108,14 @@ class Transport:
             connection.close()
 
     def _bytes(self, request: Request, headers: Headers) -> bytes:
-        fields = [("Host", self._server.authority), ("User-Agent", USER_AGENT), ("Accept", JSON), *headers]
-        if request.body:
-            fields += [("Content-Type", request.content_type), ("Content-Length", str(len(request.body)))]
-        lines = "".join(f"{name}: {value}\r\n" for name, value in fields)
+        body = request.body
+        about = f"Content-Type: {request.content_type}\r\nContent-Length: {len(body)}\r\n" if body else ""
         start = f"{request.method} {self._server.prefix}{request.target} HTTP/1.1\r\n"
-        return f"{start}{lines}\r\n".encode("latin-1") + request.body
+        return f"{start}{self._always(headers)}{about}\r\n".encode("latin-1") + body
+
+    def _always(self, headers: Headers) -> str:
+        """The headers of every request, put together once per identity."""
+        if headers is not self._common[0]:
+            fields = (("Host", self._server.authority), ("User-Agent", USER_AGENT), ("Accept", JSON), *headers)
+            self._common = headers, "".join(f"{name}: {value}\r\n" for name, value in fields)
+        return self._common[1]

@@ -19,6 +19,8 @@ from msgspec import Struct
 
 LOG: Final = logging.getLogger(__name__)
 PATIENCE: Final = 30.0
+SLOWEST: Final = 1 << 20
+"""Bytes a second at which a client has to take a long answer."""
 LONGEST_HEAD: Final = 16 << 10
 LONGEST_BODY: Final = 1 << 20
 TEXT: Final = "text/plain; charset=utf-8"
@@ -34,7 +36,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True):
-    body: str
+    body: str | bytes
     status: int = 200
     content_type: str = TEXT
 
@@ -56,14 +58,15 @@ class Pages:
         self._guard = guard
 
     async def answer(self, asked: Asked) -> Answer:
+        # Strangers do not even learn what there is.
+        refused = await self._guard(asked) if self._guard is not None else None
+        if refused is not None:
+            return refused
         page = self._page(asked.path)
         if page is None:
             return Answer("404 page not found\n", 404)
         if asked.method not in ("GET", "HEAD", "PUT"):
             return Answer("method not allowed\n", 405)
-        refused = await self._guard(asked) if self._guard is not None else None
-        if refused is not None:
-            return refused
         found = page(asked)
         return found if isinstance(found, Answer) else await found
 
@@ -81,14 +84,20 @@ async def serving(pages: Pages, address: tuple[str, int], tls: ssl.SSLContext | 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(PATIENCE):
-                writer.write(await _exchange(pages, reader))
+                written = await _exchange(pages, reader)
+            writer.write(written)
+            async with asyncio.timeout(PATIENCE + len(written) / SLOWEST):
                 await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as problem:
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as problem:
             LOG.debug("a client left: %s", problem)
         finally:
             writer.close()
 
-    server = await asyncio.start_server(connected, *address, ssl=tls, limit=LONGEST_HEAD)
+    shaking = PATIENCE if tls is not None else None
+    host, port = address
+    server = await asyncio.start_server(
+        connected, host, port, ssl=tls, limit=LONGEST_HEAD, ssl_handshake_timeout=shaking
+    )
     try:
         yield int(server.sockets[0].getsockname()[1])
     finally:
@@ -98,6 +107,8 @@ async def serving(pages: Pages, address: tuple[str, int], tls: ssl.SSLContext | 
 async def _exchange(pages: Pages, reader: asyncio.StreamReader) -> bytes:
     try:
         asked = await _read(reader)
+    except asyncio.LimitOverrunError:
+        return _written(Answer("request header fields too large\n", 431), with_body=True)
     except (BadRequest, ValueError):
         return _written(Answer("bad request\n", 400), with_body=True)
     try:
@@ -126,7 +137,7 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
 
 
 def _written(answer: Answer, *, with_body: bool) -> bytes:
-    body = answer.body.encode("utf-8", "replace")
+    body = answer.body if isinstance(answer.body, bytes) else answer.body.encode("utf-8", "replace")
     head = (
         f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\nContent-Type: {answer.content_type}\r\n"
         f"Content-Length: {len(body)}\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"

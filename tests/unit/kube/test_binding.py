@@ -84,10 +84,31 @@ def test_a_binding_whose_answer_is_lost_is_found_out() -> None:
     assert stub.objects["pods"]["default", "web"]["spec"]["nodeName"] == "n1"
 
 
+def test_that_the_last_try_is_refused_says_nothing_about_the_one_before_it() -> None:
+    answer, stub = outcome(stubbed(web(), "cut", status(403, "Forbidden")))
+    assert answer.is_done
+    assert stub.objects["pods"]["default", "web"]["spec"]["nodeName"] == "n1"
+
+
 def test_a_binding_names_the_pod_by_its_uid() -> None:
     _, stub = outcome(stubbed(web()))
     assert stub.asked[0].document["metadata"] == {"name": "web", "namespace": "default", "uid": "u1"}
     assert stub.asked[0].document["target"]["name"] == "n1"
+
+
+@pytest.mark.parametrize(
+    "fault", [status(429, "TooManyRequests", retryAfterSeconds=1), status(500, "InternalError"), "reset"]
+)
+def test_a_binding_that_is_not_wanted_any_more_is_not_sent_again(fault: Any) -> None:
+    stub, asked = stubbed(web(), fault), list[bool]()
+
+    async def check() -> Answer:
+        async with serving(stub), Client(access(stub), clock=HandClock()) as client:
+            meta = ObjectMeta(name="web", namespace="default", uid="u1")
+            return await binding.bind(client, meta, "n1", wanted=lambda: not asked and not asked.append(True))
+
+    assert run(check()) == Answer(Outcome.UNKNOWN, "bind Pod default/web: not wanted any more")
+    assert len(stub.asked) <= 1
 
 
 def test_what_is_to_be_said_about_the_pod_travels_with_its_binding() -> None:

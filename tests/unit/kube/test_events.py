@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,14 @@ def failed(note: str = "no node", thing: ObjectReference = WEB) -> Occurrence:
 
 def at(correlator: Correlator, seconds: float, what: Occurrence | None = None) -> Write | None:
     return correlator.happened(what or failed(), seconds, START + timedelta(seconds=seconds))
+
+
+def test_events_of_one_moment_have_names_of_their_own() -> None:
+    correlator = Correlator(REPORTER)
+    reasons = ("Scheduled", "FailedScheduling", "Preempted")
+    writes = [at(correlator, 0.0, msgspec.structs.replace(failed(), reason=reason)) for reason in reasons]
+    names = [write.event.metadata.name for write in writes if isinstance(write, Create)]
+    assert names == ["web.18e85d72ff6b0000", "web.18e85d72ff6b0001", "web.18e85d72ff6b0002"]
 
 
 def test_the_first_one_is_created_as_the_api_wants_it() -> None:

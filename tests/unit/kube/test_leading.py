@@ -9,6 +9,7 @@ import pytest
 
 from numalign.kube import leading
 from numalign.kube.client import Client
+from numalign.kube.events import Reporter
 from numalign.kube.leading import LeadershipLost
 from numalign.kube.lease import Election
 from tests.unit.kube.clocks import FastClock, run
@@ -52,6 +53,33 @@ def test_who_leads_works_and_gives_the_lease_back() -> None:
             return during[0], spec(stub)["holderIdentity"]
 
     assert run(check()) == ("me", "")
+
+
+def test_who_begins_and_stops_to_lead_is_told_in_events_on_the_lease() -> None:
+    async def check() -> list[tuple[str, str, str]]:
+        stub = Stub()
+        async with candidates(stub, "me") as [(client, me)]:
+
+            async def work() -> None:
+                while not stub.objects.get("events"):
+                    await asyncio.sleep(0.001)
+
+            await leading.lead(client, me, work, Reporter("numalign", "host"))
+        found = stub.objects["events"].values()
+        return [(each["note"], each["regarding"]["kind"], each["reportingController"]) for each in found]
+
+    told = [(f"me {what}", "Lease", "numalign") for what in ("became leader", "stopped leading")]
+    assert run(check()) == told
+
+
+def test_an_event_that_cannot_be_written_is_nobodys_trouble() -> None:
+    async def check() -> str:
+        stub = Stub(faults=lambda asked: status(403) if "/events" in asked.path else None)
+        async with candidates(stub, "me") as [(client, me)]:
+            await leading.lead(client, me, lambda: asyncio.sleep(0.01), Reporter("numalign", "host"))
+        return str(spec(stub)["holderIdentity"])
+
+    assert run(check()) == ""
 
 
 def test_the_next_takes_over_at_once_when_the_lease_is_given_back() -> None:

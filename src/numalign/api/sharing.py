@@ -1,0 +1,130 @@
+"""Pods of one kind share what is equal in them, and so do nodes: clusters have tens of thousands.
+
+The scheduler's informers pass every pod and node through here before they keep it. What comes out is equal to what went
+in, but for times and for conditions of pods that decide nothing. That parts are the same object, and not only equal,
+also makes them quick to recognise.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from msgspec import structs
+
+from numalign.api.meta import ObjectMeta
+from numalign.api.node import ContainerImage, Node, NodeCondition, NodeInfo
+from numalign.api.pod import ContainerRunning, ContainerState, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
+
+MOST_KINDS: Final = 4096
+MOST_NAMES: Final = 65_536
+CONDITIONS: Final = frozenset({"PodScheduled", "DisruptionTarget"})
+RESIZE: Final = "PodResize"
+RUNNING: Final = ContainerState(running=ContainerRunning())
+
+Key = tuple[str, ...]
+
+
+class SharedPods:
+    """Remembers one pod of each kind, the latest."""
+
+    def __init__(self) -> None:
+        self._latest: OrderedDict[Key, Pod] = OrderedDict()
+        self._names: dict[str, str] = {}
+
+    def shared(self, pod: Pod) -> Pod:
+        key = _key(pod)
+        before = self._latest.get(key)
+        if before is None:
+            before = self._latest[key] = pod
+            if len(self._latest) > MOST_KINDS:
+                self._latest.popitem(last=False)
+        made = Pod(
+            metadata=_meta(pod.metadata, before.metadata),
+            spec=self._spec(pod.spec, before.spec),
+            status=_status(pod.status, before.status),
+        )
+        self._latest[key] = made
+        return made
+
+    def _spec(self, spec: PodSpec, before: PodSpec) -> PodSpec:
+        """All but the node and the names of volumes, which are any pod's own."""
+        node = self._name(spec.node_name)
+        like = structs.replace(before, node_name=spec.node_name, volumes=spec.volumes)
+        return structs.replace(like if like == spec else spec, node_name=node)
+
+    def _name(self, name: str) -> str:
+        if len(self._names) >= MOST_NAMES:
+            self._names.clear()
+        return self._names.setdefault(name, name)
+
+
+class SharedNodes:
+    """Remembers what nodes have in common: images above all, of which each lists fifty."""
+
+    def __init__(self) -> None:
+        self._images: dict[ContainerImage, ContainerImage] = {}
+        self._lists: dict[str, tuple[ContainerImage, ...]] = {}
+        """By node, the latest."""
+        self._conditions: dict[tuple[NodeCondition, ...], tuple[NodeCondition, ...]] = {}
+        self._infos: dict[NodeInfo, NodeInfo] = {}
+
+    def shared(self, node: Node) -> Node:
+        status = node.status
+        for pool in (self._images, self._lists, self._conditions, self._infos):
+            # Whoever is still there says it again within minutes.
+            if len(pool) > MOST_NAMES:
+                pool.clear()
+        return structs.replace(
+            node,
+            status=structs.replace(
+                status,
+                images=self._image_list(node.metadata.name, status.images),
+                conditions=self._conditions.setdefault(status.conditions, status.conditions),
+                node_info=self._infos.setdefault(status.node_info, status.node_info),
+            ),
+        )
+
+    def _image_list(self, node: str, images: tuple[ContainerImage, ...]) -> tuple[ContainerImage, ...]:
+        before = self._lists.get(node)
+        if before is None or before != images:
+            before = self._lists[node] = tuple([self._images.setdefault(each, each) for each in images])
+        return before
+
+
+def _key(pod: Pod) -> Key:
+    meta = pod.metadata
+    return meta.namespace, meta.generate_name, *[container.image for container in pod.spec.containers]
+
+
+def _meta(meta: ObjectMeta, before: ObjectMeta) -> ObjectMeta:
+    return structs.replace(
+        meta,
+        namespace=before.namespace,
+        generate_name=before.generate_name,
+        labels=before.labels if meta.labels == before.labels else meta.labels,
+        owner_references=(
+            before.owner_references if meta.owner_references == before.owner_references else meta.owner_references
+        ),
+    )
+
+
+def _status(status: PodStatus, before: PodStatus) -> PodStatus:
+    containers = _timeless(status.container_statuses)
+    inits = _timeless(status.init_container_statuses)
+    return structs.replace(
+        status,
+        phase=before.phase if status.phase == before.phase else status.phase,
+        qos_class=before.qos_class if status.qos_class == before.qos_class else status.qos_class,
+        conditions=tuple([each for each in status.conditions if _decides(each)]),
+        container_statuses=before.container_statuses if containers == before.container_statuses else containers,
+        init_container_statuses=(before.init_container_statuses if inits == before.init_container_statuses else inits),
+    )
+
+
+def _decides(condition: PodCondition) -> bool:
+    return condition.type in CONDITIONS or condition.type.startswith(RESIZE)
+
+
+def _timeless(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+    if not statuses:
+        return ()
+    return tuple([each if each.state.running is None else structs.replace(each, state=RUNNING) for each in statuses])

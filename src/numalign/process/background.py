@@ -1,0 +1,145 @@
+"""Things with a name that run in the background: a folder each, with what their owner needs to find and to end them.
+
+Embedded clusters and labs are kept on a `Shelf` of their own: the process that runs one holds its folder meanwhile, the
+command line looks into them. Whether one runs is told by the lock on its folder, which the system lets go when the
+process ends however it ends; a process id alone may be somebody else's by now."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from numalign.api import errors
+
+NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+PATIENCE: Final = 15.0
+"""Seconds that a process gets to end by itself."""
+LOOK: Final = 0.05
+
+
+class Told(Protocol):
+    """What one tells about itself once it is up: at least its process."""
+
+    @property
+    def pid(self) -> int: ...
+
+
+T = TypeVar("T", bound=Told)
+
+
+class AlreadyRuns(errors.BadObject):
+    """Another process holds this folder."""
+
+
+@dataclass(frozen=True)
+class Shelf(Generic[T]):
+    """All of one kind. `place` is its folder among the user's state, `variable` names another one."""
+
+    kind: str
+    command: str
+    variable: str
+    place: str
+    told: type[T]
+
+    @property
+    def file(self) -> str:
+        return f"{self.kind.lower()}.json"
+
+    def home(self) -> Path:
+        named = os.environ.get(self.variable)
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        return Path(named) if named else Path(state, "numalign", self.place)
+
+    def folder(self, name: str) -> Path:
+        if not NAME.fullmatch(name):
+            why = "is no name; use small letters, digits and dashes, 63 at most"
+            raise errors.BadObject(self.kind, errors.clipped(name), "name", why)
+        return self.home() / name
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[Path]:
+        """The folder, ours until the block is left; AlreadyRuns if it is somebody else's."""
+        place = self.folder(name)
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(place / "lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self.already_runs(name) from None
+            try:
+                yield place
+            finally:
+                (place / self.file).unlink(missing_ok=True)
+
+    def already_runs(self, name: str) -> AlreadyRuns:
+        return AlreadyRuns(self.kind, name, "", f"runs already; `{self.command} down {name}` ends it")
+
+    def announce(self, place: Path, told: T) -> None:
+        """Visible at once and whole."""
+        written = place / f"{self.file}.new"
+        written.write_bytes(msgspec.json.encode(told))
+        written.rename(place / self.file)
+
+    def running(self, name: str) -> T | None:
+        """What the one of this name says of itself, if it runs."""
+        return self.last_told(name) if is_held(self.folder(name)) else None
+
+    def last_told(self, name: str) -> T | None:
+        """Whether it still runs or not."""
+        try:
+            return msgspec.json.decode((self.folder(name) / self.file).read_bytes(), type=self.told)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def every(self) -> list[T]:
+        found = (self.running(name) for name in self.names())
+        return [each for each in found if each is not None]
+
+    def names(self) -> list[str]:
+        """Of all folders, also of what has ended without a word."""
+        places = sorted(self.home().iterdir()) if self.home().is_dir() else []
+        return [place.name for place in places if NAME.fullmatch(place.name)]
+
+    def end(self, name: str) -> bool:
+        """Ask it to end, and end it if it does not; False where none of this name runs."""
+        there = self.running(name)
+        if there is None:
+            return False
+        for what in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.kill(there.pid, what)
+            except ProcessLookupError:
+                return True
+            if _gone(self.folder(name), PATIENCE):
+                return True
+        raise errors.BadObject(self.kind, name, "", f"process {there.pid} does not end; end it by hand")
+
+
+def is_held(place: Path) -> bool:
+    try:
+        with open(place / "lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+
+
+def _gone(place: Path, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while is_held(place):
+        if time.monotonic() > until:
+            return False
+        time.sleep(LOOK)
+    return True

@@ -1,0 +1,214 @@
+"""gRPC over unix sockets, as the kubelet speaks it: bytes in, bytes out, no generated code.
+
+The agent's readers call and the device plugin serves through here; messages are `api.protomessages`' business. A failed
+call is a `CallFailed` with gRPC's own name of the code; only what a restarted owner of a socket missed is said again.
+grpcio is imported with the first channel or server, so that commands that need none start quickly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+LARGEST_MESSAGE: Final = 16 << 20
+"""What both known publishers allow; gRPC's own limit of 4 MiB is too little for big nodes (exporter spec 2.1)."""
+DEADLINE: Final = 10.0
+LONGEST_PATH: Final = 107
+"""Bytes of a unix socket's path, a limit of the system."""
+OPTIONS: Final = (
+    ("grpc.max_receive_message_length", LARGEST_MESSAGE),
+    ("grpc.max_send_message_length", LARGEST_MESSAGE),
+)
+CHANNEL_OPTIONS: Final = (
+    *OPTIONS,
+    # A channel made after a restart must not find the connection of one made before it.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.default_authority", "localhost"),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+Identity = tuple[int, int, int]
+Answering = Callable[[bytes], Awaitable[bytes]]
+Streaming = Callable[[bytes], AsyncIterator[bytes]]
+
+
+@dataclass(eq=False)
+class CallFailed(Exception):
+    """`code` is gRPC's name, such as UNAVAILABLE; `text` what the other side said."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"
+
+
+class Service(Struct, frozen=True):
+    """What a server answers under one name; a handler that raises `CallFailed` answers with its code and text."""
+
+    name: str
+    calls: Mapping[str, Answering]
+    streams: Mapping[str, Streaming] = {}
+
+
+class Channel:
+    """To one socket, as it is now; made inside a running event loop. Connects with the first call, again if needed."""
+
+    def __init__(self, socket: Path) -> None:
+        from grpc import aio
+
+        if len(bytes(socket)) > LONGEST_PATH:
+            raise CallFailed("INVALID_ARGUMENT", f"the path {socket} is longer than a unix socket's may be")
+        self._channel = aio.insecure_channel(f"unix:{socket}", options=CHANNEL_OPTIONS)
+
+    async def call(self, method: str, request: bytes, deadline: float = DEADLINE) -> bytes:
+        from grpc import aio
+
+        try:
+            answer: bytes = await self._channel.unary_unary(method)(request, timeout=deadline)
+        except aio.AioRpcError as failure:
+            raise _failed(failure) from None
+        return answer
+
+    async def stream(self, method: str, request: bytes) -> AsyncIterator[bytes]:
+        """Until the other side ends it; no deadline."""
+        from grpc import aio
+
+        call = self._channel.unary_stream(method)(request)
+        try:
+            async for answer in call:
+                yield answer
+        except aio.AioRpcError as failure:
+            raise _failed(failure) from None
+        finally:
+            call.cancel()
+
+    async def close(self, grace: float | None = None) -> None:
+        """Whatever is still under way after so many seconds is cancelled, with the tasks that wait for it."""
+        await self._channel.close(grace)
+
+
+def _failed(failure: Any) -> CallFailed:
+    code, text = failure.code().name, failure.details() or ""
+    # gRPC calls whatever keeps it from connecting unavailable; who may not will not later either.
+    return CallFailed("PERMISSION_DENIED" if code == "UNAVAILABLE" and "ermission denied" in text else code, text)
+
+
+class Link:
+    """To a socket that its owner replaces when it starts again: whenever the file is another one, so is the channel."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._channel: Channel | None = None
+        self._identity: Identity | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def call(self, method: str, request: bytes, deadline: float = DEADLINE) -> bytes:
+        channel, identity = self._current()
+        try:
+            return await channel.call(method, request, deadline)
+        except CallFailed as failure:
+            if failure.code != "UNAVAILABLE" or identity == identity_of(self._socket):
+                raise
+        # Replaced while the call was under way: the new owner has not heard it yet.
+        return await self._current()[0].call(method, request, deadline)
+
+    def current(self) -> Channel:
+        """For calls that are not repeated, such as streams."""
+        return self._current()[0]
+
+    def _current(self) -> tuple[Channel, Identity]:
+        identity = identity_of(self._socket)
+        if self._channel is None or identity != self._identity:
+            self._leave()
+            self._channel, self._identity = Channel(self._socket), identity
+        return self._channel, identity
+
+    def _leave(self) -> None:
+        # Calls of others may still wait on the old channel; to close it now would cancel their tasks.
+        if self._channel is not None:
+            task = asyncio.get_running_loop().create_task(self._channel.close(grace=DEADLINE))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def close(self) -> None:
+        for task in (*self._leaving,):
+            task.cancel()
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+
+def identity_of(socket: Path) -> Identity:
+    """Which file it is now; numbers of removed files are used again, so its time counts too."""
+    try:
+        found = socket.stat()
+    except FileNotFoundError:
+        raise CallFailed("UNAVAILABLE", f"there is no socket {socket}; nobody has opened it yet, or not here") from None
+    except OSError as problem:
+        code = "PERMISSION_DENIED" if isinstance(problem, PermissionError) else "UNAVAILABLE"
+        raise CallFailed(code, f"{socket} cannot be looked at: {problem.strerror}") from None
+    return found.st_dev, found.st_ino, found.st_ctime_ns
+
+
+class Server:
+    """On one socket, from `start` to `stop`."""
+
+    def __init__(self, socket: Path, *services: Service) -> None:
+        from grpc import aio
+
+        self.socket = socket
+        self._server = aio.server(options=OPTIONS)
+        self._server.add_generic_rpc_handlers(tuple(map(_handlers, services)))
+        if len(bytes(socket)) > LONGEST_PATH:
+            raise OSError(f"the path {socket} is longer than a unix socket's may be")
+        self._server.add_insecure_port(f"unix:{socket}")
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def stop(self, grace: float | None = None) -> None:
+        await self._server.stop(grace)
+
+
+def _handlers(service: Service) -> Any:
+    import grpc
+
+    calls = {name: grpc.unary_unary_rpc_method_handler(_answered(call)) for name, call in service.calls.items()}
+    streams = {name: grpc.unary_stream_rpc_method_handler(_streamed(each)) for name, each in service.streams.items()}
+    return grpc.method_handlers_generic_handler(service.name, calls | streams)
+
+
+def _answered(call: Answering) -> Callable[[bytes, Any], Awaitable[bytes]]:
+    async def answered(request: bytes, context: Any) -> bytes:
+        try:
+            return await call(request)
+        except CallFailed as refusal:
+            return await _refuse(context, refusal)
+
+    return answered
+
+
+def _streamed(stream: Streaming) -> Callable[[bytes, Any], AsyncIterator[bytes]]:
+    async def streamed(request: bytes, context: Any) -> AsyncIterator[bytes]:
+        try:
+            async for answer in stream(request):
+                yield answer
+        except CallFailed as refusal:
+            await _refuse(context, refusal)
+
+    return streamed
+
+
+async def _refuse(context: Any, refusal: CallFailed) -> bytes:
+    import grpc
+
+    await context.abort(grpc.StatusCode[refusal.code], refusal.text)
+    return b""

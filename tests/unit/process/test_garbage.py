@@ -1,0 +1,36 @@
+"""What has settled is left alone, and later cycles are collected all the same."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from numalign.process import garbage
+
+
+class Knot:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def test_what_is_there_is_not_looked_at_again() -> None:
+    kept = [Knot()]
+    garbage.settle()
+    assert gc.get_freeze_count() > 0
+    assert not any(each is kept for each in gc.get_objects())
+
+
+def test_cycles_made_later_are_collected() -> None:
+    garbage.settle()
+    gone = weakref.ref(Knot())
+    gc.collect()
+    assert gone() is None
