@@ -19,12 +19,13 @@ from msgspec import Struct
 
 from numalign.api.pod import DEFAULT_SCHEDULER
 from numalign.kube import loops
+from numalign.scheduler import profiles
 from numalign.simulator import clock, cluster, clusters
 from numalign.simulator.apiserver import certificates, server
 from numalign.simulator.apiserver.server import Address, Listening
 from numalign.simulator.clusters import Running
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.scenarios import playing
+from numalign.simulator.scenarios import playing, schedulers
 from numalign.simulator.scenarios.story import Story
 
 LOG: Final = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class Hosted(Struct, frozen=True, kw_only=True):
     scheduler: str = DEFAULT_SCHEDULER
     blind: bool = True
     """Whether the topology-blind scheduler serves its name."""
+    ours: bool = False
+    """Whether our scheduler serves its own, in the same process."""
     port: int = 0
     secure: bool = False
     """TLS, and a token that only the kubeconfig knows."""
@@ -62,7 +65,10 @@ async def _host(hosted: Hosted, place: Path) -> None:
     token = secrets.token_urlsafe(24) if hosted.secure else ""
     chances, listening = random.Random(hosted.seed), Listening(port=hosted.port, certificates=made, token=token)
     authority = made.authority.read_text() if made else ""
-    async with cluster.running(hosted.nodes, clock.real(chances), chances, authority=authority) as embedded:
+    async with (
+        cluster.running(hosted.nodes, clock.real(chances), chances, authority=authority) as embedded,
+        schedulers.running(profiles.NAME if hosted.ours else "", embedded, chances),
+    ):
         if not hosted.blind:
             embedded.blind_scheduler.stop()
         async with server.serve(embedded.api, listening) as address:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from numalign.api.errors import BadObject
+from numalign.process import background
 from numalign.simulator import clusters
 from numalign.simulator.clusters import Running
 
@@ -75,7 +76,7 @@ def test_a_cluster_that_died_does_not_run_whatever_its_folder_says(holder: Spawn
 
 
 def test_a_cluster_that_will_not_end_is_ended(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "PATIENCE", 0.2)
+    monkeypatch.setattr(background, "PATIENCE", 0.2)
     ours, theirs = ELSEWHERE.Pipe()
     process = ELSEWHERE.Process(target=hold, args=("b", True, theirs), daemon=True)
     process.start()

@@ -33,7 +33,8 @@ class Expiry:
         now, found = self._clock.now(), []
         while self._queue and self._queue[0][0] <= now:
             deadline, key = self._queue.popleft()
-            # One that was written again stands further back in the queue once more.
+            # One that was written again stands further back in the queue once more, or twice for the same moment.
             if self._deadlines.get(key) == deadline:
+                del self._deadlines[key]
                 found.append(key)
         return found

@@ -256,9 +256,12 @@ SUBJECTACCESSREVIEWS: Final = Resource(
 SELFSUBJECTREVIEWS: Final = Resource(
     "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False, verbs=CREATE_ONLY
 )
+TOKENREVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False, verbs=CREATE_ONLY
+)
 
 REVIEWS: Final = frozenset(
-    (SELFSUBJECTACCESSREVIEWS, SELFSUBJECTRULESREVIEWS, SUBJECTACCESSREVIEWS, SELFSUBJECTREVIEWS)
+    (SELFSUBJECTACCESSREVIEWS, SELFSUBJECTRULESREVIEWS, SUBJECTACCESSREVIEWS, SELFSUBJECTREVIEWS, TOKENREVIEWS)
 )
 """Kinds that are answered and never kept."""
 

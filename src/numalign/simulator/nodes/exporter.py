@@ -158,7 +158,8 @@ class Exporter:
         """A kubelet that does not run answers nobody."""
         if not self._standing.up:
             return None
-        if self._around.clock.now() < self._write_after:
+        overlaps = self._standing.spec.publishing.faults.overlapping
+        if self._around.clock.now() < self._write_after and not overlaps:
             return self._look_afterwards(trigger)
         self._last_look = self._around.clock.now()
         publishing, chances = self._standing.spec.publishing, self._around.chances

@@ -29,6 +29,8 @@ class Faults(Struct, frozen=True, kw_only=True):
     """It says what no node can be; the schema accepts it all the same."""
     restarted: float = 0.0
     """The publisher dies instead of looking, and is started again."""
+    overlapping: bool = False
+    """It looks at the node again while its last report is on its way; no publisher that is known does."""
     without: tuple[str, ...] = ()
     """Names of top-level attributes that are left out of every report."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -95,23 +95,32 @@ def measures(lines: Sequence[Line]) -> dict[str, float]:
     }
 
 
-def broken(lines: Iterable[Line]) -> list[Violation]:
-    nodes: set[str] = set()
+def broken(lines: Sequence[Line]) -> list[Violation]:
+    return [*bound_twice(lines), *bound_to_nothing(lines)]
+
+
+def bound_twice(lines: Iterable[Line]) -> Iterator[Violation]:
     bound: dict[str, str] = {}
-    found: list[Violation] = []
+    for line in lines:
+        if line.what == "bound":
+            if line.uid in bound:
+                yield Violation("", f"{_named(line)} was bound twice: to {bound[line.uid]} and to {line.node}")
+            bound[line.uid] = line.node
+
+
+def bound_to_nothing(lines: Iterable[Line]) -> Iterator[Violation]:
+    nodes: set[str] = set()
     for line in lines:
         if line.what == "node":
             nodes.add(line.name)
         elif line.what == "node-gone":
             nodes.discard(line.name)
-        elif line.what == "bound":
-            pod = f"pod {line.namespace}/{line.name}"
-            if line.uid in bound:
-                found.append(Violation("", f"{pod} was bound twice: to {bound[line.uid]} and to {line.node}"))
-            if line.node not in nodes:
-                found.append(Violation("", f"{pod} was bound to {line.node}, which is not there"))
-            bound[line.uid] = line.node
-    return found
+        elif line.what == "bound" and line.node not in nodes:
+            yield Violation("", f"{_named(line)} was bound to {line.node}, which is not there")
+
+
+def _named(line: Line) -> str:
+    return f"pod {line.namespace}/{line.name}"
 
 
 def _pods(lines: Iterable[Line]) -> dict[str, _Pod]:

@@ -39,3 +39,12 @@ def test_an_event_that_was_deleted_is_not_deleted_again() -> None:
     door.hand.seconds = 4000
     door.api.create(EVENTS, doors.named("new"))
     assert names(door) == ["new"]
+
+
+def test_an_event_that_was_written_twice_in_one_moment_goes_once() -> None:
+    door = doors.Door()
+    door.api.create(EVENTS, doors.named("old"))
+    door.api.patch(EVENTS, "old", "default", Patch("merge", {"count": 2}))
+    door.hand.seconds = 4000
+    door.api.create(EVENTS, doors.named("new"))
+    assert names(door) == ["new"]

@@ -1,25 +1,5 @@
-"""JSON merge patch (RFC 7386): a tree laid over a tree, where null takes away.
+"""JSON merge patch among the API server's patches; the rule itself is `api.mergepatch`."""
 
-The API server calls `applied`; neither argument is changed."""
+from numalign.api.mergepatch import applied
 
-from __future__ import annotations
-
-from typing import Any
-
-from numalign.simulator.trees import Tree
-
-
-def applied(tree: Tree, patch: Tree) -> Tree:
-    merged = dict(tree)
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _value(merged.get(key), value)
-    return merged
-
-
-def _value(old: Any, new: Any) -> Any:
-    if not isinstance(new, dict):
-        return new
-    return applied(old if isinstance(old, dict) else {}, new)
+__all__ = ["applied"]

@@ -14,8 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from numalign.simulator.apiserver.presenting import wireformat
-from numalign.simulator.apiserver.presenting.wireformat import BadProtobuf, Wire
+from numalign.api import protowire
+from numalign.api.protowire import BadProtobuf, Wire
 from numalign.simulator.trees import Tree
 
 __all__ = ["MAGIC", "BadProtobuf", "decoded"]
@@ -64,7 +64,7 @@ def _message(data: bytes, name: str, depth: int) -> Tree:
     if depth > MAX_DEPTH:
         raise BadProtobuf("nested too deeply; no object of this kind needs that")
     known, tree = _table()[name], Tree()
-    for number, wire, raw in wireformat.fields(data):
+    for number, wire, raw in protowire.fields(data):
         if number in known:
             _put(tree, known[number], _checked(wire, raw, known[number]), depth + 1)
     return tree
@@ -115,7 +115,7 @@ def _text(raw: int | bytes) -> str:
 
 
 def _integer(raw: int | bytes) -> int:
-    return wireformat.signed(_as_int(raw))
+    return protowire.signed(_as_int(raw))
 
 
 def _quantity(raw: int | bytes) -> str:
@@ -158,7 +158,7 @@ def _raw_json(raw: int | bytes) -> Any:
 
 def _last_values(data: bytes) -> Raw:
     """The last value counts where a field is repeated though it should not be."""
-    return {number: value for number, _, value in wireformat.fields(data)}
+    return {number: value for number, _, value in protowire.fields(data)}
 
 
 def _bytes(parts: Raw, number: int) -> bytes:
@@ -181,7 +181,7 @@ READERS: Final[dict[str, Callable[[int | bytes], Any]]] = {
     "bytes": lambda raw: base64.b64encode(_as_bytes(raw)).decode(),
     "bool": lambda raw: bool(_as_int(raw)),
     **dict.fromkeys(("int32", "int64", "uint32", "uint64"), _integer),
-    "double": lambda raw: wireformat.double(_as_int(raw)),
+    "double": lambda raw: protowire.double(_as_int(raw)),
     "Quantity": _quantity,
     "IntOrString": _int_or_string,
     "Time": _time,

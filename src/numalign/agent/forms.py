@@ -1,0 +1,42 @@
+"""A node's report as the object that a publisher writes: in our own form, or in that of RTE or NFD.
+
+`publish` and the simulator's nodes ask here. The numbers are `kubelet.report`'s and `kubelet.plainreport`'s; this is
+which attributes there are and in which order (exporter spec 1.9, 9). Resources and zones are in the order of their
+names, so that equal reports are equal objects; the random order of the others is not imitated (exporter spec, D-09)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from numalign.agent.inventory import Mode
+from numalign.api import nrt, nrtwire, topologymanager, wire
+from numalign.api.nodetopology import NodeTopology
+
+Document = dict[str, Any]
+ORDERS: Final = {
+    "rte": (
+        nrt.FINGERPRINT,
+        nrt.FINGERPRINT_METHOD,
+        nrt.PLACEMENT_METADATA,
+        topologymanager.SCOPE,
+        topologymanager.POLICY,
+    ),
+    "nfd": (topologymanager.POLICY, topologymanager.SCOPE, nrt.FINGERPRINT),
+}
+"""What the others know of; they leave out the limit of zones (exporter spec, D-27)."""
+
+
+def document(topology: NodeTopology, mode: Mode = "own", version: nrt.Version = nrtwire.V1ALPHA2) -> Document:
+    """The object without an owner. v1alpha1 has no place for attributes."""
+    made: Document = msgspec.to_builtins(nrt.encode(topology, version), enc_hook=wire.encodable)
+    if mode == "own":
+        return made
+    if "attributes" in made:
+        known = {each["name"]: each for each in made["attributes"]}
+        made["attributes"] = [known[name] for name in ORDERS[mode] if name in known]
+    if mode == "nfd":
+        made["topologyPolicies"] = [topologymanager.legacy_token(topology.manager)]
+        made["metadata"].pop("annotations", None)
+    return made

@@ -1,0 +1,66 @@
+"""One look at the node, from its sources to what they amount to.
+
+The agent's cycle and the command line call `look`. Where the kubelet's answers contradict its checkpoints the node is
+looked at once more; what remains of it is counted, and `inventory` errs on the safe side. A look without an inventory
+says why; one that rests on guesses says so, and is nothing to be published."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.agent import inventory, readings
+from numalign.agent.inventory import Inventory
+from numalign.agent.matching import Told
+from numalign.agent.readings import Readings, Sources
+from numalign.agent.uids import Uids
+from numalign.kubelet.refusals import StartRefusal
+
+LOG: Final = logging.getLogger(__name__)
+TRIES: Final = 2
+
+
+class Look(Struct, frozen=True):
+    readings: Readings
+    inventory: Inventory | None = None
+    unknown: tuple[str, ...] = ()
+    """What keeps this from being told to others."""
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        return self.inventory.contradictions if self.inventory is not None else ()
+
+
+class Looker:
+    def __init__(self, sources: Sources, uids: Uids | None = None) -> None:
+        self.sources = sources
+        self._uids = uids
+
+    async def look(self) -> Look:
+        for _ in range(TRIES):
+            found = await self._once()
+            if found.readings.consistent and not found.contradictions:
+                break
+        return found
+
+    async def _once(self) -> Look:
+        read = await readings.read(self.sources)
+        told = await self._uids.told(self.sources.clock.now()) if self._uids is not None and read.pods else Told()
+        if read.machine is None:
+            return Look(read, unknown=("no machine can be made out of what the kernel says",))
+        try:
+            return Look(read, inventory.of(read, read.machine, told), _unknown(read))
+        except StartRefusal as refusal:
+            why = f"no kubelet would start with what {read.settings_source} says on this machine: {refusal}"
+            return Look(read, unknown=(*_unknown(read), why))
+
+
+def _unknown(read: Readings) -> tuple[str, ...]:
+    found = []
+    if read.pods is None:
+        found.append("the kubelet does not say what its pods hold")
+    if read.settings_assumed:
+        found.append("the kubelet's configuration is not known")
+    return tuple(found)

@@ -1,0 +1,187 @@
+"""One look at the node: everything that its kubelet, its files and its kernel say at about the same moment.
+
+`main` asks for `read` whenever `triggers` says so, `inventory` makes a report of the answer. What the kubelet changes
+while we look is looked at again, so that checkpoints and podresources tell of the same moment. Whatever is missing or
+odd is a problem in words beside an absent value; nothing that a node holds makes `read` raise."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from numalign.agent import kubeletconfig, kubeletflags, sysfs
+from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
+from numalign.agent.kubeletconfig import Configuration
+from numalign.agent.podresources import Allocatable, PodResources, PodResourcesError
+from numalign.agent.remembering import Checkpoints, Remembered
+from numalign.agent.sysfs import Survey
+from numalign.api import errors
+from numalign.kube.clock import Clock, SystemClock
+from numalign.kubelet import versions
+from numalign.kubelet.machine import Machine
+from numalign.kubelet.settings import Settings
+
+TRIES: Final = 3
+PAUSE: Final = 0.05
+"""Seconds before looking again at what changed meanwhile; the kubelet writes one file after the other."""
+STEADY: Final = 60.0
+"""Seconds for which hardware and configuration are taken as unchanged."""
+ASKING: Final = 15.0
+"""Seconds for both questions to the kubelet."""
+
+
+class PodResourcesSource(Protocol):
+    """What is needed of `podresources.PodResourcesClient`."""
+
+    async def list(self) -> tuple[PodResources, ...]: ...
+
+    async def allocatable(self) -> Allocatable | None: ...
+
+
+class Readings(Struct, frozen=True, kw_only=True):
+    machine: Machine | None
+    """Without devices; None: /sys tells nothing."""
+    offline: int = 0
+    settings: Settings
+    settings_source: str
+    settings_assumed: bool
+    kubelet_version: str = ""
+    pods: tuple[PodResources, ...] | None = None
+    """None: the kubelet did not answer."""
+    allocatable: Allocatable | None = None
+    podresources_error: str = ""
+    """The kind of `PodResourcesError`, for counting."""
+    cpu_checkpoint: CPUCheckpoint | None = None
+    memory_checkpoint: MemoryCheckpoint | None = None
+    device_checkpoint: DeviceCheckpoint | None = None
+    consistent: bool = True
+    """Whether the checkpoints stayed the same while the kubelet was asked."""
+    problems: tuple[str, ...] = ()
+    taken_at: float = 0.0
+    """By a clock that never jumps."""
+
+
+class Sources:
+    """Where to look, and what was found there last; for one task. `kubelet_version` is set by who knows it."""
+
+    def __init__(
+        self,
+        *,
+        host: Path = Path("/"),
+        kubelet_root: Path = Path(kubeletflags.DEFAULT_ROOT),
+        podresources: PodResourcesSource | None = None,
+        configuration: kubeletconfig.Sources | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.host = host
+        self.podresources = podresources
+        self.configuration = configuration or kubeletconfig.Sources(host=host)
+        self.checkpoints = Checkpoints(kubelet_root)
+        self.clock = clock or SystemClock()
+        self.kubelet_version = ""
+        self.hardware = Remembered[Survey](STEADY)
+        self.configured = Remembered[Configuration](STEADY)
+
+    @property
+    def minor(self) -> versions.Minor:
+        return versions.parse(self.kubelet_version) or versions.NEWEST
+
+
+class _Answers(Struct, frozen=True):
+    pods: tuple[PodResources, ...] | None = None
+    allocatable: Allocatable | None = None
+    error: str = ""
+    problems: tuple[str, ...] = ()
+
+
+async def read(sources: Sources) -> Readings:
+    survey, missing = await _survey(sources)
+    configuration = await _configuration(sources, survey)
+    answers, steady = await _steadily(sources)
+    found = sources.checkpoints.found
+    restless = () if steady else ("the kubelet's checkpoints changed during every look at them",)
+    known = survey.problems if survey else ()
+    return Readings(
+        machine=survey.machine if survey else None,
+        offline=survey.offline if survey else 0,
+        settings=configuration.settings,
+        settings_source=configuration.source,
+        settings_assumed=configuration.assumed,
+        kubelet_version=sources.kubelet_version,
+        pods=answers.pods,
+        allocatable=answers.allocatable,
+        podresources_error=answers.error,
+        cpu_checkpoint=found.cpu,
+        memory_checkpoint=found.memory,
+        device_checkpoint=found.devices,
+        consistent=steady,
+        problems=(
+            *missing,
+            *known,
+            *configuration.problems,
+            *answers.problems,
+            *sources.checkpoints.problems,
+            *restless,
+        ),
+        taken_at=sources.clock.now(),
+    )
+
+
+async def _survey(sources: Sources) -> tuple[Survey | None, tuple[str, ...]]:
+    kept = sources.hardware.get(sources.clock.now())
+    if kept is not None:
+        return kept, ()
+    try:
+        # A thousand small files on a large machine: nobody else should wait for that.
+        survey = await asyncio.to_thread(sysfs.survey, sources.host)
+    except errors.BadObject as problem:
+        return None, (str(problem),)
+    return sources.hardware.keep(survey, sources.clock.now()), ()
+
+
+async def _configuration(sources: Sources, survey: Survey | None) -> Configuration:
+    kept = sources.configured.get(sources.clock.now())
+    if kept is not None and kept.settings.minor == sources.minor:
+        return kept
+    machine = survey.machine if survey else Machine("unknown", ())
+    return _settled(sources, await kubeletconfig.read(sources.configuration, machine, sources.minor))
+
+
+def _settled(sources: Sources, fresh: Configuration) -> Configuration:
+    """A guess never takes the place of what was read before (exporter spec 5.4), and is soon replaced itself."""
+    if not fresh.assumed:
+        return sources.configured.keep(fresh, sources.clock.now())
+    last = sources.configured.last
+    if last is None:
+        return fresh
+    return Configuration(last.settings, last.source, problems=(*fresh.problems, "what was read earlier still counts"))
+
+
+async def _steadily(sources: Sources) -> tuple[_Answers, bool]:
+    """Ask between two looks at the checkpoints, until both see the same and nothing is newly broken."""
+    before = sources.checkpoints.problems
+    for _ in range(TRIES):
+        sources.checkpoints.look()
+        answers = await _answers(sources.podresources)
+        changed = sources.checkpoints.look()
+        broken = sources.checkpoints.problems
+        if not changed and (not broken or broken == before):
+            return answers, True
+        await sources.clock.sleep(PAUSE)
+    return answers, not changed
+
+
+async def _answers(podresources: PodResourcesSource | None) -> _Answers:
+    if podresources is None:
+        return _Answers()
+    try:
+        async with asyncio.timeout(ASKING):
+            allocatable = await podresources.allocatable()
+            return _Answers(await podresources.list(), allocatable)
+    except PodResourcesError as failure:
+        return _Answers(error=failure.kind, problems=(failure.text,))
+    except TimeoutError:
+        return _Answers(error="timeout", problems=(f"no answer of the kubelet's podresources in {ASKING:g} s",))

@@ -1,0 +1,93 @@
+"""Uids of this node's pods: from the kubelet's pods socket, else from the API server.
+
+`looks` asks in every look, because a name may belong to another pod by then. A kubelet calls a static pod by a hash of
+its manifest, the API server by the uid of its mirror; both are told apart here. Who cannot be asked tells nothing, and
+`matching` gets along without."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from numalign.agent import matching
+from numalign.agent.matching import Name, Told
+from numalign.agent.podsapi import LocalPod, PodsError
+from numalign.api.meta import ObjectMeta
+from numalign.api.wire import Wire
+from numalign.kube import errors, resources
+from numalign.kube.client import Client
+from numalign.kube.request import Selection
+
+LOG: Final = logging.getLogger(__name__)
+MIRRORED: Final = "kubernetes.io/config.mirror"
+HASH: Final = "kubernetes.io/config.hash"
+AGAIN: Final = 300.0
+"""Seconds after which a kubelet that has no pods socket is asked again: it may be a newer one by then."""
+
+
+class PodsSource(Protocol):
+    """What is needed of `podsapi.PodsClient`."""
+
+    async def list(self) -> tuple[LocalPod, ...]: ...
+
+
+class Named(Wire, frozen=True):
+    """A pod, read for nothing but who it is."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+PODS: Final = resources.of("v1", "pods", "Pod", Named)
+
+
+class Uids:
+    def __init__(self, node: str, kubelet: PodsSource | None, client: Client | None) -> None:
+        self._selection = Selection(fields=f"spec.nodeName={node}")
+        self._kubelet = kubelet
+        self._client = client
+        self._ask_kubelet_after = 0.0
+
+    async def told(self, now: float) -> Told:
+        return await self._by_kubelet(now) or await self._by_api_server() or Told()
+
+    async def _by_kubelet(self, now: float) -> Told | None:
+        if self._kubelet is None or now < self._ask_kubelet_after:
+            return None
+        try:
+            return of_kubelet(await self._kubelet.list())
+        except PodsError as problem:
+            LOG.debug("uids are not told by the kubelet: %s", problem)
+            self._ask_kubelet_after = now + AGAIN if problem.absent else 0.0
+            return None
+
+    async def _by_api_server(self) -> Told | None:
+        if self._client is None:
+            return None
+        try:
+            found = await self._client.every(PODS.everywhere(), self._selection)
+        except errors.KubeError as problem:
+            LOG.debug("uids are not told by the API server: %s", problem)
+            return None
+        return of_api_server(each.metadata for each in found)
+
+
+def of_kubelet(pods: Iterable[LocalPod]) -> Told:
+    """Finished pods of the same name come before the one that runs, whatever their order."""
+    found = {(pod.namespace, pod.name): pod.uid for pod in sorted(pods, key=_runs)}
+    return Told({name: uid for name, uid in found.items() if not matching.STATIC.fullmatch(uid)}, found)
+
+
+def _runs(pod: LocalPod) -> bool:
+    return pod.phase not in ("Succeeded", "Failed")
+
+
+def of_api_server(pods: Iterable[ObjectMeta]) -> Told:
+    public: dict[Name, str] = {}
+    kept: dict[Name, str] = {}
+    for pod in pods:
+        name = pod.namespace, pod.name
+        public[name] = pod.uid
+        if MIRRORED in pod.annotations and HASH in pod.annotations:
+            kept[name] = pod.annotations[HASH]
+    return Told(public, kept)

@@ -1,0 +1,72 @@
+"""Readings of a node that is known to the last detail: what the model's kubelet would answer and write down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
+from numalign.agent.matching import Told
+from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
+from numalign.agent.readings import Readings
+from numalign.api.podplacements import HeldDevices, Holding, PodPlacement
+from numalign.kubelet import admission, holdings
+from numalign.kubelet import mask as masks
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.state import KubeletState
+
+
+def at(kubelet: Kubelet, state: KubeletState) -> Readings:
+    """What a look at the node finds. Checkpoints still tell of pods that are gone, podresources does not."""
+    pods = holdings.listed(kubelet, admission.collect(kubelet, state))
+    return Readings(
+        machine=kubelet.machine,
+        settings=kubelet.settings,
+        settings_source="test",
+        settings_assumed=False,
+        pods=tuple(map(listed, pods)),
+        allocatable=offered(kubelet),
+        cpu_checkpoint=CPUCheckpoint("static", state.cpu) if state.cpu else None,
+        memory_checkpoint=MemoryCheckpoint("Static", state.memory, {}) if state.memory else None,
+        device_checkpoint=DeviceCheckpoint(state.devices, {}, registered(kubelet)),
+    )
+
+
+def told(state: KubeletState) -> Told:
+    """Uids by name, as the API server knows them."""
+    return Told({(pod.metadata.namespace or "default", pod.metadata.name): uid for uid, pod in state.active.items()})
+
+
+def listed(pod: PodPlacement) -> PodResources:
+    whole = next((each for each in pod.holdings if each.container == holdings.WHOLE_POD), Holding(container=""))
+    containers = tuple(container(each) for each in pod.holdings if each.container != holdings.WHOLE_POD)
+    return PodResources(pod.namespace, pod.name, containers, masks.members(whole.cpus), memory(whole))
+
+
+def container(held: Holding) -> ContainerResources:
+    devices = tuple(entry for each in held.devices for entry in entries(each))
+    return ContainerResources(held.container, devices, masks.members(held.cpus), memory(held))
+
+
+def memory(held: Holding) -> tuple[MemoryEntry, ...]:
+    return tuple(MemoryEntry(each.type, each.size, masks.members(each.zones)) for each in held.memory)
+
+
+def entries(held: HeldDevices) -> Iterable[DeviceEntry]:
+    """One for each device and zone."""
+    zones = masks.members(held.zones) if held.zones else ()
+    places: list[tuple[int, ...] | None] = [(zone,) for zone in zones] or [None if held.zones is None else ()]
+    return [DeviceEntry(held.resource, (each,), place) for each in held.ids for place in places]
+
+
+def offered(kubelet: Kubelet) -> Allocatable:
+    """Healthy devices; those whose topology names no zone are not in it (exporter spec 2.4)."""
+    found = []
+    for resource, inventory in kubelet.devices.inventories.items():
+        for device in inventory.plugin.devices:
+            places = [None] if device.zones is None else [(zone,) for zone in device.zones]
+            found += [DeviceEntry(resource, (device.id,), place) for place in places if device.healthy]
+    return Allocatable(tuple(found), (), ())
+
+
+def registered(kubelet: Kubelet) -> dict[str, frozenset[str]]:
+    return {resource: inventory.healthy for resource, inventory in kubelet.devices.inventories.items()}

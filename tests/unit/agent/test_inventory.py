@@ -1,0 +1,66 @@
+"""The agent's picture of a node is the node's own; where nobody tells it everything, it errs on the safe side."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from numalign.agent import inventory
+from numalign.agent.inventory import Inventory
+from numalign.agent.matching import Told
+from numalign.agent.readings import Readings
+from numalign.api.nodetopology import NodeTopology
+from numalign.kubelet import plainreport, report, start
+from numalign.kubelet.machine import DevicePlugin, Machine
+from tests.campaigns import holds_for
+from tests.strategies.lives import Life, lives
+from tests.strategies.reports import reported_lives
+from tests.unit.agent import kubelet_looks as looks
+
+
+def healthy(life: Life) -> Life:
+    """Of sick devices that no pod has, nobody outside the kubelet hears."""
+    machine = life.kubelet.machine
+    plugins = {name: _healthy(plugin) for name, plugin in machine.devices.items()}
+    return Life(start.start(structs.replace(machine, devices=plugins), life.kubelet.settings), life.steps)
+
+
+def _healthy(plugin: DevicePlugin) -> DevicePlugin:
+    return DevicePlugin(tuple(structs.replace(each, healthy=True) for each in plugin.devices))
+
+
+def found(readings: Readings, machine: Machine, told: Told = Told()) -> Inventory:
+    return inventory.of(readings, structs.replace(machine, devices={}), told)
+
+
+@holds_for(reported_lives().map(healthy), examples=30)
+def test_a_report_made_from_the_kubelets_answers_is_the_one_made_from_its_memory(life: Life) -> None:
+    for moment in life.moments():
+        kubelet, state = life.kubelet, moment.state
+        inventory_ = found(looks.at(kubelet, state), kubelet.machine, looks.told(state))
+        assert not inventory_.contradictions
+        assert inventory_.report("n") == report.of("n", kubelet, state)
+
+
+@holds_for(lives(), examples=30)
+def test_so_it_is_in_the_forms_of_others(life: Life) -> None:
+    kubelet, state = life.kubelet, life.end
+    inventory_ = found(looks.at(kubelet, state), kubelet.machine, looks.told(state))
+    for mode in ("rte", "nfd"):
+        assert inventory_.report("n", mode) == plainreport.of("n", kubelet, state, mode)
+
+
+@holds_for(lives(), examples=30)
+def test_who_is_not_told_any_uid_never_calls_more_free_than_is(life: Life) -> None:
+    kubelet, state = life.kubelet, life.end
+    guessed = found(looks.at(kubelet, state), kubelet.machine).report("n")
+    assert not exceeds(guessed, report.of("n", kubelet, state))
+
+
+def exceeds(guessed: NodeTopology, exact: NodeTopology) -> list[str]:
+    free = {(zone.id, name): each.available for zone in exact.zones for name, each in zone.resources.items()}
+    return [
+        f"{name} in zone {zone.id}"
+        for zone in guessed.zones
+        for name, each in zone.resources.items()
+        if each.available > free.get((zone.id, name), 0)
+    ]

@@ -1,0 +1,205 @@
+"""One look at a node: everything at about the same moment, and words for all that is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from numalign.agent import kubeletconfig, readings
+from numalign.agent.podresources import Allocatable, PodResources, PodResourcesError
+from numalign.agent.readings import Readings, Sources
+from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from tests.unit.agent.machine_trees import as_seen, written
+
+DATA = Path(__file__).with_name("data") / "checkpoints"
+TINY = Machine("tiny", (Zone(0, (Core(0, (0,)), Core(0, (1,))), 4 << 30, (HugePages(2048, 2048),), (10,)),))
+PODS = (PodResources("default", "a"),)
+CONFIG = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntopologyManagerPolicy: restricted\n"
+IDLE = b'{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
+
+
+class Clock:
+    """Whose time passes by sleeping only."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+
+class Kubelet:
+    """Answers, and does something of its own in the meantime."""
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self.meanwhile = meanwhile
+        self.failure: Exception | None = None
+        self.lists = 0
+
+    async def list(self) -> tuple[PodResources, ...]:
+        self.lists += 1
+        self.meanwhile()
+        if self.failure:
+            raise self.failure
+        return PODS
+
+    async def allocatable(self) -> Allocatable | None:
+        return Allocatable(cpus=(1, 2))
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    root = written(TINY, tmp_path) / "var/lib/kubelet"
+    (root / "device-plugins").mkdir(parents=True)
+    (root / "config.yaml").write_text(CONFIG)
+    shutil.copy(DATA / "cpu.json", root / "cpu_manager_state")
+    shutil.copy(DATA / "memory.json", root / "memory_manager_state")
+    shutil.copy(DATA / "devices.json", root / "device-plugins/kubelet_internal_checkpoint")
+    return tmp_path
+
+
+def sources(host: Path, kubelet: Kubelet | None = None) -> Sources:
+    clock = Clock()
+    return Sources(host=host, kubelet_root=host / "var/lib/kubelet", podresources=kubelet, clock=clock)  # type: ignore[arg-type]
+
+
+def read(found: Sources) -> Readings:
+    return asyncio.run(readings.read(found))
+
+
+def test_everything_is_there(host: Path) -> None:
+    found = read(sources(host, Kubelet()))
+    assert found.machine == as_seen(TINY)
+    assert (found.settings.topology_policy, found.settings_assumed) == ("restricted", False)
+    assert (found.pods, found.allocatable) == (PODS, Allocatable(cpus=(1, 2)))
+    assert found.cpu_checkpoint is not None
+    assert found.memory_checkpoint is not None
+    assert found.device_checkpoint is not None
+    assert (found.consistent, found.problems) == (True, ())
+
+
+def test_a_machine_without_a_kubelet_is_hardware_and_words(host: Path) -> None:
+    shutil.rmtree(host / "var")
+    found = read(sources(host))
+    assert found.machine == as_seen(TINY)
+    assert (found.pods, found.cpu_checkpoint, found.settings_assumed) == (None, None, True)
+    assert "config.yaml is not there" in found.problems[0]
+
+
+def test_nothing_at_all_is_no_reason_to_fail(tmp_path: Path) -> None:
+    found = read(sources(tmp_path))
+    assert found.machine is None
+    assert "no CPU is listed there" in found.problems[0]
+
+
+def test_what_changes_during_the_look_is_looked_at_again(host: Path) -> None:
+    state = host / "var/lib/kubelet/cpu_manager_state"
+    kubelet = Kubelet(meanwhile=lambda: state.write_bytes(IDLE))
+    found = read(sources(host, kubelet))
+    assert found.cpu_checkpoint is not None
+    assert (found.cpu_checkpoint.policy, found.consistent, kubelet.lists) == ("none", True, 2)
+
+
+def test_a_half_written_checkpoint_is_whole_a_moment_later(host: Path) -> None:
+    state = host / "var/lib/kubelet/cpu_manager_state"
+    whole = state.read_bytes()
+    state.write_bytes(whole[:100])
+    kubelet = Kubelet()
+    kubelet.meanwhile = lambda: kubelet.lists == 2 and state.write_bytes(whole)
+    found = read(sources(host, kubelet))
+    assert (found.cpu_checkpoint is not None, found.problems) == (True, ())
+
+
+def test_a_checkpoint_that_stays_broken_is_said_and_not_waited_for_again(host: Path) -> None:
+    (host / "var/lib/kubelet/cpu_manager_state").write_bytes(b'{"policyName"')
+    kubelet = Kubelet()
+    looked = sources(host, kubelet)
+    first, second = read(looked), read(looked)
+    assert kubelet.lists == readings.TRIES + 1
+    for found in (first, second):
+        assert (found.cpu_checkpoint, found.consistent) == (None, True)
+        assert "Checkpoint cpu_manager_state" in found.problems[0]
+
+
+def test_checkpoints_that_never_rest_are_said(host: Path) -> None:
+    state = host / "var/lib/kubelet/cpu_manager_state"
+    kubelet = Kubelet()
+    kubelet.meanwhile = lambda: state.write_bytes(IDLE + b" " * kubelet.lists)
+    found = read(sources(host, kubelet))
+    assert not found.consistent
+    assert found.problems == ("the kubelet's checkpoints changed during every look at them",)
+
+
+def test_a_silent_kubelet_is_a_problem_with_a_kind(host: Path) -> None:
+    kubelet = Kubelet()
+    kubelet.failure = PodResourcesError("unavailable", "nobody listens")
+    found = read(sources(host, kubelet))
+    assert (found.pods, found.podresources_error, found.problems) == (None, "unavailable", ("nobody listens",))
+
+
+def test_checkpoints_that_may_not_be_read_are_said(host: Path) -> None:
+    state = host / "var/lib/kubelet/memory_manager_state"
+    state.unlink()
+    state.mkdir()
+    found = read(sources(host, Kubelet()))
+    assert found.memory_checkpoint is None
+    assert "memory_manager_state cannot be read: Is a directory" in found.problems[0]
+
+
+def test_hardware_and_configuration_are_read_once_a_minute(host: Path) -> None:
+    looked = sources(host)
+    read(looked)
+    (host / "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages").write_text("7\n")
+    (host / "var/lib/kubelet/config.yaml").write_text(CONFIG.replace("restricted", "best-effort"))
+    soon = read(looked)
+    looked.clock.time += readings.STEADY  # type: ignore[attr-defined]
+    later = read(looked)
+    assert (soon.settings.topology_policy, later.settings.topology_policy) == ("restricted", "best-effort")
+    assert soon.machine is not None
+    assert later.machine is not None
+    assert [found.machine.zones[0].hugepages[0].pages for found in (soon, later) if found.machine] == [2048, 7]
+
+
+def test_a_configuration_that_cannot_be_read_any_more_still_counts(host: Path) -> None:
+    looked = sources(host)
+    read(looked)
+    (host / "var/lib/kubelet/config.yaml").unlink()
+    looked.clock.time += readings.STEADY  # type: ignore[attr-defined]
+    found = read(looked)
+    assert (found.settings.topology_policy, found.settings_assumed) == ("restricted", False)
+    assert found.problems[-1] == "what was read earlier still counts"
+
+
+def test_a_guess_is_tried_again_at_the_next_look(host: Path) -> None:
+    looked = sources(host)
+    (host / "var/lib/kubelet/config.yaml").unlink()
+    assert read(looked).settings_assumed
+    (host / "var/lib/kubelet/config.yaml").write_text(CONFIG)
+    assert read(looked).settings.topology_policy == "restricted"
+
+
+def test_the_kubelets_version_decides_how_its_settings_are_read(host: Path) -> None:
+    looked = sources(host)
+    read(looked)
+    looked.kubelet_version = "v1.35.2"
+    found = read(looked)
+    assert (found.kubelet_version, found.settings.minor) == ("v1.35.2", (1, 35))
+
+
+def test_who_never_answers_is_not_waited_for(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never() -> bytes:
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(kubeletconfig, "ASKING", 0.01)
+    looked = sources(host)
+    looked.configuration = kubeletconfig.Sources(host=host, configz=never)
+    found = read(looked)
+    assert (found.settings.topology_policy, found.settings_assumed) == ("restricted", False)
+    assert "/configz: no answer in 0.01 s" in found.problems[0]
