@@ -1,0 +1,57 @@
+"""Whether this machine can run a lab at all; where it cannot, one sentence says why and what to do.
+
+`up` asks before it starts anything, tests ask before they begin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from numalign.lab import launching, toolchain, tree
+from numalign.lab.errors import LabError
+from numalign.lab.node import KUBELET_ROOT
+
+ELSEWHERE: Final = "`numalign cluster up` is an embedded cluster that needs neither"
+SHOWN: Final = ("/sys/devices/system", f"/{tree.HUGEPAGES}", "/proc/cpuinfo", "/proc/meminfo")
+
+
+def missing() -> str:
+    """Nothing if all is there."""
+    if sys.platform != "linux":
+        return f"a lab needs Linux and root; use a virtual machine, or {ELSEWHERE}"
+    if os.geteuid() != 0:
+        return f"a lab needs root, to show each kubelet its own machine; use sudo, or {ELSEWHERE}"
+    if not toolchain.found():
+        return f"a lab builds its programs with Go, which is not here; {toolchain.ADVICE}"
+    absent = [path for path in (*SHOWN, *(f"/{each}" for each in tree.TUNABLES)) if not os.path.exists(path)]
+    if absent:
+        return f"a lab shows kubelets its own {absent[0]}, which this system does not have; use a whole virtual machine"
+    return _refused()
+
+
+def require() -> None:
+    if problem := missing():
+        raise LabError(problem)
+    # A folder to mount over; empty, and taken away with the last lab (`release`).
+    Path(KUBELET_ROOT).mkdir(parents=True, exist_ok=True)
+
+
+def release() -> None:
+    """After the last lab: the folder goes if nobody else has put anything there."""
+    try:
+        os.rmdir(KUBELET_ROOT)
+    except OSError:
+        return
+
+
+def _refused() -> str:
+    """What the system says to mounts in a namespace of one's own."""
+    probe = launching.command(["/bin/true"], [("/proc/meminfo", "/proc/cpuinfo")])
+    tried = subprocess.run(probe, capture_output=True, text=True, check=False)
+    if tried.returncode == 0:
+        return ""
+    why = tried.stderr.strip() or f"exit code {tried.returncode}"
+    return f"a lab mounts files in namespaces of its own, and the system refuses ({why}); use a privileged container"

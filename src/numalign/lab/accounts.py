@@ -1,0 +1,49 @@
+"""Who speaks to a lab's API server: an account per component, with a token each, and the kubeconfigs that hold them.
+
+Kubelets and stock components have the accounts that they have in any cluster, so that RBAC and the node authorizer
+judge them as there; what is not stock is the administrator's."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64encode
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from numalign.lab.controlplane import ADMINS, Account
+
+ADMIN: Final = "admin"
+COMPONENTS: Final = ("system:kube-controller-manager", "system:kube-scheduler")
+NODES: Final = "system:nodes"
+
+
+def every(nodes: Iterable[str]) -> dict[str, Account]:
+    """By user."""
+    listed = [(ADMIN, ADMINS), *((name, "") for name in COMPONENTS), *((node(name), NODES) for name in nodes)]
+    return {user: Account(user, secrets.token_urlsafe(24), group) for user, group in listed}
+
+
+def node(name: str) -> str:
+    return f"system:node:{name}"
+
+
+def kubeconfig(account: Account, url: str, authority: Path) -> dict[str, Any]:
+    trusted = b64encode(authority.read_bytes()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "lab", "cluster": {"server": url, "certificate-authority-data": trusted}}],
+        "users": [{"name": account.user, "user": {"token": account.token}}],
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": account.user}}],
+        "current-context": "lab",
+    }
+
+
+def write(content: dict[str, Any], file: Path) -> Path:
+    """For the owner's eyes only."""
+    file.touch(mode=0o600)
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    return file

@@ -1,0 +1,103 @@
+"""Putting a lab together: programs built, the API server up, accounts made, nodes started.
+
+`up` calls `start`; it returns when every node is Ready and, with a publisher, has a report. What does not come up is a
+LabError with the last words of the program that failed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from numalign.lab import accounts, binaries, catalogue, controlplane, node, schedulers, settling
+from numalign.lab.controlplane import Account, Plan, Programs
+from numalign.lab.labs import Lab
+from numalign.lab.node import Access, LabNode, Place, Trees
+from numalign.lab.parts import Part, Program
+
+ALWAYS: Final = ("etcd", "kube-apiserver", "kubelet", "fakecri", "kubectl")
+# Its own address is loopback, which it would refuse to publish.
+ON_LOOPBACK: Final = ("--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none")
+# Without controllers nobody makes the accounts' objects, nor takes away the taint that a new node begins with.
+ALONE: Final = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
+AS_ANYWHERE: Final = "--enable-admission-plugins=NodeRestriction"
+LOOK: Final = 0.1
+
+
+async def start(lab: Lab) -> None:
+    found = _built(lab)
+    known = accounts.every(each.name for each in lab.spec.nodes)
+    plan = await _start_server(lab, found, known)
+    kubeconfigs = _write_kubeconfigs(lab, plan, known)
+    # Before anybody looks for them: who finds none is slow to look again.
+    await settling.define_reports(lab)
+    for program in schedulers.programs(lab.spec, plan, found, kubeconfigs):
+        lab.parts[program.name] = _started(program)
+    _start_nodes(lab, found, {user: accounts.kubeconfig(each, lab.url, plan.authority) for user, each in known.items()})
+    lab.announce()
+    await settling.until_ready(lab)
+    if lab.spec.controllers:
+        await settling.until_pods_can_be(lab)
+    if lab.spec.scheduler:
+        await settling.until_scheduled(lab)
+    if lab.spec.agent or lab.spec.nfd:
+        await settling.until_reported(lab)
+    lab.announce()
+
+
+def _built(lab: Lab) -> dict[str, Path]:
+    names = [*ALWAYS, *schedulers.binaries(lab.spec), *(["nfd-topology-updater"] if lab.spec.nfd else [])]
+    wanted = catalogue.chosen(names)
+    built = binaries.build(wanted, lambda each: lab.say(f"building {each.name}: about {each.minutes:.0f} min, once"))
+    found = {each.binary.name: each.path for each in built}
+    lab.tools = found["kubectl"].parent
+    return found
+
+
+async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str, Account]) -> Plan:
+    plan = Plan(
+        folder=lab.place / "control",
+        etcd_port=controlplane.free_port(),
+        peer_port=controlplane.free_port(),
+        port=controlplane.free_port(),
+        authorization="Node,RBAC",
+        flags=(*ON_LOOPBACK, AS_ANYWHERE if lab.spec.controllers else ALONE),
+    )
+    controlplane.prepare(plan, known.values())
+    for program in controlplane.programs_of(plan, Programs(found["etcd"], found["kube-apiserver"])):
+        lab.parts[program.name] = _started(program)
+    lab.url = f"https://127.0.0.1:{plan.port}"
+    token, until = known[accounts.ADMIN].token, time.monotonic() + controlplane.SECONDS_TO_START
+    while not await asyncio.to_thread(controlplane.is_ready, plan.port, token):
+        controlplane.require_start(lab.parts.values(), until)
+        await asyncio.sleep(LOOK)
+    lab.say(f"API server ready at {lab.url}")
+    return plan
+
+
+def _write_kubeconfigs(lab: Lab, plan: Plan, known: Mapping[str, Account]) -> dict[str, Path]:
+    """The administrator's where people look for it, those of components beside the server."""
+    files = {accounts.ADMIN: lab.kubeconfig}
+    files |= {user: plan.folder / f"{user.rpartition(':')[2]}.kubeconfig" for user in accounts.COMPONENTS}
+    return {
+        user: accounts.write(accounts.kubeconfig(known[user], lab.url, plan.authority), file)
+        for user, file in files.items()
+    }
+
+
+def _start_nodes(lab: Lab, found: dict[str, Path], logins: Mapping[str, dict[str, object]]) -> None:
+    trees = Trees(lab.place / "machines")
+    for spec in lab.spec.nodes:
+        place = Place(lab.place / "nodes" / spec.name, trees.of(spec.machine))
+        node.prepare(spec, place, Access(logins[accounts.node(spec.name)], controlplane.free_port()))
+        programs = node.programs(lab.spec, spec, place, found, lab.kubeconfig)
+        lab.nodes[spec.name] = LabNode(spec, place, {each.name: _started(each) for each in programs})
+    lab.say(f"{len(lab.nodes)} kubelet{'s' if len(lab.nodes) != 1 else ''} started")
+
+
+def _started(program: Program) -> Part:
+    part = Part(program)
+    part.start()
+    return part

@@ -1,0 +1,179 @@
+"""etcd and a real kube-apiserver on loopback, in a folder of their own.
+
+Benchmarks and tests that hold ours against the real one enter `running`; both programs are ended when the block is
+left. A lab starts the same programs as two of its parts (`programs_of`), with accounts for every component and RBAC.
+etcd does not wait for the disk, and who has no token does not get in (lab spec, "Control plane")."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import random
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.lab import binaries, catalogue, toolchain
+from numalign.lab.errors import LabError
+from numalign.lab.parts import Part, Program, end_all
+
+TOKEN: Final = "loopback"
+ADMINS: Final = "system:masters"
+SECONDS_TO_START: Final = 90
+PORTS: Final = range(20_000, 30_000)
+"""Below those that the system gives to outgoing connections, which could take one before its server does."""
+
+# The plugin waits for an object that kube-controller-manager makes.
+WITHOUT_CONTROLLERS: Final = "--disable-admission-plugins=ServiceAccount"
+
+
+class Programs(Struct, frozen=True):
+    etcd: Path
+    apiserver: Path
+
+
+class ControlPlane(Struct, frozen=True):
+    port: int
+    token: str
+    authority: Path
+    """The certificate that the server made for itself."""
+    pids: dict[str, int]
+
+
+class Account(Struct, frozen=True):
+    """Who may call the server, and in which groups."""
+
+    user: str
+    token: str
+    group: str = ""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What a server is started with."""
+
+    folder: Path
+    etcd_port: int
+    peer_port: int
+    port: int
+    authorization: str = "AlwaysAllow"
+    flags: tuple[str, ...] = (WITHOUT_CONTROLLERS,)
+    """What else the server is told."""
+
+    @property
+    def authority(self) -> Path:
+        return self.folder / "certificates" / "apiserver.crt"
+
+    @property
+    def key(self) -> Path:
+        """That signs the tokens of service accounts."""
+        return self.folder / "service-accounts.key"
+
+
+def programs() -> Programs | None:
+    """Built if they are not there yet; None without Go."""
+    if not toolchain.found():
+        return None
+    etcd, apiserver = binaries.build(catalogue.chosen(["etcd", "kube-apiserver"]), lambda _: None)
+    return Programs(etcd.path, apiserver.path)
+
+
+@contextlib.contextmanager
+def running(folder: Path, found: Programs) -> Iterator[ControlPlane]:
+    plan = Plan(folder=folder, etcd_port=free_port(), peer_port=free_port(), port=free_port())
+    prepare(plan, [Account("admin", TOKEN, ADMINS)])
+    parts = [Part(program) for program in programs_of(plan, found)]
+    try:
+        for part in parts:
+            part.start()
+        until = time.monotonic() + SECONDS_TO_START
+        while not is_ready(plan.port, TOKEN):
+            require_start(parts, until)
+            time.sleep(0.2)
+        pids = {part.program.name: part.pid or 0 for part in parts}
+        yield ControlPlane(plan.port, TOKEN, plan.authority, pids)
+    finally:
+        end_all(parts)
+
+
+def require_start(parts: Iterable[Part], until: float) -> None:
+    """All of them still run, and it is not too late yet."""
+    for part in parts:
+        part.require()
+        if time.monotonic() > until:
+            raise LabError(f"{part.program.title} does not get ready: {part.last_words()}")
+
+
+def prepare(plan: Plan, accounts: Iterable[Account]) -> None:
+    """The files that the server reads at its start."""
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    tokens = plan.folder / "tokens.csv"
+    tokens.touch(mode=0o600)
+    tokens.write_text("".join(f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts))
+    subprocess.run(["openssl", "genrsa", "-out", plan.key, "2048"], check=True, capture_output=True)
+
+
+def programs_of(plan: Plan, found: Programs) -> tuple[Program, Program]:
+    etcd = (str(found.etcd), *_etcd_flags(plan))
+    server = (str(found.apiserver), *_api_flags(plan))
+    return (
+        Program(name="etcd", command=etcd, log=plan.folder / "etcd.log"),
+        Program(name="kube-apiserver", command=server, log=plan.folder / "kube-apiserver.log"),
+    )
+
+
+def is_ready(port: int, token: str) -> bool:
+    # The server makes up its certificate at the start, so there is none to know beforehand.
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)
+    try:
+        connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {token}"})
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def free_port() -> int:
+    for port in random.sample(PORTS, 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise LabError(f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}; end what listens there")
+
+
+def _etcd_flags(plan: Plan) -> list[str]:
+    at, among = f"http://127.0.0.1:{plan.etcd_port}", f"http://127.0.0.1:{plan.peer_port}"
+    return [
+        f"--data-dir={plan.folder / 'data'}",
+        f"--listen-client-urls={at}",
+        f"--advertise-client-urls={at}",
+        f"--listen-peer-urls={among}",
+        f"--initial-advertise-peer-urls={among}",
+        f"--initial-cluster=default={among}",
+        "--unsafe-no-fsync",
+    ]
+
+
+def _api_flags(plan: Plan) -> list[str]:
+    return [
+        f"--etcd-servers=http://127.0.0.1:{plan.etcd_port}",
+        f"--secure-port={plan.port}",
+        "--bind-address=127.0.0.1",
+        f"--cert-dir={plan.folder / 'certificates'}",
+        f"--token-auth-file={plan.folder / 'tokens.csv'}",
+        f"--authorization-mode={plan.authorization}",
+        "--service-account-issuer=https://loopback",
+        f"--service-account-signing-key-file={plan.key}",
+        f"--service-account-key-file={plan.key}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        *plan.flags,
+    ]

@@ -1,0 +1,88 @@
+"""A lab that runs: its parts, its nodes, and what it tells others about itself.
+
+`up` makes one, `assembling` fills it, tests hold it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from numalign.kube import kubeconfig
+from numalign.kube.client import Client
+from numalign.lab import parts, state
+from numalign.lab.node import LabNode
+from numalign.lab.parts import Part
+from numalign.lab.spec import LabSpec
+
+Say = Callable[[str], None]
+
+
+class Lab:
+    """`parts` are those of the control plane by name, each node has its own."""
+
+    def __init__(self, spec: LabSpec, place: Path, say: Say) -> None:
+        self.spec, self.place = spec, place
+        self.parts: dict[str, Part] = {}
+        self.nodes: dict[str, LabNode] = {}
+        self.kubeconfig = place / "kubeconfig"
+        self.url = ""
+        self.tools = Path()
+        """The folder of kubectl."""
+        self._say = say
+        self._began = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """How far it is, for people."""
+        self._say(f"{time.monotonic() - self._began:5.1f} s  {line}")
+
+    def client(self) -> Client:
+        """As administrator; to be entered."""
+        return Client(kubeconfig.access((str(self.kubeconfig),)))
+
+    def every_part(self) -> Iterator[Part]:
+        yield from self.parts.values()
+        for each in self.nodes.values():
+            yield from each.parts.values()
+
+    def announce(self) -> None:
+        state.SHELF.announce(self.place, self._told())
+
+    def _told(self) -> state.Running:
+        beside = [name for name in self.parts if name not in ("etcd", "kube-apiserver")]
+        words = f"{len(self.nodes)} node{'s' if len(self.nodes) != 1 else ''}"
+        return state.Running(
+            name=self.spec.name,
+            pid=os.getpid(),
+            url=self.url,
+            kubeconfig=str(self.kubeconfig),
+            tools=str(self.tools),
+            words=f"{words}, {', '.join(beside)}" if beside else words,
+            nodes=tuple(map(_node, self.nodes.values())),
+            pieces=tuple(map(_piece, self.every_part())),
+        )
+
+
+def _node(node: LabNode) -> state.NodeTold:
+    settings = node.spec.settings
+    return state.NodeTold(
+        name=node.name,
+        machine=node.spec.machine.name,
+        policy=settings.topology_policy,
+        scope=settings.topology_scope,
+        folder=str(node.place.folder),
+        mounts=node.place.mounts,
+    )
+
+
+def _piece(part: Part) -> state.Piece:
+    program, pid = part.program, part.pid
+    return state.Piece(
+        name=program.name,
+        node=program.node,
+        log=str(program.log),
+        pid=pid,
+        began=parts.started_at(pid) if pid is not None else None,
+        starts=part.starts,
+    )

@@ -1,0 +1,55 @@
+"""The last step before a program of the lab begins: its end is tied to its parent's, and it sees its node's files.
+
+`parts` starts this file with a Python that loads nothing else, and what it is told, as JSON, is the one argument. The
+system ends the program when its parent ends, however that happens, so that nothing of a lab outlives it. Mounts are
+made in a mount namespace of the program's own; with the program they are gone."""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable, Sequence
+
+CLONE_NEWNS = 0x00020000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+PR_SET_PDEATHSIG = 1
+
+
+def command(program: Sequence[str], mounts: Iterable[tuple[str, str]], *, parent: int = 0) -> list[str]:
+    """What to start for it; without a parent it may outlive whoever starts it."""
+    asked = json.dumps({"program": list(program), "mounts": list(mounts), "parent": parent})
+    return [sys.executable, "-I", "-S", __file__, asked]
+
+
+def main(asked: str) -> None:
+    told = json.loads(asked)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if told["parent"]:
+        _end_with(libc, told["parent"])
+    if told["mounts"]:
+        _mount(libc, told["mounts"])
+    os.execv(told["program"][0], told["program"])
+
+
+def _end_with(libc: ctypes.CDLL, parent: int) -> None:
+    _checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    # It may have ended before we asked.
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def _mount(libc: ctypes.CDLL, mounts: Iterable[tuple[str, str]]) -> None:
+    _checked(libc.unshare(CLONE_NEWNS), "unshare")
+    _checked(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "mount / private")
+    for source, target in mounts:
+        _checked(libc.mount(source.encode(), target.encode(), None, MS_BIND | MS_REC, None), f"mount {target}")
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

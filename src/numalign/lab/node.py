@@ -1,0 +1,172 @@
+"""One node: a real kubelet on a made-up machine, with a runtime that runs nothing.
+
+`assembling` asks `programs` what to start. Everything on a node sees the machine's tree in place of the real /sys and
+/proc, and the node's own folders as /var/lib/kubelet and /var/log; so kubelet, agent and device plugins work with the
+paths that they have on any node, which are short enough for sockets besides. Tests reach into a node by `LabNode`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from numalign.kubelet.machine import Machine
+from numalign.lab import deviceconfig, tree
+from numalign.lab.parts import Part, Program
+from numalign.lab.spec import LabSpec, NodeSpec
+
+KUBELET_ROOT: Final = "/var/lib/kubelet"
+RUNTIME_SOCKET: Final = f"{KUBELET_ROOT}/runtime.sock"
+CONFIG: Final = f"{KUBELET_ROOT}/config.yaml"
+KUBECONFIG: Final = f"{KUBELET_ROOT}/kubeconfig"
+DEVICES: Final = f"{KUBELET_ROOT}/devices.yaml"
+OURS: Final = (sys.executable, "-m", "numalign.cli")
+
+# No cgroups, no iptables, no settings of the real machine: its kubelets must leave no trace (lab spec, "One kubelet").
+LAB_DECIDES: Final[dict[str, Any]] = {
+    "address": "127.0.0.1",
+    "healthzPort": 0,
+    "readOnlyPort": 0,
+    "cgroupsPerQOS": False,
+    "enforceNodeAllocatable": [],
+    "cgroupDriver": "cgroupfs",
+    "failCgroupV1": False,
+    "failSwapOn": False,
+    "localStorageCapacityIsolation": False,
+    "makeIPTablesUtilChains": False,
+    "oomScoreAdj": 0,
+    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+    "authorization": {"mode": "AlwaysAllow"},
+    "containerRuntimeEndpoint": f"unix://{RUNTIME_SOCKET}",
+    "imageServiceEndpoint": f"unix://{RUNTIME_SOCKET}",
+    "volumePluginDir": f"{KUBELET_ROOT}/volumeplugins",
+    "resolvConf": "",
+}
+
+
+class Place(Struct, frozen=True):
+    """Where a node's files are, as they are seen from outside of it."""
+
+    folder: Path
+    tree: Path
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "kubelet"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def mounts(self) -> tuple[tuple[str, str], ...]:
+        files = ("proc/cpuinfo", "proc/meminfo", *tree.TUNABLES)
+        shown = [(str(self.tree / path), f"/{path}") for path in ("sys/devices/system", tree.HUGEPAGES, *files)]
+        return (*shown, (str(self.root), KUBELET_ROOT), (str(self.folder / "var-log"), "/var/log"))
+
+
+class Access(Struct, frozen=True):
+    """How a kubelet reaches the API server, and is reached."""
+
+    kubelet: dict[str, object]
+    """Its kubeconfig."""
+    port: int
+    """That the kubelet itself serves on."""
+
+
+class LabNode:
+    """A node that runs."""
+
+    def __init__(self, spec: NodeSpec, place: Place, parts: dict[str, Part]) -> None:
+        self.spec, self.place, self.parts = spec, place, parts
+        self.name = spec.name
+
+    @property
+    def kubelet(self) -> Part:
+        return self.parts["kubelet"]
+
+    @property
+    def cpu_state(self) -> Path:
+        return self.place.root / "cpu_manager_state"
+
+    @property
+    def memory_state(self) -> Path:
+        return self.place.root / "memory_manager_state"
+
+    @property
+    def device_state(self) -> Path:
+        return self.place.root / "device-plugins" / "kubelet_internal_checkpoint"
+
+    @property
+    def podresources(self) -> Path:
+        """By way of the runtime's process, since a socket's path has 107 characters at most."""
+        return Path(f"/proc/{self.parts['runtime'].pid}/root{KUBELET_ROOT}/pod-resources/kubelet.sock")
+
+
+class Trees:
+    """One tree per machine: nobody writes into them, so that nodes can share one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: list[Machine] = []
+
+    def of(self, machine: Machine) -> Path:
+        if machine not in self._made:
+            self._made.append(machine)
+            tree.write(machine, self._folder / str(len(self._made) - 1))
+        return self._folder / str(self._made.index(machine))
+
+
+def prepare(spec: NodeSpec, place: Place, access: Access) -> None:
+    """Everything that its programs read at their start."""
+    # The device plugin looks for its folder, and may be there before the kubelet is.
+    for folder in (place.root / "device-plugins", place.logs, place.folder / "var-log"):
+        folder.mkdir(parents=True, exist_ok=True)
+    config = {**spec.kubelet, **LAB_DECIDES, "port": access.port}
+    # JSON is YAML.
+    written: dict[str, object] = {CONFIG: config, KUBECONFIG: access.kubelet}
+    if devices := deviceconfig.of(spec):
+        written[DEVICES] = devices
+    for path, content in written.items():
+        file = place.root / Path(path).name
+        file.touch(mode=0o600)
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2))
+
+
+def programs(lab: LabSpec, spec: NodeSpec, place: Place, found: dict[str, Path], admin: Path) -> list[Program]:
+    """In the order in which they are started."""
+
+    def program(name: str, *command: str, **environment: str) -> Program:
+        log = place.logs / f"{name}.log"
+        return Program(
+            name=name, command=command, log=log, node=spec.name, mounts=place.mounts, environment=environment
+        )
+
+    as_admin = {"NODE_NAME": spec.name, "KUBECONFIG": str(admin)}
+    made = [
+        program("runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
+        program("kubelet", str(found["kubelet"]), *_kubelet_flags(spec.name)),
+    ]
+    if deviceconfig.of(spec):
+        made.append(program("device-plugin", *OURS, "device-plugin", "run", "--config", DEVICES))
+    if lab.agent:
+        made.append(program("agent", *OURS, "agent", "run", **as_admin))
+    if lab.nfd:
+        made.append(program("nfd", str(found["nfd-topology-updater"]), *_nfd_flags(admin), **as_admin))
+    return made
+
+
+def _kubelet_flags(name: str) -> tuple[str, ...]:
+    return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={name}", "--v=2")
+
+
+def _nfd_flags(admin: Path) -> tuple[str, ...]:
+    return (
+        f"-kubeconfig={admin}",
+        f"-kubelet-config-uri=file://{CONFIG}",
+        "-sleep-interval=3s",
+        "-port=0",
+    )

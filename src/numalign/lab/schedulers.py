@@ -1,0 +1,92 @@
+"""What runs beside the API server: the stock controllers, and schedulers, each with its own name and account.
+
+`default-scheduler` is the stock one, `reference` the one with NodeResourceTopologyMatch, `numalign` ours. `up` starts
+those that a lab asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.lab.controlplane import Plan
+from numalign.lab.node import OURS
+from numalign.lab.parts import Program
+from numalign.lab.spec import LabSpec
+
+REFERENCE: Final = "reference"
+ZONES_PLUGIN: Final = "NodeResourceTopologyMatch"
+RESYNC: Final = 5
+"""Seconds between two looks of the reference at the nodes that it has doubts about."""
+
+
+def binaries(lab: LabSpec) -> list[str]:
+    asked = {
+        "kube-controller-manager": lab.controllers,
+        "kube-scheduler": lab.stock_scheduler,
+        "reference-scheduler": lab.reference_scheduler,
+    }
+    return [name for name, wanted in asked.items() if wanted]
+
+
+def programs(lab: LabSpec, plan: Plan, found: dict[str, Path], kubeconfigs: dict[str, Path]) -> list[Program]:
+    """`kubeconfigs` are by account."""
+
+    def program(name: str, *command: str) -> Program:
+        return Program(name=name, command=command, log=plan.folder / f"{name}.log")
+
+    admin, made = kubeconfigs["admin"], []
+    if lab.controllers:
+        account = kubeconfigs["system:kube-controller-manager"]
+        name = "kube-controller-manager"
+        made.append(program(name, str(found[name]), *_controller_flags(plan, account)))
+    if lab.stock_scheduler:
+        profile = {"schedulerName": DEFAULT_SCHEDULER}
+        config = _config(plan.folder, kubeconfigs["system:kube-scheduler"], profile)
+        made.append(program("kube-scheduler", str(found["kube-scheduler"]), *_go_flags(config)))
+    if lab.reference_scheduler:
+        config = _config(plan.folder, admin, _reference_profile())
+        made.append(program("reference-scheduler", str(found["reference-scheduler"]), *_go_flags(config)))
+    if lab.scheduler:
+        made.append(program("scheduler", *OURS, "scheduler", "run", "--kubeconfig", str(admin), "--port", "0"))
+    return made
+
+
+def _controller_flags(plan: Plan, kubeconfig: Path) -> list[str]:
+    return [
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        # What a controller may do is granted to its own account, not to that of them all.
+        "--use-service-account-credentials=true",
+        f"--service-account-private-key-file={plan.key}",
+        f"--root-ca-file={plan.authority}",
+    ]
+
+
+def _go_flags(config: Path) -> list[str]:
+    return [f"--config={config}", "--secure-port=0"]
+
+
+def _reference_profile() -> dict[str, Any]:
+    args = {"cacheResyncPeriodSeconds": RESYNC, "scoringStrategy": {"type": "LeastAllocated"}}
+    return {
+        "schedulerName": REFERENCE,
+        "plugins": {"multiPoint": {"enabled": [{"name": ZONES_PLUGIN}]}},
+        "pluginConfig": [{"name": ZONES_PLUGIN, "args": args}],
+    }
+
+
+def _config(folder: Path, kubeconfig: Path, profile: dict[str, Any]) -> Path:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        "leaderElection": {"leaderElect": False},
+        "profiles": [profile],
+    }
+    file = folder / f"{profile['schedulerName']}.json"
+    file.write_bytes(msgspec.json.encode(config))
+    return file

@@ -1,0 +1,114 @@
+"""Waiting for a lab to be what it was asked for: reports defined, nodes Ready, reports there.
+
+`assembling` calls these in turn. A program that ends meanwhile ends the waiting, with its last words."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeVar
+
+from numalign.api.meta import ObjectMeta
+from numalign.api.node import Node
+from numalign.api.wire import Wire
+from numalign.kube import errors, resources
+from numalign.kube.client import Client
+from numalign.kube.resources import Named, Target
+from numalign.lab.errors import LabError
+from numalign.lab.labs import Lab
+from numalign.scheduler import main
+from numalign.simulator.nodes import nrtcrd
+
+T = TypeVar("T", bound=Named)
+PATIENCE: Final = 120.0
+PER_NODE: Final = 15.0
+"""Seconds more for each node: starting one takes two seconds of a core, of which there may be one."""
+LOOK: Final = 0.25
+
+
+class Thing(Wire, frozen=True):
+    """Of any kind, as far as it matters that it is there."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+DEFINITIONS: Final = resources.of(
+    "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", Thing
+)
+ACCOUNT: Final = resources.of("v1", "serviceaccounts", "ServiceAccount", Thing).at("default", "default")
+TRUST: Final = resources.of("v1", "configmaps", "ConfigMap", Thing).at("kube-root-ca.crt", "default")
+
+
+async def define_reports(lab: Lab) -> None:
+    """So that publishers can write NodeResourceTopology."""
+    async with lab.client() as client:
+        await client.create(DEFINITIONS.everywhere(), nrtcrd.crd())
+        served = resources.TOPOLOGIES.everywhere()
+        await _until(lab, lambda: _is_there(client.every(served)), "NodeResourceTopology is not served")
+
+
+async def until_pods_can_be(lab: Lab) -> None:
+    """Controllers have made what every pod in the namespace needs."""
+    async with lab.client() as client:
+        for needed in (ACCOUNT, TRUST):
+            await _until(lab, partial(_has, client, needed), f"{needed.words} is not there")
+
+
+async def _has(client: Client, needed: Target[T]) -> bool:
+    return await _is_there(client.get(needed))
+
+
+async def _is_there(asked: Awaitable[object]) -> bool:
+    try:
+        await asked
+    except errors.NotFound:
+        return False
+    return True
+
+
+async def until_ready(lab: Lab) -> None:
+    async with lab.client() as client:
+        await _until(lab, lambda: _all_ready(lab, client), "nodes are not Ready")
+    lab.say(f"{len(lab.nodes)} node{'s' if len(lab.nodes) != 1 else ''} Ready")
+
+
+async def until_scheduled(lab: Lab) -> None:
+    """Our scheduler leads; before, a pod would only wait."""
+    election = main.defaults().leader_election
+    lease = resources.LEASES.at(election.resource_name, election.resource_namespace)
+    async with lab.client() as client:
+        await _until(lab, partial(_has, client, lease), "our scheduler does not lead")
+    lab.say("our scheduler leads")
+
+
+async def until_reported(lab: Lab) -> None:
+    async with lab.client() as client:
+
+        async def reported() -> bool:
+            found = await client.every(resources.TOPOLOGIES.everywhere())
+            return {each.metadata.name for each in found} >= set(lab.nodes)
+
+        await _until(lab, reported, "nodes have no report")
+    lab.say("every node has a report")
+
+
+async def _all_ready(lab: Lab, client: Client) -> bool:
+    found = await client.every(resources.NODES.everywhere())
+    return {each.metadata.name for each in found if isinstance(each, Node) and is_ready(each)} >= set(lab.nodes)
+
+
+def is_ready(node: Node) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+
+
+async def _until(lab: Lab, reached: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+    seconds = PATIENCE + PER_NODE * len(lab.nodes)
+    until = time.monotonic() + seconds
+    while not await reached():
+        for part in lab.every_part():
+            part.require()
+        if time.monotonic() > until:
+            raise LabError(f"{otherwise} after {seconds:.0f} s; look at `numalign lab logs --name {lab.spec.name}`")
+        await asyncio.sleep(LOOK)

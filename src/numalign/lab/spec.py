@@ -1,0 +1,89 @@
+"""What a lab is to consist of: nodes with their machines and kubelets, and what runs beside them.
+
+The command line and tests make a `LabSpec`, `up` brings it to life. A node's `kubelet` is a KubeletConfiguration as
+people write it; `modelled` is what the model makes of it, so that one that would not start is refused beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from numalign.api.errors import BadObject
+from numalign.kubelet import configuration, refusals, start, versions
+from numalign.kubelet.machine import Machine
+from numalign.kubelet.settings import Settings
+from numalign.kubelet.start import Kubelet
+from numalign.lab import catalogue
+from numalign.process import background
+from numalign.simulator.scenarios import nodegroups
+
+MOST_NODES: Final = 50
+KIND: Final[dict[str, Any]] = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND}
+USUAL: Final = {"topologyManagerPolicy": "single-numa-node", "topologyManagerScope": "container"}
+NOTHING_MORE: Final[Mapping[str, Any]] = {}
+
+
+class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
+    name: str
+    machine: Machine
+    kubelet: Mapping[str, Any]
+    """All of a KubeletConfiguration but what the lab itself has to decide."""
+    devices: Mapping[str, Any] | None = None
+    """A file for `numalign device-plugin`; None: the machine's own devices."""
+
+    @cached_property
+    def settings(self) -> Settings:
+        minor = versions.parse(catalogue.KUBERNETES) or versions.NEWEST
+        return configuration.read(self.kubelet, f"node {self.name}", self.machine, minor)
+
+    @cached_property
+    def modelled(self) -> Kubelet:
+        """The same kubelet in our model."""
+        try:
+            return start.start(self.machine, self.settings)
+        except (refusals.StartRefusal, refusals.Undecided) as refusal:
+            why = f"the kubelet would not start: {refusal}"
+            raise BadObject(configuration.KIND, f"node {self.name}", "", why) from None
+
+
+class LabSpec(Struct, frozen=True, kw_only=True):
+    nodes: tuple[NodeSpec, ...]
+    name: str = "numalign"
+    controllers: bool = True
+    scheduler: bool = False
+    agent: bool = False
+    nfd: bool = False
+    stock_scheduler: bool = False
+    reference_scheduler: bool = False
+
+
+def node(
+    name: str,
+    machine: Machine,
+    *,
+    kubelet: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] = NOTHING_MORE,
+) -> NodeSpec:
+    """A node with everything on that aligns, unless `kubelet` says all of it; `more` is over either."""
+    written = {**USUAL, **(nodegroups.usual(machine) if kubelet is None else kubelet), **more}
+    return NodeSpec(name=name, machine=machine, kubelet=KIND | written)
+
+
+def repeated(one: NodeSpec, count: int) -> tuple[NodeSpec, ...]:
+    return tuple(structs.replace(one, name=f"{one.name}-{number}") for number in range(count))
+
+
+def check(spec: LabSpec) -> None:
+    """BadObject names what cannot be."""
+    names = [each.name for each in spec.nodes]
+    for name in names:
+        if not background.NAME.fullmatch(name) or names.count(name) > 1:
+            raise BadObject("Lab", spec.name, "nodes", f"{name!r} is no name, or given twice; use letters and digits")
+    if not 0 < len(names) <= MOST_NODES:
+        raise BadObject("Lab", spec.name, "nodes", f"{len(names)} cannot be had; 1 to {MOST_NODES} can")
+    for each in spec.nodes:
+        # Started in the model, which refuses what the real one would.
+        _ = each.modelled

@@ -1,0 +1,111 @@
+"""A lab under test: pods in, what became of them out, and what the kubelets wrote down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from numalign.api import cpuset
+from numalign.api.node import Node
+from numalign.api.pod import Pod
+from numalign.kube import errors
+from numalign.kube.client import Client
+from numalign.kube.objects import DeleteOptions
+from numalign.kube.resources import NODES, PODS
+from numalign.lab.labs import Lab
+from numalign.lab.node import LabNode
+
+T = TypeVar("T")
+PATIENCE = 60.0
+LOOK = 0.1
+NAMESPACE = "default"
+AT_ONCE = DeleteOptions(grace_period_seconds=0)
+
+
+class Live:
+    def __init__(self, lab: Lab, runner: asyncio.Runner, client: Client) -> None:
+        self.lab, self.client = lab, client
+        self._runner = runner
+
+    @staticmethod
+    @contextlib.contextmanager
+    def of(lab: Lab, runner: asyncio.Runner) -> Iterator[Live]:
+        client = lab.client()
+        runner.run(client.__aenter__())
+        try:
+            yield Live(lab, runner, client)
+        finally:
+            runner.run(client.__aexit__())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def node(self, name: str) -> LabNode:
+        return self.lab.nodes[name]
+
+    def node_object(self, name: str) -> Node:
+        return self.run(self.client.get(NODES.at(name)))
+
+    def create(self, *pods: Mapping[str, Any]) -> None:
+        for pod in pods:
+            self.run(self.client.create(PODS.within(NAMESPACE), dict(pod)))
+
+    def pod(self, name: str) -> Pod:
+        return self.run(self.client.get(PODS.at(name, NAMESPACE)))
+
+    def settled(self, name: str) -> Pod:
+        """Once its kubelet has said yes or no."""
+
+        async def decided() -> Pod | None:
+            pod = await self.client.get(PODS.at(name, NAMESPACE))
+            return pod if pod.status.phase in ("Running", "Succeeded", "Failed") else None
+
+        return self.awaited(decided, f"pod {name} is not decided")
+
+    def awaited(self, found: Callable[[], Awaitable[T | None]], otherwise: str) -> T:
+        async def look() -> T:
+            until = time.monotonic() + PATIENCE
+            while time.monotonic() < until:
+                with contextlib.suppress(errors.Unreachable):
+                    answer = await found()
+                    if answer:
+                        return answer
+                await asyncio.sleep(LOOK)
+            raise AssertionError(otherwise)
+
+        return self.run(look())
+
+    def clear(self) -> None:
+        """No pods left, neither in the API nor held by a kubelet."""
+
+        async def gone() -> bool:
+            pods = await self.client.every(PODS.within(NAMESPACE))
+            for pod in pods:
+                with contextlib.suppress(errors.NotFound):
+                    await self.client.delete(PODS.at(pod.metadata.name, NAMESPACE), AT_ONCE)
+            return not pods
+
+        self.awaited(gone, "pods stay")
+
+
+def cpus(node: LabNode) -> dict[tuple[str, str], int]:
+    """What the CPU manager wrote down, by the pod's uid and the container."""
+    entries = msgspec.json.decode(node.cpu_state.read_bytes()).get("entries", {})
+    return {(uid, name): cpuset.parse(text) for uid, held in entries.items() for name, text in held.items()}
+
+
+def guaranteed(name: str, cpu: int, memory: str = "1Gi", **more: Any) -> dict[str, Any]:
+    """A pod with one container that asks for whole CPUs; `more` goes into its spec."""
+    amounts = {"cpu": str(cpu), "memory": memory}
+    container = {"name": "main", "image": "none", "resources": {"requests": amounts, "limits": amounts}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **more},
+    }

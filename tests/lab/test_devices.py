@@ -1,0 +1,162 @@
+"""Our device plugin and our podresources client with a real kubelet between them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from numalign.agent.podresources import DeviceEntry, PodResources, PodResourcesClient, PodResourcesError
+from numalign.api.pod import Pod
+from numalign.kube import loops
+from numalign.kube.resources import NODES
+from numalign.kubelet import presets
+from numalign.lab import node, spec, up
+from numalign.lab.spec import LabSpec
+from tests.lab.live import Live
+
+NODE = "offering"
+GPU, LINK, KEY = "example.com/gpu", "example.com/link", "example.com/key"
+GPUS: dict[str, Any] = {"0": 4, "1": 4}
+OFFER: dict[str, Any] = {
+    "devices": {GPU: GPUS, LINK: {"0,1": 2}, KEY: {"noTopology": 2, "each": [{"id": "odd", "zones": []}]}},
+    "plugins": {GPU: {"prefer": "packed", "preStart": True, "allocate": {"env": {"GPUS": "{ids}"}}}},
+}
+
+
+@pytest.fixture(scope="module")
+def offering(able: None) -> Iterator[Live]:
+    one = structs.replace(spec.node(NODE, presets.machine("2x16")), devices=OFFER)
+    with loops.runner() as runner:
+        context = up.up(LabSpec(name=f"devices-{os.getpid()}", nodes=(one,), controllers=False))
+        lab = runner.run(context.__aenter__())
+        try:
+            with Live.of(lab, runner) as found:
+                until_offered(found, GPU, 8)
+                yield found
+        finally:
+            runner.run(context.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def cluster(offering: Live) -> Iterator[Live]:
+    yield offering
+    offering.clear()
+
+
+def until_offered(live: Live, resource: str, count: int) -> None:
+    async def offered() -> bool:
+        found = await live.client.get(NODES.at(NODE))
+        return resource in found.allocatable and found.allocatable[resource].value == count
+
+    live.awaited(offered, f"{count} of {resource} are not offered")
+
+
+def listed(live: Live) -> dict[str, PodResources]:
+    async def ask() -> dict[str, PodResources]:
+        client = PodResourcesClient(live.node(NODE).podresources)
+        try:
+            return {pod.name: pod for pod in await client.list()}
+        finally:
+            await client.close()
+
+    return live.run(ask())
+
+
+async def offered_now(live: Live, resource: str) -> list[DeviceEntry]:
+    client = PodResourcesClient(live.node(NODE).podresources)
+    try:
+        found = await client.allocatable()
+    finally:
+        await client.close()
+    return [entry for entry in found.devices if entry.resource == resource] if found else []
+
+
+def allocatable(live: Live, resource: str) -> list[DeviceEntry]:
+    return live.run(offered_now(live, resource))
+
+
+def until_healthy(live: Live, resource: str, count: int) -> None:
+    """Podresources knows at once what the Node object tells ten seconds later."""
+
+    async def healthy() -> bool:
+        with contextlib.suppress(PodResourcesError):
+            return len(await offered_now(live, resource)) == count
+        return False
+
+    live.awaited(healthy, f"{count} of {resource} are not healthy")
+
+
+def pod(name: str, **limits: str) -> Mapping[str, Any]:
+    wanted = {"cpu": "2", "memory": "1Gi"} | {f"example.com/{key}": value for key, value in limits.items()}
+    container = {"name": "main", "image": "none", "resources": {"limits": wanted}}
+    about = {"containers": [container], "nodeName": NODE, "automountServiceAccountToken": False}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": about}
+
+
+def settled(live: Live, name: str, **limits: str) -> Pod:
+    live.create(pod(name, **limits))
+    return live.settled(name)
+
+
+def test_a_device_on_two_zones_comes_twice_and_one_without_comes_once(offering: Live) -> None:
+    assert allocatable(offering, LINK) == [
+        DeviceEntry(LINK, (identity,), (zone,)) for identity in ("link-0", "link-1") for zone in (0, 1)
+    ]
+    assert [entry.zones for entry in allocatable(offering, KEY)] == [None, None]
+
+
+def test_a_device_with_an_empty_topology_is_offered_but_not_told_of(offering: Live) -> None:
+    """The kubelet's own oddity (exporter spec 2.4)."""
+    until_offered(offering, KEY, 3)
+    assert "odd" not in {identity for entry in allocatable(offering, KEY) for identity in entry.ids}
+
+
+def test_a_pod_gets_devices_of_the_zone_of_its_cpus(cluster: Live) -> None:
+    assert settled(cluster, "train", gpu="3").status.phase == "Running"
+    (container,) = listed(cluster)["train"].containers
+    zones = {zone for entry in container.devices for zone in entry.zones or ()}
+    assert len(container.devices) == 3
+    assert zones == {zone for block in container.memory for zone in block.zones}
+    assert zones == {0 if max(container.cpus) < 16 else 1}
+
+
+def test_the_kubelet_writes_down_which_devices_a_pod_has(cluster: Live) -> None:
+    uid = settled(cluster, "kept", gpu="1").metadata.uid
+    written = msgspec.json.decode(cluster.node(NODE).device_state.read_bytes())["Data"]["PodDeviceEntries"]
+    (entry,) = (each for each in written if each["PodUID"] == uid)
+    held = [identity for ids in entry["DeviceIDs"].values() for identity in ids]
+    assert held == [identity for each in listed(cluster)["kept"].containers[0].devices for identity in each.ids]
+
+
+def test_a_pod_that_wants_more_gpus_than_a_zone_has_is_turned_away(cluster: Live) -> None:
+    assert settled(cluster, "wide", gpu="5").status.reason == "TopologyAffinityError"
+
+
+def test_a_sick_device_is_not_offered_until_it_is_well(cluster: Live) -> None:
+    file = cluster.node(NODE).place.root / Path(node.DEVICES).name
+    before = file.read_bytes()
+    file.write_bytes(
+        msgspec.json.encode(OFFER | {"devices": {**OFFER["devices"], GPU: GPUS | {"unhealthy": ["gpu-7"]}}})
+    )
+    until_healthy(cluster, GPU, 7)
+    assert "gpu-7" not in {identity for entry in allocatable(cluster, GPU) for identity in entry.ids}
+    file.write_bytes(before)
+    until_healthy(cluster, GPU, 8)
+
+
+def test_a_kubelet_that_is_started_again_has_the_devices_again(cluster: Live) -> None:
+    settled(cluster, "stays", gpu="2")
+    before = listed(cluster)["stays"]
+    cluster.node(NODE).kubelet.restart()
+    until_healthy(cluster, GPU, 8)
+    assert settled(cluster, "after", gpu="2").status.phase == "Running"
+    found = listed(cluster)
+    assert found["stays"] == before
+    assert not set(before.containers[0].devices) & set(found["after"].containers[0].devices)

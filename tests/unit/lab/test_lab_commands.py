@@ -1,0 +1,95 @@
+"""`numalign lab up`, `down`, `status`, `logs`, `shell`, where there is no lab, or cannot be one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from numalign.cli import main
+from numalign.lab import ability, launching, state, toolchain
+from numalign.lab.state import NodeTold, Piece, Running
+
+NODE = NodeTold(name="node-0", machine="2x16", policy="none", scope="container", folder="", mounts=())
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(state.SHELF.variable, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def told(home: Path) -> Running:
+    """A lab that says it runs, with a log."""
+    (home / "a").mkdir()
+    log = home / "a" / "kubelet.log"
+    log.write_text("first\nsecond\n")
+    piece = Piece(name="kubelet", node="node-0", log=str(log), pid=None, began=None, starts=2)
+    found = Running("a", os.getpid(), "https://127.0.0.1:1", "k", "/tools", "1 node", (NODE,), (piece,))
+    state.SHELF.announce(home / "a", found)
+    return found
+
+
+def numalign(line: str) -> Result:
+    return CliRunner().invoke(main.app, ["lab", *line.split()])
+
+
+NOTHING = {
+    "down": ("down", 1, "no lab numalign runs"),
+    "a name that is none": ("down Not_A_Name", 2, "is no name"),
+    "status": ("status", 0, "no lab runs; `numalign lab up` starts one"),
+    "logs": ("logs", 1, "no lab numalign runs; `numalign lab up` starts one"),
+    "shell": ("shell --name b node-0", 1, "no lab b runs"),
+    "a machine that nobody knows": ("up --machine nope", 2, "no such preset and no such file"),
+    "a policy that there is not": ("up --policy nope", 2, "topologyManagerPolicy"),
+    "more nodes than fit": ("up --nodes 51", 2, "51"),
+}
+
+
+@pytest.mark.parametrize("line, code, words", NOTHING.values(), ids=NOTHING)
+def test_where_there_is_nothing_the_answer_says_what_to_do(line: str, code: int, words: str) -> None:
+    result = numalign(line)
+    assert result.exit_code == code
+    assert words in result.output
+
+
+def test_logs_and_shells_name_what_there_is(told: Running) -> None:
+    assert numalign("logs --name a node-0/kubelet").output == "first\nsecond\n"
+    assert "there are node-0/kubelet" in numalign("logs --name a node-1/kubelet").output
+    assert "there are node-0" in numalign("shell --name a node-9 true").output
+    assert "a: has ended, or is starting" in numalign("status").output
+
+
+def test_a_lab_that_ended_without_a_word_is_cleared_away(told: Running, home: Path) -> None:
+    assert numalign("down a").output == "a is down\n"
+    assert not (home / "a").exists()
+
+
+def test_without_root_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    result = numalign("up")
+    assert result.exit_code == 2
+    assert "needs root" in result.output
+    assert "sudo" in result.output
+
+
+def test_other_systems_and_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert "needs Linux" in ability.missing()
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(toolchain, "found", lambda: False)
+    assert "install Go" in ability.missing()
+
+
+def test_a_system_that_refuses_mounts_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(toolchain, "found", lambda: True)
+    monkeypatch.setattr(os.path, "exists", lambda path: True)
+    monkeypatch.setattr(launching, "command", lambda *_: ["/bin/sh", "-c", "echo unshare: no >&2; exit 1"])
+    assert "the system refuses (unshare: no)" in ability.missing()
