@@ -24,11 +24,12 @@ install: $(INSTALLED)  ## Make .venv and install numalign into it
 
 fast: $(FAST_READY)  ## Add the compiled kernels (numba)
 
-demo: install  ## Show what numalign does, on this machine, in a few seconds
-	@$(BIN)/numalign demo
+demo: install  ## Show what numalign does, in a few seconds; KEEP=1 leaves the cluster up for kubectl
+	@$(BIN)/numalign demo $(if $(filter-out 0,$(KEEP)),--keep)
 
-test: lint  ## Run the linters, then all tests that are not slow
-	$(BIN)/python -m pytest -n auto
+test: lint  ## Run the linters, then all tests that are not slow; those on real kubelets last, and one by one
+	$(BIN)/python -m pytest -n auto --ignore=tests/lab
+	$(BIN)/python -m pytest tests/lab
 
 test-slow: $(DEV_READY) $(FAST_READY) $(PEERS_READY)  ## Run the long campaigns only
 	$(BIN)/python -m pytest -n auto -m slow

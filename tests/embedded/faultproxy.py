@@ -33,6 +33,8 @@ class Weather(Struct, frozen=True, kw_only=True):
     """How often what happens, and for how long; `silence` is when a connection that fell silent is cut after all."""
 
     calls: float = 0.25
+    bindings: float = 0.25
+    """Of those calls that bind a pod."""
     events: float = 0.1
     outages: float = 90.0
     """Seconds between the moments at which every connection is lost, on average."""
@@ -46,10 +48,13 @@ class Proxy:
     def __init__(self, server: Server, dial: Dial, chance: Random, weather: Weather) -> None:
         self.chance = chance
         self.weather = weather
-        self.fronts: set[Front] = set()
-        self.tasks: set[asyncio.Task[None]] = set()
+        # In order, so that a seed tells the same story every time.
+        self.fronts: dict[Front, None] = {}
+        self.tasks: dict[asyncio.Task[None], None] = {}
         self.met: dict[str, int] = {}
         self.is_calm, self.is_out = True, False
+        self.denies = False
+        """Every binding, as an admission webhook may."""
         self._server = server
         self._upstream = dial
         self.dial: Dial = wires.dial(lambda: None if self.is_out else self.front)
@@ -81,7 +86,7 @@ class Proxy:
 
     def calm(self) -> None:
         """From now on everything goes through; what fell silent before stays so."""
-        self.is_calm, self.is_out = True, False
+        self.is_calm, self.is_out, self.denies = True, False, False
 
     async def close(self) -> None:
         for front in list(self.fronts):
@@ -113,12 +118,12 @@ class Front(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.proxy.fronts.add(self)
+        self.proxy.fronts[self] = None
         if self.proxy.is_out:
             self.reset()
 
     def connection_lost(self, problem: Exception | None) -> None:
-        self.proxy.fronts.discard(self)
+        self.proxy.fronts.pop(self, None)
 
     def data_received(self, data: bytes) -> None:
         self._raw += data
@@ -127,8 +132,8 @@ class Front(asyncio.Protocol):
     def on_message_complete(self) -> None:
         raw, self._raw = self._raw, b""
         task = asyncio.ensure_future(self._handle(raw))
-        self.proxy.tasks.add(task)
-        task.add_done_callback(self.proxy.tasks.discard)
+        self.proxy.tasks[task] = None
+        task.add_done_callback(lambda ended: self.proxy.tasks.pop(ended, None))
 
     def reset(self) -> None:
         end = self.transport.get_extra_info("socket")
@@ -143,9 +148,13 @@ class Front(asyncio.Protocol):
             self.reset()
 
     async def _handle(self, raw: bytes) -> None:
-        fault = self.proxy.fault(CALLS, self.proxy.weather.calls)
+        proxy, binds = self.proxy, b"/binding " in raw[: raw.index(b"\r\n")]
+        fault = proxy.fault(CALLS, proxy.weather.bindings if binds else proxy.weather.calls)
         try:
-            await (CALLS[fault](self, raw) if fault else self.passed(raw))
+            if binds and proxy.denies:
+                await said(403, "Forbidden")(self, raw)
+            else:
+                await (CALLS[fault](self, raw) if fault else self.passed(raw))
         except (Broken, CannotConnect):
             self.reset()
 
@@ -270,6 +279,11 @@ def said(code: int, reason: str, headers: dict[str, str] | None = None, *, acted
     return fault
 
 
+async def throttled(front: Front, raw: bytes) -> None:
+    seconds = str(front.proxy.chance.choice((1, 1, 5, 20)))
+    await said(429, "TooManyRequests", {"Retry-After": seconds})(front, raw)
+
+
 async def reset(front: Front, raw: bytes) -> None:
     front.reset()
 
@@ -292,6 +306,12 @@ async def silence(front: Front, raw: bytes) -> None:
     await front.silent()
 
 
+async def twice(front: Front, raw: bytes) -> None:
+    """As where something between us and the server sends it again by itself."""
+    await front.asked(raw)
+    await front.passed(raw)
+
+
 async def late(front: Front, raw: bytes) -> None:
     """It arrives long after, perhaps when the client has given it up."""
     weather = front.proxy.weather
@@ -305,11 +325,14 @@ CALLS: Final[dict[str, Fault]] = {
     "cut": cut,
     "silence": silence,
     "late": late,
-    "throttled": said(429, "TooManyRequests", {"Retry-After": "1"}),
+    "throttled": throttled,
     "failed": said(500, "InternalError"),
     "failed and acted": said(500, "InternalError", acted=True),
     "unavailable": said(503, "ServiceUnavailable"),
     "expired": said(410, "Expired"),
+    "conflict": said(409, "Conflict"),
+    "conflict and acted": said(409, "Conflict", acted=True),
+    "twice": twice,
 }
 STREAMS: Final[dict[str, Callable[[_Following, bytes], Awaitable[bool]]]] = {
     "stream reset": _Following.reset,

@@ -1,99 +1,35 @@
 """Stories about the scheduler under faults, in virtual time: what may go wrong, and what must hold whatever did.
 
-A story runs replicas of the scheduler against one embedded cluster. Each replica is started again when it ends, as a
-Deployment would do it. Faults are drawn from a seed: the API server goes away and comes back, streams are cut, answers
-to calls are lost or late, replicas are killed or cut off. At the end everything is healed, and the recording is
-judged."""
+A story runs replicas of the scheduler against one embedded cluster. Faults are drawn from a seed: the API server goes
+away and comes back, streams are cut, answers to calls are lost or late, replicas are killed or cut off, nodes go. At
+the end everything is healed, and what was recorded is judged.
+
+One thing nobody can prevent: a binding that reaches the server after its sender gave it up may find its place taken.
+Such bindings are counted as overdue, and only on their nodes a pod may have been turned away."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from numalign.kube import leading
-from numalign.kube.client import Client
-from numalign.kube.lease import Terms
-from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import cluster, virtualtime
+from numalign.simulator.apiserver import api as door
 from numalign.simulator.apiserver.api import Api
 from numalign.simulator.apiserver.resources import NODES, PODS
-from numalign.simulator.cluster import HERE, Cluster
+from numalign.simulator.apiserver.ring import Ring
+from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import judging
 from numalign.simulator.scenarios.history import Line, Recorder
 from numalign.simulator.trees import Tree
-from tests.embedded.faultproxy import Proxy, Weather
+from tests.embedded.faultproxy import Weather
+from tests.embedded.schedulerreplicas import NAME, Books, Replica
 
-TERMS = Terms(lease=15, renew=10, retry=2)
-NAME = "numalign"
-FAIR = Weather(calls=0.0, events=0.0)
-
-
-class Replica:
-    """A scheduler that is started again whenever it ends."""
-
-    def __init__(self, name: str, embedded: Cluster, draw: random.Random, weather: Weather) -> None:
-        self.name, self._embedded, self._clock, self._draw = name, embedded, embedded.clock, draw
-        upstream = embedded.access().dial
-        assert upstream is not None
-        self.proxy = Proxy(HERE, upstream, draw, weather)
-        self.now: Scheduler | None = None
-        self.starts = 0
-        self._task: asyncio.Task[None] | None = None
-
-    async def run(self) -> None:
-        while True:
-            self.starts += 1
-            self._task = asyncio.ensure_future(self._life(f"{self.name}-{self.starts}"))
-            with contextlib.suppress(asyncio.CancelledError, leading.LeadershipLost):
-                await self._ended(self._task)
-            await self._clock.sleep(1.0)
-
-    async def _ended(self, task: asyncio.Task[None]) -> None:
-        try:
-            await asyncio.wait((task,))
-        except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.wait((task,))
-            raise _Over from None
-        await task
-
-    def kill(self) -> None:
-        """At whatever it waits for right now."""
-        if self._task is not None:
-            self._task.cancel()
-
-    def books(self) -> Books:
-        assert self.now is not None
-        return Books(self.now.cluster.pods, len(self.now.cluster.assumed), len(self.now.queue.flights))
-
-    async def _life(self, identity: str) -> None:
-        async with self._client() as client, self._client() as elector:
-            election = leading.election(NAME, "kube-system", TERMS, identity)
-            setup = Setup(instance=identity, rng=random.Random(self._draw.random()))
-            self.now = Scheduler(setup, client, election)
-            await self.now.run(elector)
-
-    def _client(self) -> Client:
-        access = replace(self._embedded.access(), dial=self.proxy.dial)
-        return Client(access, clock=self._clock)
-
-
-class _Over(Exception):
-    """The story is."""
-
-
-@dataclass(frozen=True)
-class Books:
-    """What a replica believes when all is quiet."""
-
-    pods: int
-    assumed: int = 0
-    in_flight: int = 0
+FAIR = Weather(calls=0.0, events=0.0, bindings=0.0)
+STEP, SHORTEST_REST = 30.0, 90.0
 
 
 @dataclass
@@ -102,6 +38,7 @@ class Told:
     pods: list[Tree]
     replicas: list[Replica]
     books: list[Books]
+    overdue: list[Overdue]
 
     @property
     def living(self) -> list[Tree]:
@@ -110,19 +47,38 @@ class Told:
         return [pod for pod in self.pods if pod["spec"].get("nodeName") and pod["status"].get("phase") not in ended]
 
     @property
-    def ours(self) -> list[Tree]:
-        return [pod for pod in self.pods if pod["spec"].get("schedulerName") == NAME]
-
-    @property
     def waiting(self) -> list[str]:
-        return [pod["metadata"]["name"] for pod in self.ours if not pod["spec"].get("nodeName")]
+        ours = [pod for pod in self.pods if pod["spec"].get("schedulerName") == NAME]
+        return [pod["metadata"]["name"] for pod in ours if not pod["spec"].get("nodeName")]
 
     @property
     def broken(self) -> list[str]:
-        return [str(each) for each in judging.broken(self.lines)]
+        breaches = [each for replica in self.replicas for each in replica.breaches]
+        return [*map(str, judging.bound_twice(self.lines)), *breaches]
+
+    @property
+    def bounced(self) -> list[Line]:
+        """Pods that their node turned away, although no overdue binding had come before them there."""
+        return [
+            line
+            for line in self.lines
+            if line.what == "rejected"
+            and not any(each.node == line.node and each.at <= line.at for each in self.overdue)
+        ]
+
+    @property
+    def is_at_rest(self) -> bool:
+        return not self.waiting and all(books == Books(pods=len(self.living)) for books in self.books)
 
     def count(self, what: str) -> int:
         return sum(line.what == what for line in self.lines)
+
+
+@dataclass
+class Overdue:
+    at: float
+    uid: str
+    node: str
 
 
 @dataclass
@@ -133,6 +89,7 @@ class Stage:
     replicas: list[Replica]
     draw: random.Random
     clock: Any
+    overdue: list[Overdue] = field(default_factory=list)
 
     @property
     def api(self) -> Api:
@@ -148,19 +105,26 @@ class Stage:
         self.embedded.fleet.remove(name)
         self.api.delete(NODES, name)
 
+    async def turns(self, most: int) -> None:
+        """Some turns of the loop: to somewhere between two awaits of somebody."""
+        for _ in range(self.draw.randrange(most)):
+            await asyncio.sleep(0)
+
     async def restart_server(self, seconds: float) -> None:
-        """Nobody can connect for so long, and what was under way is torn."""
-        for replica in self.replicas:
-            cut_off(replica)
-        await self.clock.sleep(seconds)
-        for replica in self.replicas:
-            replica.proxy.is_out = False
+        """Nobody can connect for so long, what was under way is torn, and what happened before is forgotten: whoever
+        wants to read on has to look at everything again."""
+        away = asyncio.gather(*(replica.cut_off(seconds) for replica in self.replicas))
+        # Two turns until the lines are down, then nothing is heard any more.
+        await asyncio.sleep(0)
+        store = self.api.state.store
+        for resource in (NODES, PODS):
+            forget(store.shelf(resource).ring, store.version)
+        await away
 
 
-def cut_off(replica: Replica) -> None:
-    replica.proxy.is_out = True
-    for front in list(replica.proxy.fronts):
-        front.reset()
+def forget(ring: Ring, version: int) -> None:
+    ring._events.clear()
+    ring.floor = version
 
 
 def pod(name: str, cpus: int, **spec: object) -> Tree:
@@ -189,24 +153,46 @@ async def _told(
     seed: int = 1,
     replicas: int = 1,
     weather: Weather = FAIR,
-    rest: float = 200.0,
+    rest: float = 900.0,
 ) -> Told:
     clock, draw = virtualtime.clock(random.Random(f"{seed}/clock")), random.Random(f"{seed}/story")
     async with cluster.running(nodes, clock, random.Random(seed)) as embedded:
         ours = [Replica(f"r{n}", embedded, random.Random(f"{seed}/{n}"), weather) for n in range(replicas)]
         running = [asyncio.ensure_future(each.run()) for each in ours]
+        stage = Stage(embedded, ours, draw, clock)
         try:
             await clock.sleep(12.0)
-            recorder = Recorder(embedded.api)
-            await plot(Stage(embedded, ours, draw, clock))
-            for each in ours:
-                each.proxy.calm()
-            await clock.sleep(rest)
-            recorder.stop()
-            return Told(recorder.lines, embedded.api.list(PODS).items, ours, [each.books() for each in ours])
+            return await _recorded(plot, stage, rest)
         finally:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             for each in ours:
                 await each.proxy.close()
+
+
+async def _recorded(plot: Plot, stage: Stage, rest: float) -> Told:
+    recorder, began = Recorder(stage.api), stage.clock.now()
+    stage.api.subscribe(PODS, lambda change: _note_overdue(stage, change, began), since_now=True)
+    await plot(stage)
+    for each in stage.replicas:
+        each.proxy.calm()
+    # What fell silent is noticed after a minute. Stories that are at rest then need not wait for the others.
+    found, waited = _found(stage, recorder), 0.0
+    while waited < rest and (waited < SHORTEST_REST or not found.is_at_rest):
+        await stage.clock.sleep(STEP)
+        found, waited = _found(stage, recorder), waited + STEP
+    recorder.stop()
+    return found
+
+
+def _found(stage: Stage, recorder: Recorder) -> Told:
+    books = [each.books() for each in stage.replicas]
+    return Told(recorder.lines, stage.api.list(PODS).items, stage.replicas, books, stage.overdue)
+
+
+def _note_overdue(stage: Stage, change: door.Change, began: float) -> None:
+    node, uid = change.tree["spec"].get("nodeName"), change.tree["metadata"]["uid"]
+    is_bound_now = change.old is not None and not change.old["spec"].get("nodeName") and node
+    if is_bound_now and not any(replica.holds(uid, node) for replica in stage.replicas):
+        stage.overdue.append(Overdue(round(stage.clock.now() - began, 6), uid, node))

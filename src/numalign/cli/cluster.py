@@ -49,6 +49,7 @@ def up(
     blind_scheduler: Annotated[
         bool, typer.Option("--blind-scheduler/--no-blind-scheduler", help="serve default-scheduler")
     ] = True,
+    with_scheduler: Annotated[bool, typer.Option("--with-scheduler", help="serve numalign, too")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free")] = 0,
     tls: Annotated[bool, typer.Option("--tls", help="speak TLS, and ask for the token of the kubeconfig")] = False,
     seed: Annotated[int, typer.Option(help="for everything that is left to chance")] = 1,
@@ -61,9 +62,8 @@ def up(
 
     try:
         asked = clusterinputs.Asked(nodes, machine, policy, scope, kubelet_config, reports, scenario)
-        hosted = clusterinputs.hosted(
-            asked, name=name, scheduler=scheduler, blind=blind_scheduler, port=port, secure=tls, seed=seed
-        )
+        served = {"scheduler": scheduler, "blind": blind_scheduler, "ours": with_scheduler}
+        hosted = clusterinputs.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
         if clusters.running(name) is not None:
             raise clusters.AlreadyRuns("Cluster", name, "", f"runs already; `numalign cluster down {name}` ends it")
         if foreground:

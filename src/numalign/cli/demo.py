@@ -7,7 +7,7 @@ examples/ has the same node and pods as files."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -49,9 +49,9 @@ LEAN = {"limits": {"cpu": 10, "memory": "64Gi", GPU: 1}}
 
 
 @app.command(epilog="Example: numalign demo")
-def demo() -> None:
+def demo(keep: Annotated[bool, typer.Option("--keep", help="leave the cluster up for kubectl")] = False) -> None:
     """Watch one node decide, then a whole cluster: with a scheduler that sees totals only, and with numalign."""
-    from numalign.cli import democluster, drawing
+    from numalign.cli import democluster, demokeeping, drawing
 
     page = drawing.Page()
     _tell(page, answer(PODS), answer({**PODS, REFUSED: LEAN}))
@@ -60,6 +60,8 @@ def demo() -> None:
     output.show(page.text())
     for each in missed:
         output.warn(f"did not hold: {each}")
+    if keep:
+        output.show(demokeeping.kept())
     if missed:
         raise typer.Exit(1)
 

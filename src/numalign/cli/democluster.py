@@ -2,23 +2,26 @@
 
 Everything is played in virtual time by `simulator.scenarios`: the numbers are counted from the history, the zones are
 those that the simulated kubelets hold at the end, and what is said about the pod that waits is what the scheduler wrote
-on it."""
+on it, and what `numalign explain` says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from numalign.cli import matrix, reporting
+import msgspec
+from msgspec import Struct
+
+from numalign.cli import explaindrawing, matrix, reporting
 from numalign.cli.drawing import INDENT, Page
+from numalign.cli.explained import Told
 from numalign.cli.report import Resource
 
 if TYPE_CHECKING:
+    from numalign.scheduler.snapshot import Snapshot
     from numalign.simulator.cluster import Cluster
     from numalign.simulator.scenarios.playing import Played
     from numalign.simulator.scenarios.story import Story
-
-Drawn = tuple[Sequence[Resource], Sequence[str]]
 
 STORY: Final = "burst"
 BLIND: Final = "default-scheduler"
@@ -32,27 +35,53 @@ SHOWN: Final = {
 }
 
 
+class Seen(Struct, frozen=True):
+    """What was looked at when the story was over."""
+
+    before: Sequence[Resource]
+    """The node with nothing on it."""
+    after: Sequence[Resource]
+    pods: Sequence[str]
+    told: Told | None
+    """The pod that waits, explained."""
+
+
 def tell(page: Page) -> list[str]:
     """Adds it to the page; what did not hold, as sentences."""
     from numalign.simulator.scenarios import catalogue, judging, playing
 
     story = catalogue.story(STORY)
-    drawn: list[Drawn] = []
+    seen: list[Seen] = []
     played = {
         BLIND: playing.play(story, BLIND),
-        OURS: playing.play(story, OURS, at_end=lambda embedded: drawn.append(_zones(embedded))),
+        OURS: playing.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
     }
     _tell(page, story, {name: judging.measures(each.lines) for name, each in played.items()})
-    page.add(f"The zones of {DRAWN} under {OURS}:")
-    page.add()
-    matrix.draw_zones(page, *drawn[0])
-    page.add()
+    _tell_zones(page, seen[0])
     words = _waiting(played[OURS])
     page.add(f"{WAITING} waits, and its condition says why:")
     page.add(words or "(nothing was said)", indent=INDENT)
     judged = (judging.judge(story, name, each.lines) for name, each in played.items())
     missed = [str(violation) for violations in judged for violation in violations]
-    return missed if words else [*missed, f"{WAITING} was not told why it waits"]
+    return [*missed, *_tell_why(page, seen[0].told), *([] if words else [f"{WAITING} was not told why it waits"])]
+
+
+def _tell_zones(page: Page, seen: Seen) -> None:
+    for moment, resources in (("before", seen.before), ("under numalign", seen.after)):
+        page.add(f"The zones of {DRAWN} {moment}:")
+        page.add()
+        matrix.draw_zones(page, resources, seen.pods)
+        page.add()
+
+
+def _tell_why(page: Page, told: Told | None) -> list[str]:
+    """The short form of `numalign explain pod`; what did not hold."""
+    if told is None or told.asked is None or told.fits:
+        return [f"{WAITING} does not wait"]
+    page.add()
+    page.add("Explained:")
+    explaindrawing.short(page, told.asked)
+    return [] if told.asked.help else [f"nobody knows what would help {WAITING}"]
 
 
 def _tell(page: Page, story: Story, measures: Mapping[str, Mapping[str, float]]) -> None:
@@ -65,14 +94,30 @@ def _tell(page: Page, story: Story, measures: Mapping[str, Mapping[str, float]])
     page.add()
 
 
-def _zones(embedded: Cluster) -> Drawn:
-    """What the node has, with who holds it, and its pods."""
+def _seen(embedded: Cluster) -> Seen:
+    from numalign.cli import questions
     from numalign.simulator.apiserver.resources import PODS
 
     standing = embedded.fleet.nodes[DRAWN].standing
-    pods = [pod["metadata"] for pod in embedded.api.list(PODS, fields=f"spec.nodeName={DRAWN}").items]
+    pods = [pod["metadata"] for pod in embedded.api.list(PODS).items]
     names = {meta["uid"]: f"{meta['namespace']}/{meta['name']}" for meta in pods}
-    return reporting.resources(standing.kubelet, standing.state, names), list(names.values())
+    waiting = next((name for name in names.values() if name.startswith(f"default/{WAITING}")), None)
+    return Seen(
+        before=reporting.resources(standing.kubelet, standing.kubelet.initial()),
+        after=reporting.resources(standing.kubelet, standing.state, names),
+        pods=list(names.values()),
+        told=questions.about_pod(_taken(embedded), waiting, questions.Wanted()) if waiting else None,
+    )
+
+
+def _taken(embedded: Cluster) -> Snapshot:
+    """The cluster as `kubectl get -o json` would print it."""
+    from numalign.scheduler import snapshotfiles
+    from numalign.simulator.apiserver.resources import NODES, PODS
+    from numalign.simulator.nodes.nrtcrd import RESOURCE
+
+    items = [tree for resource in (NODES, RESOURCE, PODS) for tree in embedded.api.list(resource).items]
+    return snapshotfiles.read(msgspec.json.encode({"kind": "List", "items": items}), "the embedded cluster")
 
 
 def _waiting(played: Played) -> str:

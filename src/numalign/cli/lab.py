@@ -1,4 +1,4 @@
-"""`numalign lab`: the real components, built on this machine."""
+"""`numalign lab`: the real components, built on this machine, and whole clusters of real kubelets made of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from typing import Annotated
 import typer
 
 from numalign.api.errors import BadObject
-from numalign.cli import output
+from numalign.cli import labup, output
 from numalign.lab import binaries, catalogue
 from numalign.lab.catalogue import Binary
 from numalign.lab.errors import LabError
 
 app = typer.Typer(help="Real Kubernetes components for tests and comparisons.", no_args_is_help=True)
+
+app.command("up", epilog="Example: numalign lab up --nodes 3 --machine 2x16 --stock-scheduler")(labup.up)
+app.command("down", epilog="Example: numalign lab down")(labup.down)
+app.command("status", epilog="Example: numalign lab status")(labup.status)
+app.command("logs", epilog="Example: numalign lab logs node-0/kubelet -f")(labup.logs)
+app.command(
+    "shell",
+    epilog="Example: numalign lab shell node-0 lscpu",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)(labup.shell)
 
 
 @app.callback()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from numalign import __version__
-from numalign.cli import cluster, demo, kubelet, lab, oracle, scenario, scheduler
+from numalign.cli import cluster, demo, deviceplugin, explain, kubelet, lab, oracle, scenario, scheduler, topology
 
 app = typer.Typer(
     name="numalign",
@@ -22,10 +22,13 @@ app = typer.Typer(
 )
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(scheduler.app, name="scheduler")
+app.add_typer(explain.app, name="explain")
+app.add_typer(topology.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(oracle.app, name="oracle")
 app.add_typer(lab.app, name="lab")
+app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
 
 

@@ -12,12 +12,15 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from numalign.cli import wording
+from numalign.cli import output, wording
 from numalign.cli.drawing import Page
 from numalign.cli.report import Report, Resource, Zones, ZoneState
 
 LETTERS = ascii_uppercase + ascii_lowercase + digits
 TOO_MANY = "#"
+UNKNOWN = "nobody known"
+"""Instead of a pod: whoever holds what no pod explains."""
+UNKNOWN_LETTER = "?"
 FREE = "."
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "bright_green", "bright_cyan", "bright_magenta")
 
@@ -33,6 +36,8 @@ class Marks:
         self.places = {pod: place for place, pod in enumerate(dict.fromkeys(pods))}
 
     def letter(self, pod: str) -> str:
+        if pod == UNKNOWN:
+            return UNKNOWN_LETTER
         place = self.places[pod]
         return LETTERS[place] if place < len(LETTERS) else TOO_MANY
 
@@ -42,7 +47,7 @@ class Marks:
     def legend(self) -> Text:
         legend = Text()
         for pod in self.places:
-            legend.append(self.letter(pod), self.style(pod)).append(f" {wording.pod(pod)}   ")
+            legend.append(self.letter(pod), self.style(pod)).append(f" {output.printable(wording.pod(pod))}   ")
         return legend.append(FREE, "dim").append(" free")
 
 
@@ -67,7 +72,8 @@ def _holds(resources: Iterable[Resource], pod: str) -> bool:
 
 
 def _head(resource: str) -> str:
-    return resource if len(resource) <= HEAD else resource.replace("/", "/\n", 1)
+    name = output.printable(resource)
+    return name if len(name) <= HEAD else name.replace("/", "/\n", 1)
 
 
 def _across(table: Table, resources: Sequence[Resource], marks: Marks) -> Table:
@@ -83,11 +89,11 @@ def _down(resources: Sequence[Resource], marks: Marks) -> Iterator[Text]:
         for each in resources:
             state = _state(each, zones)
             if state and state.allocatable:
-                yield Text.assemble(f"  {each.name}  ", _free(state, each.name))
+                yield Text.assemble(f"  {output.printable(each.name)}  ", _free(state, each.name))
                 yield Text.assemble("  ", _bar(state, each.name, marks))
     yield Text("node", "bold")
     for each in resources:
-        yield Text.assemble(f"  {each.name}  ", _free(each, each.name))
+        yield Text.assemble(f"  {output.printable(each.name)}  ", _free(each, each.name))
 
 
 def _zone_sets(resources: Iterable[Resource]) -> Iterator[Zones]:

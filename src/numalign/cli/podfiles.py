@@ -113,8 +113,10 @@ class Reader:
         if not owner.name:
             raise found.bad("metadata.name", "missing; the pods are named after it")
         self._warn_of_claims(found, value)
+        # Pods carry their template's labels and annotations, and live where their owner does.
+        carried = structs.replace(pod.metadata, namespace=owner.namespace)
         for number in range(_count(found, template)):
-            self._take(found, pod, _identity(owner, f"{owner.name}-{number}"), f"{path}.")
+            self._take(found, pod, _identity(carried, f"{owner.name}-{number}"), f"{path}.")
 
     def _take(self, found: Found, pod: Pod, identity: ObjectMeta, prefix: str = "") -> None:
         # A pod that ran somewhere brings its history along; what is asked here is its first admission.
@@ -187,7 +189,8 @@ def _metadata(found: Found) -> ObjectMeta:
 
 
 def _identity(metadata: ObjectMeta, name: str) -> ObjectMeta:
-    return ObjectMeta(name=name, namespace=metadata.namespace or "default", labels=metadata.labels)
+    namespace = metadata.namespace or "default"
+    return ObjectMeta(name=name, namespace=namespace, labels=metadata.labels, annotations=metadata.annotations)
 
 
 def _inside(found: Found, path: Iterable[str]) -> tuple[Mapping[str, Any], str]:

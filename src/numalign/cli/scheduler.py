@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from numalign.cli import output, schedulerrun
+from numalign.cli import output, schedulerlook, schedulerrun
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ REFUSED = 1
 app = typer.Typer(no_args_is_help=True)
 
 app.command("run", epilog="Example: numalign scheduler run --config scheduler.yaml")(schedulerrun.run)
+app.command("state", epilog="Example: numalign scheduler state --pod default/web")(schedulerlook.state)
+app.command("dump", epilog="Example: numalign scheduler dump -f now.json.gz")(schedulerlook.dump)
+app.command("repeat", epilog="Example: numalign scheduler repeat now.json.gz --pod default/web")(schedulerlook.repeat)
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A KubeSchedulerConfiguration; - is stdin.")]
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the answer.")]
@@ -26,7 +29,7 @@ Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the
 
 @app.callback()
 def scheduler() -> None:
-    """Look at what the scheduler is to do."""
+    """Run the scheduler, and look at what it does."""
 
 
 @app.command("check-config", epilog="Example: numalign scheduler check-config scheduler.yaml")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -14,7 +15,11 @@ from numalign.cli import output
 if TYPE_CHECKING:
     from numalign.api.schedulerconfig.configuration import Configuration
     from numalign.kube.auth import Access
+    from numalign.scheduler.main import Scheduler
 
+LOG = logging.getLogger(__name__)
+RELOAD = 60.0
+"""Seconds between two looks at the certificate's files."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 ConfigFile = Annotated[str, typer.Option("--config", help="a KubeSchedulerConfiguration; without one, defaults")]
@@ -23,8 +28,26 @@ Address = Annotated[str, typer.Option(metavar="ADDRESS", help="where health and 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
 Certificate = Annotated[str, typer.Option(metavar="FILE", help="certificate to serve with; needs --tls-key")]
 Key = Annotated[str, typer.Option(metavar="FILE", help="its private key")]
+OpenPaths = Annotated[
+    str,
+    typer.Option(
+        "--authorization-always-allow-paths",
+        metavar="PATHS",
+        help="what is served to all, separated by commas; one that ends in * has everything under it",
+    ),
+]
 Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging; can be changed while it runs")]
 Form = Annotated[str, typer.Option("--log-format", help="text or json")]
+
+
+class Pages(NamedTuple):
+    """Where they are served, and how."""
+
+    address: str
+    port: int
+    certificate: str
+    key: str
+    open_to_all: tuple[str, ...]
 
 
 def run(
@@ -34,6 +57,7 @@ def run(
     port: Port = 10259,
     tls_certificate: Certificate = "",
     tls_key: Key = "",
+    open_paths: OpenPaths = "/healthz,/readyz,/livez",
     verbosity: Verbosity = 2,
     log_format: Form = "text",
 ) -> None:
@@ -47,15 +71,16 @@ def run(
 
     form: Literal["text", "json"] = "json" if log_format == "json" else "text"
     log.start(form, verbosity)
+    pages = Pages(bind_address, port, tls_certificate, tls_key, tuple(filter(None, open_paths.split(","))))
     try:
         read = _configuration(config)
-        context = _context(tls_certificate, tls_key, bind_address, port)
+        context = _context(pages)
         found = access.found(kubeconfig or read.client_connection.kubeconfig)
     except BadObject as problem:
         output.fail(str(problem))
     try:
         with loops.runner() as runner:
-            runner.run(_served(read, found, (bind_address, port), context))
+            runner.run(_served(read, found, pages, context))
     except LeadershipLost as problem:
         output.fail(str(problem), 1)
     except BadObject as problem:
@@ -77,25 +102,41 @@ def _configuration(file: str) -> Configuration:
     return config
 
 
-def _context(certificate: str, key: str, address: str, port: int) -> ssl.SSLContext | None:
+def _context(pages: Pages) -> ssl.SSLContext | None:
     from numalign.api.errors import BadObject
 
-    if not certificate:
-        if port and address not in LOOPBACK:
+    if not pages.certificate:
+        if pages.port and pages.address not in LOOPBACK:
             why = "is needed to serve on an address that others reach; give one, or serve on 127.0.0.1"
             raise BadObject("scheduler run", "", "--tls-certificate", why)
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(certificate, key or None)
+        context.load_cert_chain(pages.certificate, pages.key or None)
     except (OSError, ssl.SSLError) as problem:
-        raise BadObject("scheduler run", certificate, "--tls-certificate", f"cannot be used: {problem}") from None
+        why = f"cannot be used: {problem}"
+        raise BadObject("scheduler run", pages.certificate, "--tls-certificate", why) from None
     return context
 
 
-async def _served(
-    config: Configuration, access: Access, address: tuple[str, int], context: ssl.SSLContext | None
-) -> None:
+async def _renewed(pages: Pages, context: ssl.SSLContext) -> None:
+    """Certificates are replaced while we run; from then on, new connections see the new one."""
+    while True:
+        await asyncio.sleep(RELOAD)
+        try:
+            context.load_cert_chain(pages.certificate, pages.key or None)
+        except (OSError, ssl.SSLError) as problem:
+            LOG.warning("the certificate in %s cannot be used, the last one stays: %s", pages.certificate, problem)
+
+
+async def _settled(scheduler: Scheduler) -> None:
+    from numalign.process import garbage
+
+    await scheduler.watched.synced()
+    garbage.settle()
+
+
+async def _served(config: Configuration, access: Access, served: Pages, context: ssl.SSLContext | None) -> None:
     from contextlib import AsyncExitStack
 
     from numalign.kube import leading
@@ -103,7 +144,7 @@ async def _served(
     from numalign.kube.lease import Terms
     from numalign.kube.ratelimit import Bucket
     from numalign.process import serve, tasks
-    from numalign.scheduler import serving
+    from numalign.scheduler import guarding, serving
     from numalign.scheduler.main import Scheduler, Setup
 
     elect, limit = config.leader_election, config.client_connection
@@ -115,9 +156,14 @@ async def _served(
         client = await stack.enter_async_context(Client(access, bucket=bucket))
         elector = await stack.enter_async_context(Client(access))
         scheduler = Scheduler(Setup(config=config, instance=instance), client, election)
-        if address[1]:
-            guard = serving.guard(client) if context is not None else None
+        if served.port:
+            guard = guarding.guard(client, served.open_to_all) if context is not None else None
             pages = serve.Pages(serving.pages(scheduler, config, election), guard)
-            await stack.enter_async_context(serve.serving(pages, address, context))
-        warming = asyncio.to_thread(scheduler.cluster.engine.warm)
-        await tasks.until_signalled(tasks.together(scheduler.run(elector), {"warming": warming}))
+            await stack.enter_async_context(serve.serving(pages, (served.address, served.port), context))
+        beside: dict[str, tasks.Part] = {
+            "warming": asyncio.to_thread(scheduler.cluster.engine.warm),
+            "settling": _settled(scheduler),
+        }
+        if context is not None:
+            beside["certificate"] = _renewed(served, context)
+        await tasks.until_signalled(tasks.together(scheduler.run(elector), beside))

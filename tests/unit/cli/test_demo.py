@@ -54,6 +54,21 @@ def test_the_pod_that_waits_is_told_why() -> None:
     assert "cannot align container (container solver needs 70 CPUs in one zone" in text
 
 
+def test_it_is_explained_and_what_would_help_is_said() -> None:
+    text = " ".join(shown().split())
+    explained = text.partition("Explained: ")[2]
+    assert "1 container solver needs 70 CPUs in one zone, best zone has 62 gpu-0" in explained
+    assert "It would fit on gpu-0 without pod" in explained
+
+
+def test_a_node_s_zones_are_drawn_before_and_after() -> None:
+    before, after = shown().split("The zones of gpu-0 ")[1:]
+    assert before.startswith("before:")
+    assert after.startswith("under numalign:")
+    assert "94 of 94 free" in before
+    assert "94 of 94 free" not in after.partition("numa-test")[0]
+
+
 def test_one_pod_is_refused_although_the_node_has_room() -> None:
     text = " ".join(shown().split())
     assert "reason TopologyAffinityError message Resources cannot be allocated with Topology locality" in text

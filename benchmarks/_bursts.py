@@ -1,0 +1,233 @@
+"""A burst of waiting pods, and how long somebody takes to bind them all.
+
+A scheduler is started and follows the cluster while pods are made; the Lease that it needs is held back until it has
+nothing left to read. The clock runs from the first pod that is seen bound to the last one, for everybody by the same
+watch; then the events are counted. Everything is taken away again, for the next one to find the same cluster."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks import _wire
+from benchmarks._cluster import Cluster
+from benchmarks._contenders import Contender
+from benchmarks._servers import Served
+from benchmarks._wire import Endpoint
+from numalign.api import wire
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+MERGE = "application/merge-patch+json"
+NOW = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+PATIENCE = 300.0
+QUIET = 0.05
+"""The part of a core below which a process has nothing to do."""
+SHAPES = 8
+STILL = 5
+"""Looks at events that find no new one before there are no more."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    pods: int
+    seconds: float
+    """From the first pod that was bound to the last."""
+    until_told: float
+    """From the first pod that was bound to the last event."""
+    events: int
+    cpu: dict[str, float]
+    """Seconds of CPU by process."""
+
+    @property
+    def rate(self) -> float:
+        return (self.pods - 1) / self.seconds
+
+    def told(self) -> str:
+        busy = ", ".join(f"{name} {1e6 * spent / self.pods:,.0f}" for name, spent in self.cpu.items())
+        return (
+            f"{self.pods} pods in {self.seconds:.2f} s ({self.rate:,.0f}/s), {self.events} events after "
+            f"{self.until_told:.2f} s; us of CPU per pod: {busy}"
+        )
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    spec: _Spec = _Spec()
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    object: _Pod
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    items: list[_Pod]
+
+
+SEEN = msgspec.json.Decoder(_Seen)
+
+
+class Observer:
+    """Sees pods of the namespace get their nodes."""
+
+    def __init__(self, namespace: str, expected: int) -> None:
+        self.namespace, self.expected = namespace, expected
+        self.nodes: dict[str, str] = {}
+        self.first = self.last = 0.0
+        self.problem = ""
+
+    def take(self, line: bytes) -> None:
+        pod = SEEN.decode(line).object
+        name, node = pod.metadata.name, pod.spec.node_name
+        if not node:
+            return
+        if name not in self.nodes:
+            self.last = time.perf_counter()
+            self.first = self.first or self.last
+        if self.nodes.setdefault(name, node) != node:
+            self.problem = f"{name} was bound twice"
+
+
+async def burst(served: Served, contender: Contender, cluster: Cluster, namespace: str, pods: int) -> Outcome:
+    endpoint = served.endpoint
+    await _wire.one(endpoint, endpoint.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}))
+    pods_path = f"/api/v1/namespaces/{namespace}/pods"
+    made = [pod(cluster, number, contender.name) for number in range(pods)]
+    creates = [(endpoint.request("POST", pods_path, each),) for each in made]
+    try:
+        if not contender.waits:
+            await _wire.every(endpoint, creates)
+            return await _observed(served, contender, Observer(namespace, pods), None)
+        await _hold(endpoint, contender.name)
+        async with running(contender, served.folder) as process:
+            await quiet(process.pid)
+            await _wire.every(endpoint, creates)
+            await quiet(process.pid)
+            return await _observed(served, contender, Observer(namespace, pods), process)
+    finally:
+        gone = [(endpoint.request("DELETE", f"{pods_path}/{each['metadata']['name']}", NOW),) for each in made]
+        with contextlib.suppress(_wire.Refused):
+            await _wire.every(endpoint, gone)
+
+
+async def _observed(
+    served: Served, contender: Contender, observer: Observer, waiting: subprocess.Popen[bytes] | None
+) -> Outcome:
+    """Of who has been waiting, or of who starts now."""
+    endpoint, pids = served.endpoint, dict(served.pids)
+    watch = f"/api/v1/namespaces/{observer.namespace}/pods?watch=1&fieldSelector=spec.nodeName%21%3D"
+    async with _wire.following(endpoint, [watch], observer.take), _who(waiting, contender, served) as process:
+        pids[contender.name] = process.pid
+        before = {name: cpu(pid) for name, pid in pids.items()}
+        if waiting is not None:
+            await _release(endpoint, contender.name)
+        await _all_bound(observer, process, served.folder / f"{contender.name}.log")
+        spent = {name: cpu(pid) - before[name] for name, pid in pids.items()}
+        events, told = await _events(endpoint, observer)
+    return Outcome(
+        pods=observer.expected,
+        seconds=observer.last - observer.first,
+        until_told=told - observer.first,
+        events=events,
+        cpu=spent,
+    )
+
+
+@asynccontextmanager
+async def _who(
+    waiting: subprocess.Popen[bytes] | None, contender: Contender, served: Served
+) -> AsyncIterator[subprocess.Popen[bytes]]:
+    if waiting is not None:
+        yield waiting
+        return
+    async with running(contender, served.folder) as started:
+        yield started
+
+
+async def _all_bound(observer: Observer, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while len(observer.nodes) < observer.expected:
+        await asyncio.sleep(0.05)
+        if observer.problem or process.poll() or time.monotonic() > deadline:
+            bound = f"{len(observer.nodes)} of {observer.expected} pods bound"
+            raise RuntimeError(f"{bound}; {observer.problem or log.read_text()[-2000:]}")
+
+
+async def _events(endpoint: Endpoint, observer: Observer) -> tuple[int, float]:
+    """How many there are once no more come, and when the last one was seen."""
+    path = f"/apis/events.k8s.io/v1/namespaces/{observer.namespace}/events?resourceVersion=0"
+    count, at, unchanged = -1, 0.0, 0
+    while count < observer.expected and unchanged < STILL:
+        found = msgspec.json.decode(await _wire.one(endpoint, endpoint.request("GET", path)), type=_Listed).items
+        unchanged = unchanged + 1 if len(found) == count else 0
+        if not unchanged:
+            count, at = len(found), time.perf_counter()
+        await asyncio.sleep(0.5)
+    return count, at
+
+
+@asynccontextmanager
+async def running(contender: Contender, folder: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
+    with (folder / f"{contender.name}.log").open("ab") as log:
+        process = subprocess.Popen(contender.command, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            await asyncio.to_thread(process.wait)
+
+
+async def quiet(pid: int, seconds: float = 2.0) -> None:
+    """Until the process has done something, and then nothing for so long."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        before = cpu(pid)
+        await asyncio.sleep(seconds)
+        spent = cpu(pid)
+        if spent > 0.3 and spent - before < QUIET * seconds:
+            return
+    raise TimeoutError("it does not get quiet")
+
+
+def cpu(pid: int) -> float:
+    """Seconds that the process has computed so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def _hold(endpoint: Endpoint, name: str) -> None:
+    """Nobody else leads before it is released."""
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
+    spec = {"holderIdentity": "benchmark", "leaseDurationSeconds": 3600, "acquireTime": moment, "renewTime": moment}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
+    try:
+        await _wire.one(endpoint, endpoint.request("POST", LEASES, lease))
+    except _wire.Refused:
+        await _wire.one(endpoint, endpoint.request("PATCH", f"{LEASES}/{name}", {"spec": spec}, MERGE))
+
+
+async def _release(endpoint: Endpoint, name: str) -> None:
+    spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
+    await _wire.one(endpoint, endpoint.request("PATCH", f"{LEASES}/{name}", {"spec": spec}, MERGE))
+
+
+def pod(cluster: Cluster, number: int, scheduler: str, node: str = "") -> dict[str, Any]:
+    made: dict[str, Any] = msgspec.to_builtins(cluster.pod(number, number % SHAPES), enc_hook=wire.encodable)
+    made |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"pod-{number}"}}
+    made["spec"] |= {"schedulerName": scheduler} | ({"nodeName": node} if node else {})
+    for container in made["spec"]["containers"]:
+        container["image"] = "registry.example/main:v1"
+    return made

@@ -1,0 +1,226 @@
+"""An explanation for people: the pod, the causes with their nodes, the closest node zone by zone, and what would help.
+
+Drawn from the values of `explained` alone. Thousands of nodes are summed up by cause; single ones are lines of text,
+because tables of that length take longer to lay out than to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from numalign.cli import drawing, output, wording
+from numalign.cli.drawing import INDENT, Page
+from numalign.cli.explained import Asked, CauseTold, Lacking, NodeTold, Placed, PodTold, Told
+from numalign.cli.report import Zones
+
+STYLES = {
+    "running": "bold green",
+    "bound": "bold green",
+    "decided": "bold green",
+    "succeeded": "green",
+    "waiting": "bold yellow",
+    "gated": "bold yellow",
+    "rejected": "bold red",
+    "failed": "bold red",
+}
+MOST_NODES = 5
+MOST_ZONES = 8
+MOST_CAUSES = 12
+
+
+def drawn(told: Told, *, every: bool = False) -> str:
+    """`every`: single nodes are listed."""
+    page, last = Page(), Page()
+    draw(page, told)
+    if told.asked is None:
+        return page.text()
+    nodes = [output.printable(f"{each.node}: {each.why or 'fits'}") for each in told.asked.answers] if every else []
+    if told.asked.help:
+        last.add(Text(sentence(told.asked.help), "bold"))
+    return "\n".join([page.text(), *(["", *nodes] if nodes else []), *(["", last.text()] if told.asked.help else [])])
+
+
+def draw(page: Page, told: Told) -> None:
+    """All but what would help."""
+    _pod(page, told)
+    if told.asked is not None:
+        page.add()
+        _copies(page, told)
+        _asked(page, told.asked)
+
+
+def short(page: Page, asked: Asked) -> None:
+    """The causes, and what would help."""
+    page.add()
+    page.add(causes(page, asked), indent=INDENT)
+    page.add()
+    page.add(Text(sentence(asked.help), "bold"), indent=INDENT)
+
+
+def sentence(help: str) -> str:
+    help = output.printable(help)
+    return f"It {help}." if help.startswith(("would", "will")) else f"{help[:1].upper()}{help[1:]}."
+
+
+def causes(page: Page, asked: Asked) -> Table:
+    """A line per cause, the most frequent first."""
+    table = page.table("nodes", "why", "which")
+    table.columns[0].justify = "right"
+    for each in asked.causes[:MOST_CAUSES]:
+        table.add_row(f"{each.nodes:,}", output.printable(each.why), few(each.examples, each.nodes))
+    rest = asked.causes[MOST_CAUSES:]
+    if rest:
+        table.add_row(f"{sum(each.nodes for each in rest):,}", f"for {len(rest)} other reasons", _some(rest))
+    return table
+
+
+def few(names: Sequence[str], count: int) -> str:
+    """The first names, and how many more there are."""
+    more = count - len(names)
+    return output.printable(", ".join(names)) + (f" and {more:,} more" if more > 0 else "")
+
+
+def placement(placed: Placed) -> str:
+    """Zones by container, in one line."""
+    if not placed.containers:
+        return "no zone of its own"
+    by_zones: dict[tuple[Zones, ...], list[str]] = {}
+    for name, sets in placed.containers.items():
+        by_zones.setdefault(tuple(sets), []).append(name)
+    parts = [f"{', '.join(names)} in {_choices(sets)}" for sets, names in by_zones.items()]
+    return f"{'; '.join(parts)} ({placed.source})"
+
+
+def _pod(page: Page, told: Told) -> None:
+    pod = told.pod
+    stage = Text(pod.stage, STYLES[pod.stage]) if pod.stage else Text("")
+    page.add(Text.assemble((output.printable(wording.pod(pod.full_name)), "bold"), "  ", stage))
+    lines = drawing.labelled()
+    for label, text in _lines(told):
+        lines.add_row(label, Text(output.printable(text)))
+    page.add(lines, indent=INDENT)
+
+
+def _lines(told: Told) -> Iterator[tuple[str, str]]:
+    pod = told.pod
+    wants = {resource: amount for resource, amount in pod.requests.items() if amount}
+    yield "asks for", f"{wording.wants(wants)} ({pod.qos_class})"
+    if told.asked is not None and pod.stage is not None and pod.scheduler != told.asked.profile:
+        yield "scheduler", f"{pod.scheduler}; what follows is what {told.asked.profile} would say"
+    if pod.leaving:
+        yield "note", "it was deleted, and has not ended yet"
+    if pod.gates:
+        yield "gated by", f"{', '.join(pod.gates)}; no scheduler looks at it before that is removed"
+    if pod.placed is not None:
+        yield "node", pod.placed.node
+        yield from _held(pod, pod.placed)
+    elif told.chosen is not None and told.copies == 1:
+        yield "would go to", f"{told.chosen.node}; {placement(told.chosen)}"
+    if pod.reason or pod.message:
+        yield "it says", ": ".join(filter(None, (pod.reason, pod.message)))
+
+
+def _held(pod: PodTold, placed: Placed) -> Iterator[tuple[str, str]]:
+    if pod.stage in ("rejected", "failed", "succeeded"):
+        return
+    yield "zones", placement(placed)
+    by_zones: dict[Zones, dict[str, float]] = {}
+    for each in placed.holds:
+        into = by_zones.setdefault(tuple(each.zones), {})
+        into[each.resource] = into.get(each.resource, 0) + each.amount
+    for zones, held in by_zones.items():
+        yield "holds", f"{wording.wants(held)} in {wording.zones(zones)}"
+
+
+def _copies(page: Page, told: Told) -> None:
+    if told.copies == 1:
+        return
+    placed = sum(told.placed.values())
+    page.add(f"{placed:,} of {told.copies:,} pods find a node{': ' if placed else ''}{_nodes(told.placed)}")
+    if placed < told.copies:
+        page.add(f"the next one, {wording.pod(told.pod.full_name)}:")
+
+
+def _nodes(placed: Mapping[str, int]) -> str:
+    most = sorted(placed.items(), key=lambda each: (-each[1], each[0]))
+    return few([f"{node} {count}" for node, count in most[:MOST_NODES]], len(most))
+
+
+def _asked(page: Page, asked: Asked) -> None:
+    page.add(asked.headline)
+    both = [*asked.fitting, *asked.untried]
+    if both:
+        page.add(f"it fits on {few(both[:MOST_NODES], len(both))}", indent=INDENT)
+    if asked.causes:
+        page.add()
+        page.add(causes(page, asked), indent=INDENT)
+    if not asked.fits:
+        for each in asked.closest:
+            _closest(page, each)
+    if asked.notes:
+        page.add()
+        for note in asked.notes:
+            page.add(f"note: {note}", indent=INDENT)
+
+
+def _closest(page: Page, node: NodeTold) -> None:
+    if not node.lacks:
+        return
+    page.add()
+    rules = f" ({node.policy}, scope {node.scope})" if node.policy else ""
+    page.add(f"closest is {node.node}{rules}:")
+    page.add(zones(page, node.lacks), indent=INDENT)
+
+
+def zones(page: Page, lacks: Sequence[Lacking]) -> Table:
+    """What is needed, and what every zone has of it; of many zones those that have most."""
+    table = page.table("", *(output.printable(each.resource) for each in lacks))
+    table.add_row("needs", *(_need(each) for each in lacks))
+    every = dict.fromkeys(share.zone for each in lacks for share in each.zones)
+    free = {zone: sum(_part(each, zone) for each in lacks) for zone in every}
+    shown = sorted(sorted(every, key=lambda zone: (-free[zone], zone))[:MOST_ZONES])
+    for zone in shown:
+        table.add_row(wording.zones((zone,)), *(_share(each, zone) for each in lacks))
+    if len(every) > len(shown):
+        table.add_row(f"{len(every) - len(shown)} more", *("less" for _ in lacks))
+    if not every:
+        table.add_row("node has", *(Text("-") if each.most is None else _amount(each, each.most) for each in lacks))
+    return table
+
+
+def _part(lack: Lacking, zone: int) -> float:
+    return next((each.free / lack.need for each in lack.zones if each.zone == zone), 0.0) if lack.need else 0.0
+
+
+def _need(lack: Lacking) -> str:
+    amount = wording.amount(lack.resource, lack.need)
+    return (
+        amount if not lack.in_zones else f"{amount} in {'one zone' if lack.in_zones == 1 else f'{lack.in_zones} zones'}"
+    )
+
+
+def _share(lack: Lacking, zone: int) -> Text:
+    share = next((each for each in lack.zones if each.zone == zone), None)
+    if share is None:
+        return Text("-", "dim")
+    text = Text(f"{wording.amount(lack.resource, share.free)} free", "" if share.short else "green")
+    if share.short:
+        text.append(f", {wording.amount(lack.resource, share.short)} short", "red")
+    return text
+
+
+def _amount(lack: Lacking, amount: float) -> Text:
+    short = lack.need - amount
+    text = Text(f"{wording.amount(lack.resource, amount)} free", "" if short > 0 else "green")
+    return text.append(f", {wording.amount(lack.resource, short)} short", "red") if short > 0 else text
+
+
+def _choices(sets: Sequence[Zones]) -> str:
+    return wording.zones(sets[0]) if len(sets) == 1 else wording.choices(sets)
+
+
+def _some(rest: Sequence[CauseTold]) -> str:
+    names = [name for each in rest for name in each.examples]
+    return few(names[:MOST_NODES], sum(each.nodes for each in rest))

@@ -1,0 +1,90 @@
+"""The process that a lab lives in: `numalign lab up` again, in the background, with its words carried to who waits.
+
+The waiting command shows every line that the other says until the lab is up, and ends it if it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from numalign.kube import loops
+from numalign.lab import ability, spec, state, up
+from numalign.lab.errors import LabError
+from numalign.process import tasks
+
+if TYPE_CHECKING:
+    from numalign.lab.spec import LabSpec
+    from numalign.lab.state import Running
+
+LOOK: Final = 0.05
+LOG: Final = "log"
+UP: Final = "up"
+"""The last line of a start."""
+
+
+def require(wanted: LabSpec) -> None:
+    """LabError or BadObject, before a process is started for it."""
+    if problem := ability.missing():
+        raise LabError(problem)
+    spec.check(wanted)
+    if state.SHELF.running(wanted.name) is not None:
+        raise state.SHELF.already_runs(wanted.name)
+
+
+def stay(wanted: LabSpec) -> None:
+    """Until a signal ends it."""
+    with suppress(asyncio.CancelledError), loops.runner() as runner:
+        runner.run(tasks.until_signalled(_hold(wanted)))
+
+
+async def _hold(wanted: LabSpec) -> None:
+    async with up.up(wanted, _say):
+        _say(UP)
+        await asyncio.Event().wait()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def started(name: str) -> Running:
+    """The same command again, in a process that stays."""
+    state.clear(name)
+    place = state.SHELF.folder(name)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(place / LOG, "wb") as said:
+        command = [sys.executable, "-m", "numalign.cli", *sys.argv[1:], "--foreground"]
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, cwd=Path.cwd()
+        )
+    try:
+        return _awaited(name, process, place / LOG)
+    except BaseException:
+        process.terminate()
+        raise
+
+
+def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> Running:
+    with open(log) as said:
+        while process.poll() is None:
+            if _carry(said):
+                found = state.SHELF.running(name)
+                if found is not None:
+                    return found
+            time.sleep(LOOK)
+        _carry(said)
+    raise LabError(f"the lab did not come up; its logs are under {log.parent}")
+
+
+def _carry(said: IO[str]) -> bool:
+    """Whether the last line of a start is there."""
+    for line in said:
+        if line.strip() == UP:
+            return True
+        sys.stderr.write(line)
+    return False

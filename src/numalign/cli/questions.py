@@ -1,0 +1,124 @@
+"""The questions that `numalign explain` puts to a cluster, answered from a snapshot of it.
+
+A pod that has a node is looked up; one that waits is held against every node as the scheduler would do it, and then,
+where it fits, chosen for. Pods that are only thought of are placed one after the other, each charged for the next, and
+the first that finds no node is explained. The snapshot is ours alone, so that charging it harms nobody."""
+
+from __future__ import annotations
+
+import difflib
+import random
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.api import errors
+from numalign.api.errors import BadObject
+from numalign.api.pod import Pod
+from numalign.cli import explained, narrowing
+from numalign.cli.explained import Asked, Placed, Told
+from numalign.kube.resources import PODS
+from numalign.placement.entries import Source
+from numalign.scheduler import choosing, explanations, rejections, restoring, whereabouts
+from numalign.scheduler.advice import advising
+from numalign.scheduler.asking import Surroundings
+from numalign.scheduler.choosing import Chosen
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.restoring import Restored
+from numalign.scheduler.snapshot import Snapshot
+from numalign.scheduler.whereabouts import Stage
+
+SEED: Final = 1
+"""Equal nodes are drawn from; the same question gets the same answer."""
+
+
+PLACED: Final = frozenset({Stage.DECIDED, Stage.BOUND, Stage.RUNNING, Stage.SUCCEEDED, Stage.FAILED})
+
+
+class Wanted(Struct, frozen=True):
+    """How much is to be told."""
+
+    every: bool = False
+    """Each node's answer."""
+    closest: int = 1
+
+
+class NotFound(BadObject):
+    """There is no such pod."""
+
+
+def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> Told:
+    """`name`: namespace/name."""
+    pod = taken.pod(name)
+    if pod is None:
+        raise NotFound("Pod", name, "", f"is not there; {_similar(taken, name)}")
+    node = pod.spec.node_name
+    view = _View(narrowing.narrowed(taken, node) if node and not rejections.is_rejection(pod) else taken)
+    state = whereabouts.of(pod, view.restored.cluster)
+    told = Told(pod=explained.pod(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems)
+    if state.stage in PLACED:
+        return told
+    if state.stage is Stage.REJECTED:
+        pod = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+    asked = view.asked(pod, wanted)
+    chosen = view.chosen(pod) if asked.fits and state.stage is not Stage.REJECTED else None
+    return structs.replace(told, fits=told.fits and asked.fits, asked=asked, chosen=chosen)
+
+
+def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: Wanted) -> Told:
+    """Pods that do not exist; all of one kind, or several that come together."""
+    view, nodes = _View(taken), list[str]()
+    first = view.asked(pods[0], wanted)
+    problems = view.restored.problems
+    told = Told(pod=explained.pod(pods[0]), fits=True, asked=first, copies=len(pods), problems=problems)
+    for pod in pods:
+        chosen = view.chosen(pod)
+        if chosen is None:
+            told = structs.replace(told, pod=explained.pod(pod), fits=False, asked=view.asked(pod, wanted))
+            break
+        nodes.append(chosen.node)
+        told = told if told.chosen else structs.replace(told, chosen=chosen)
+    return structs.replace(told, placed=explained.counted(nodes))
+
+
+class _View:
+    """The cluster of a snapshot, and its profiles."""
+
+    def __init__(self, taken: Snapshot) -> None:
+        self.restored: Restored = restoring.restored(taken)
+        self._around = Surroundings(self.restored.cluster, self.restored.nominations, self.restored.rejections)
+        self._rng = random.Random(SEED)
+
+    def asked(self, pod: Pod, wanted: Wanted) -> Asked:
+        profile = self._profile(pod)
+        found = explanations.explained(pod, profile, self._around, self.restored.now)
+        suggested = advising.found(found, profile, self._around)
+        return explained.asked(found, suggested, closest=wanted.closest, every=wanted.every)
+
+    def chosen(self, pod: Pod) -> Placed | None:
+        """Where it goes; from now on it counts there."""
+        cluster = self.restored.cluster
+        try:
+            shape = cluster.engine.shape(pod)
+        except BadObject:
+            return None
+        attempt = self._around.attempt(pod, shape, self.restored.now, 0)
+        found = choosing.choose(attempt, self._profile(pod), cluster, self._rng)
+        if not isinstance(found, Chosen):
+            return None
+        cluster.assume(pod, found.decision)
+        zones = {each.container: each.zones for each in found.decision.placement if each.zones}
+        return Placed(node=found.decision.node or "", source=Source.PREDICTED if zones else None, containers=zones)
+
+    def _profile(self, pod: Pod) -> Profile:
+        """The pod's own, else the first."""
+        profiles = self.restored.profiles
+        return profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
+
+
+def _similar(taken: Snapshot, name: str) -> str:
+    known = [pod.metadata.full_name for pod in taken.every(PODS)]
+    same = [each for each in known if each.partition("/")[2] == name.partition("/")[2]]
+    close = same or difflib.get_close_matches(name[: errors.ECHO_LIMIT], known, n=1)
+    return f"did you mean {close[0]}?" if close else f"the cluster has {len(known)} others"

@@ -1,0 +1,170 @@
+"""What a scheduler tells about itself, drawn: its queue, one pod's story, one node's zones, a decision made again.
+
+`schedulerlook` hands in the page as it came; the scheduler may be of another version, so that nothing in it is taken
+for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from numalign.cli import drawing
+from numalign.cli.drawing import INDENT, Page
+
+if TYPE_CHECKING:
+    from numalign.scheduler.ranking import Ranked
+    from numalign.scheduler.repeating import Repeated
+
+Told = Mapping[str, Any]
+BEFORE_DETAILS = ("at", "what")
+
+
+def state(told: Told) -> str:
+    page = Page()
+    if isinstance(told.get("node"), dict):
+        _node(page, told["node"])
+        return page.text()
+    if "leads" in told:
+        _numbers(page, told)
+    _queue(page, told.get("queue") or {})
+    _on_their_way(page, told.get("assumed") or {})
+    for story in told.get("stories") or ():
+        _story(page, story)
+    if told.get("node"):
+        _held(page, told)
+    for node in told["nodes"] if isinstance(told.get("nodes"), list) else ():
+        page.add()
+        _node(page, node)
+    return page.text()
+
+
+def repeated(again: Repeated) -> str:
+    page, grid = Page(), drawing.labelled()
+    grid.add_row("pod", again.pod)
+    grid.add_row("now", _outcome(again.node, again.zones, again.message))
+    if again.before is not None:
+        grid.add_row("then", _outcome(again.before.node, again.before.zones, again.before.message))
+        grid.add_row("", "the same" if again.agrees else "not the same: the cluster has changed since")
+    else:
+        grid.add_row("then", "not remembered")
+    page.add(grid)
+    if again.best:
+        page.add()
+        _ranked(page, again.best)
+    return page.text()
+
+
+def _numbers(page: Page, told: Told) -> None:
+    grid = drawing.labelled()
+    grid.add_row("leads", "yes" if told["leads"] else "no, another one does")
+    nodes = told.get("nodes")
+    grid.add_row(
+        "knows",
+        f"{len(nodes) if isinstance(nodes, list) else nodes} nodes, {told.get('pods')} pods on them, "
+        f"{told.get('shapes')} kinds of pods",
+    )
+    grid.add_row("in flight", ", ".join(told.get("inFlight") or ()) or "nobody")
+    for pod, node in (told.get("nominated") or {}).items():
+        grid.add_row("nominated", f"{pod} to {node}")
+    for kept in told.get("keptOff") or ():
+        grid.add_row("kept off", f"pods like {kept['like']} off {kept['node']}, for {kept['seconds']:g} s at least")
+    page.add(grid)
+    page.add()
+
+
+def _queue(page: Page, queue: Told) -> None:
+    table = page.table("POOL", "POD", "WAITS", "TRIED", "WHY")
+    for pool, pods in queue.items():
+        for pod in pods:
+            why = [f"{plugin}: {', '.join(reasons)}" for plugin, reasons in (pod.get("refused") or {}).items()]
+            why += [f"held by {pod['gate']}"] if pod.get("gate") else []
+            table.add_row(pool, pod["pod"], _seconds(pod.get("waits", 0)), str(pod.get("attempts", 0)), "; ".join(why))
+    page.add(table if table.row_count else "Nobody waits.")
+
+
+def _on_their_way(page: Page, assumed: Told) -> None:
+    if not assumed:
+        return
+    table = page.table("ON ITS WAY", "TO", "")
+    for pod, where in assumed.items():
+        table.add_row(pod, where["node"], "bound, not seen there yet" if where.get("bound") else "to be bound")
+    page.add()
+    page.add(table)
+
+
+def _story(page: Page, story: Told) -> None:
+    page.add()
+    page.add(f"{story['pod']} ({story['uid']})")
+    grid = drawing.labelled()
+    for line in story["lines"]:
+        details = ", ".join(
+            f"{name} {value}" for name, value in line.items() if name not in BEFORE_DETAILS and value != ""
+        )
+        grid.add_row(line["at"], f"{line['what']}: {details}" if details else line["what"])
+    page.add(grid, indent=INDENT)
+    if story.get("leftOut"):
+        page.add(f"({story['leftOut']} lines in the middle were left out)", indent=INDENT)
+
+
+def _held(page: Page, told: Told) -> None:
+    held = told.get("held")
+    page.add()
+    if not held:
+        return page.add(f"On {told['node']}; nothing is known about zones there.")
+    page.add(f"On {told['node']}, {_containers(held)} ({held['source']})")
+
+
+def _node(page: Page, node: Told) -> None:
+    head = f"{node['name']}"
+    if "policy" not in node:
+        pods = ", ".join(node.get("pods") or ()) or "none"
+        return page.add(f"{head}: no report; pods: {pods}" if node.get("isThere") else f"{head}: no such node")
+    page.add(f"{head}: {node['policy']}, scope {node['scope']}")
+    zones = node.get("zones") or ()
+    table = page.table("FREE", *(f"zone {zone}" for zone in zones), "elsewhere")
+    for resource, cells in (node.get("resources") or {}).items():
+        by_zone = {tuple(cell["zones"]): f"{cell['free']}/{cell['allocatable']}" for cell in cells}
+        others = [text for place, text in by_zone.items() if len(place) != 1]
+        table.add_row(resource, *(by_zone.get((zone,), "") for zone in zones), ", ".join(others))
+    page.add(table, indent=INDENT)
+    _tenants(page, node.get("tenants") or ())
+
+
+def _tenants(page: Page, tenants: Iterable[Told]) -> None:
+    table = page.table("POD", "ZONES", "KNOWN AS", "")
+    for each in tenants:
+        notes = [
+            words for flag, words in (("is_pending", "not admitted yet"), ("is_leaving", "leaving")) if each.get(flag)
+        ]
+        table.add_row(each["name"], _containers(each), each["source"], ", ".join(notes))
+    if table.row_count:
+        page.add(table, indent=INDENT)
+
+
+def _containers(held: Told) -> str:
+    found = held.get("containers") or {}
+    return ", ".join(f"{name} in {_sets(sets)}" for name, sets in found.items()) or "no container is aligned"
+
+
+def _sets(sets: Iterable[Iterable[int]]) -> str:
+    return " or ".join("+".join(map(str, zones)) for zones in sets)
+
+
+def _outcome(node: str, zones: str, message: str) -> str:
+    return f"{node}" + (f", {zones}" if zones else "") if node else message
+
+
+def _ranked(page: Page, best: Iterable[Ranked]) -> None:
+    ranked = list(best)
+    table = page.table("NODE", "TOTAL", *ranked[0].plugins)
+    for each in ranked:
+        table.add_row(each.node, str(each.total), *(str(each.plugins.get(name, 0)) for name in ranked[0].plugins))
+    if page.fits(table):
+        return page.add(table)
+    for each in ranked:
+        parts = ", ".join(f"{name} {score}" for name, score in each.plugins.items() if score)
+        page.add(f"{each.node}: {each.total} = {parts}")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f}s" if seconds < 600 else f"{seconds / 60:.0f}m"

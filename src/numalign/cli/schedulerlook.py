@@ -1,0 +1,124 @@
+"""`numalign scheduler state`, `dump` and `repeat`: a look inside, taken along, and one decision made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from numalign.cli import output, schedulerpages
+from numalign.cli.output import Format
+from numalign.cli.schedulerpages import DEFAULT, Authority, Insecure, Reach, Server, TokenFile
+
+if TYPE_CHECKING:
+    from numalign.scheduler.snapshot import Snapshot
+
+DIFFERS = 1
+GZIP = ".gz"
+
+Pod = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="one pod: its story, and where it stands")]
+Node = Annotated[str, typer.Option("--node", metavar="NAME", help="one node: its zones, and the pods in them")]
+Nodes = Annotated[bool, typer.Option("--nodes", help="every node, too")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the answer.")]
+Written = Annotated[
+    str, typer.Option("--file", "-f", metavar="FILE", help="where to; packed if it ends in .gz; - is stdout")
+]
+Dump = Annotated[str, typer.Argument(metavar="FILE", help="A scheduler's dump, or what kubectl prints of a cluster.")]
+Whose = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="whose decision")]
+
+
+def state(
+    server: Server = DEFAULT,
+    pod: Pod = "",
+    node: Node = "",
+    nodes: Nodes = False,
+    fmt: Output = Format.TABLE,
+    token_file: TokenFile = "",
+    certificate_authority: Authority = "",
+    insecure: Insecure = False,
+) -> None:
+    """Show what a running scheduler knows: who waits and why, who is on the way, and how nodes stand.
+
+    Exit code: 0, or 2 if the scheduler cannot be asked."""
+    from numalign.cli import schedulerdrawing
+
+    query = {"pod": _qualified(pod), "node": node, "nodes": "all" if nodes else ""}
+    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    told = _page(server, "/debug/state", reach, **{name: value for name, value in query.items() if value})
+    output.show(schedulerdrawing.state(told) if fmt is Format.TABLE else output.structured(told, fmt))
+
+
+def dump(
+    file: Written,
+    server: Server = DEFAULT,
+    token_file: TokenFile = "",
+    certificate_authority: Authority = "",
+    insecure: Insecure = False,
+) -> None:
+    """Write down everything that a running scheduler decides by, to be looked at or repeated elsewhere.
+
+    There are no secrets in it: of pods only what decisions look at. Exit code: 0, or 2 if it cannot be had."""
+    from numalign.api.errors import BadObject
+
+    try:
+        reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+        text = schedulerpages.fetch(server, "/debug/dump", reach)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if file == "-":
+        return output.show(text.decode())
+    _write(file, text)
+
+
+def repeat(file: Dump, pod: Whose, fmt: Output = Format.TABLE) -> None:
+    """Make one decision of a dump again, and hold it against what the scheduler had decided.
+
+    Exit code: 0 if it comes out the same or was not remembered, 1 if it does not, 2 if the file cannot be used."""
+    from numalign.api.errors import BadObject
+    from numalign.cli import schedulerdrawing
+    from numalign.scheduler import repeating
+
+    try:
+        again = repeating.repeated(_snapshot(file), _qualified(pod))
+    except BadObject as problem:
+        output.fail(str(problem))
+    for left_out in again.problems:
+        output.warn(left_out)
+    told = schedulerdrawing.repeated(again) if fmt is Format.TABLE else output.structured(again, fmt)
+    output.show(told)
+    if again.agrees is False:
+        raise typer.Exit(DIFFERS)
+
+
+def _qualified(pod: str) -> str:
+    return pod if not pod or "/" in pod else f"default/{pod}"
+
+
+def _page(server: str, path: str, reach: Reach, **query: str) -> dict[str, Any]:
+    import msgspec
+
+    from numalign.api.errors import BadObject
+
+    try:
+        told: dict[str, Any] = msgspec.json.decode(schedulerpages.fetch(server, path, reach, **query), type=dict)
+    except BadObject as problem:
+        output.fail(str(problem))
+    except msgspec.MsgspecError:
+        output.fail(f"Scheduler {server}: answers with something else than its state; is it a scheduler of ours?")
+    return told
+
+
+def _snapshot(file: str) -> Snapshot:
+    from numalign.cli import sources
+
+    return sources.taken(sources.Source(snapshot=file))
+
+
+def _write(file: str, text: bytes) -> None:
+    from numalign.scheduler import snapshotfiles
+
+    try:
+        Path(file).write_bytes(snapshotfiles.packed(text) if file.endswith(GZIP) else text)
+    except (OSError, ValueError) as problem:
+        output.fail(f"{file} cannot be written: {getattr(problem, 'strerror', None) or 'not a file name'}")

@@ -1,0 +1,128 @@
+"""Where a command learns what a cluster is like: from its API server, from a file, or from a live scheduler.
+
+`explain` and `topology` take the same options. Files are dumps of the scheduler, or what kubectl prints of nodes, pods
+and reports as JSON or YAML. Whatever cannot be had raises BadObject, whose text is made to be shown as it is."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+from msgspec import Struct
+
+from numalign.api.errors import BadObject
+from numalign.cli import schedulerpages, yamlfiles
+from numalign.cli.schedulerpages import ANYBODY, Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from numalign.api.schedulerconfig.configuration import Configuration
+    from numalign.cli.publications import Publication
+    from numalign.kube.client import Client
+    from numalign.scheduler.snapshot import Snapshot
+
+T = TypeVar("T")
+
+DUMP = "/debug/dump"
+
+Kubeconfig = Annotated[str, typer.Option(metavar="FILE", help="whose cluster; without one, as kubectl finds it")]
+Context = Annotated[str, typer.Option(help="which context of the kubeconfig")]
+File = Annotated[
+    str,
+    typer.Option(
+        "--snapshot",
+        metavar="FILE",
+        help="instead of a cluster: a scheduler's dump, or the output of kubectl get nodes,pods,noderesourcetopologies "
+        "-A -o json; - is stdin",
+    ),
+]
+Server = Annotated[str, typer.Option(metavar="URL", help="a scheduler's pages: what it knows counts, not the cluster")]
+Config = Annotated[str, typer.Option("--config", metavar="FILE", help="the KubeSchedulerConfiguration that decides")]
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """As it was typed; empty: not given."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    snapshot: str = ""
+    server: str = ""
+    reach: Reach = ANYBODY
+    config: str = ""
+
+    @property
+    def is_cluster(self) -> bool:
+        return not self.snapshot and not self.server
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Without looking for garbage: the objects of a large cluster are many, and all of them are needed to the end."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def taken(source: Source) -> Snapshot:
+    """Everything that decisions depend on, as it is now or was then."""
+    from numalign.scheduler import snapshotfiles, snapshottaking
+
+    if sum(map(bool, (source.snapshot, source.server, source.kubeconfig or source.context))) > 1:
+        raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig lead to different places; give one")
+    config = _config(source.config)
+    if source.snapshot:
+        return snapshotfiles.read(_bytes(source.snapshot), yamlfiles.shown(source.snapshot), config)
+    if source.server:
+        return snapshotfiles.read(schedulerpages.fetch(source.server, DUMP, source.reach), source.server, config)
+    return _asked(source, lambda client: snapshottaking.taken(client, config))
+
+
+def publications(source: Source) -> dict[str, Publication]:
+    """By node, who wrote its report and when; nothing where only the API server could tell."""
+    from numalign.cli import publications
+
+    return _asked(source, publications.listed) if source.is_cluster else {}
+
+
+def _asked(source: Source, ask: Callable[[Client], Awaitable[T]]) -> T:
+    from numalign.kube import access, errors, loops
+    from numalign.kube.client import Client
+
+    async def asked() -> T:
+        async with Client(access.found(source.kubeconfig, source.context)) as client:
+            return await ask(client)
+
+    try:
+        with loops.runner() as runner:
+            return runner.run(asked())
+    except errors.KubeError as problem:
+        raise BadObject("Cluster", "", "", f"cannot be asked: {problem}") from None
+
+
+def _config(file: str) -> Configuration | None:
+    from numalign.scheduler import settings
+
+    if not file:
+        return None
+    document = yamlfiles.only(file)
+    return settings.read(document.value, document.place)
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        if path == yamlfiles.STDIN:
+            return sys.stdin.buffer.read()
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or "not a file name"
+        raise BadObject("File", yamlfiles.shown(path), "", f"cannot be read: {why}") from None

@@ -1,0 +1,37 @@
+"""Publishers that look at a node again while their last reports are still on their way: what a report says of its pods
+counts, not how many reports there were."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from numalign.scheduler import profiles
+from numalign.simulator.nodes.specs import Dialect, NodeSpec
+from numalign.simulator.scenarios import catalogue, judging, playing
+
+STORY = catalogue.story("lagging-exporter")
+
+
+def overlapping(node: NodeSpec, dialect: Dialect) -> NodeSpec:
+    faults = structs.replace(node.publishing.faults, overlapping=True)
+    return structs.replace(node, publishing=structs.replace(node.publishing, dialect=dialect, faults=faults))
+
+
+def broken(dialect: Dialect, seed: int) -> list[str]:
+    """What the story asks for and did not get; that no pod is turned away, above all."""
+    story = structs.replace(STORY, nodes=tuple(overlapping(node, dialect) for node in STORY.nodes))
+    played = playing.play(story, profiles.NAME, seed)
+    return [str(each) for each in judging.judge(story, profiles.NAME, played.lines)]
+
+
+@pytest.mark.parametrize("dialect, seed", [("nfd", 0), ("nfd", 5), ("rte", 1), ("agent", 2)])
+def test_no_pod_is_turned_away(dialect: Dialect, seed: int) -> None:
+    assert broken(dialect, seed) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("dialect", ["nfd", "rte"])
+def test_no_pod_is_turned_away_whatever_the_seed(dialect: Dialect, seed: int) -> None:
+    assert broken(dialect, seed) == []

@@ -1,0 +1,74 @@
+"""`numalign scheduler state`, `dump` and `repeat` against a scheduler that runs, over TLS, as people type them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.embedded import clusters
+from tests.embedded import schedulerstories as stories
+from tests.embedded.clusters import Up
+from tests.embedded.test_scheduler_process import PODS, REPORTS, free_port, node_of, scheduler
+from tests.unit.kube import certificates
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with clusters.up(tmp_path_factory.mktemp("clusters"), "--nodes 2") as found:
+        clusters.awaited(lambda: len(found.call("GET", REPORTS)[1]["items"]) == 2)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def reach(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Options that lead to a scheduler with one pod placed and one that waits."""
+    files = tmp_path_factory.mktemp("tls")
+    for name, text in (
+        ("tls.crt", certificates.SERVER),
+        ("tls.key", certificates.SERVER_KEY),
+        ("ca", certificates.AUTHORITY),
+        ("token", "admin"),
+    ):
+        (files / name).write_text(text)
+    port = free_port()
+    with scheduler(up, f"--port {port} --tls-certificate {files}/tls.crt --tls-key {files}/tls.key"):
+        for name, cpus in (("placed", 4), ("large", 24)):
+            up.call("POST", PODS, stories.pod(name, cpus))
+        clusters.awaited(lambda: bool(node_of(up, "placed")))
+        ways = f"--server https://127.0.0.1:{port} --certificate-authority {files}/ca --token-file {files}/token"
+        clusters.awaited(lambda: "default/large" in look(f"state {ways}").stdout)
+        yield ways
+
+
+def look(line: str) -> subprocess.CompletedProcess[str]:
+    command = clusters.numalign(f"scheduler {line}")
+    return subprocess.run(command, capture_output=True, text=True, timeout=clusters.PATIENCE, check=False)
+
+
+def test_who_waits_is_told_with_the_reason(reach: str) -> None:
+    told = " ".join(look(f"state {reach}").stdout.split())
+    assert "unschedulable default/large" in told
+    assert "NodeResourceTopologyMatch: cannot align container" in told
+
+
+def test_a_pod_has_its_story(reach: str) -> None:
+    told = look(f"state {reach} --pod placed").stdout
+    for words in ("waits for a node", "chosen: attempt 1", "bound: node", "On node-"):
+        assert words in told
+
+
+@pytest.mark.parametrize("pod", ["placed", "large"])
+def test_a_dump_repeats_what_was_decided(reach: str, tmp_path: Path, pod: str) -> None:
+    assert look(f"dump {reach} -f {tmp_path}/now.gz").returncode == 0
+    again = look(f"repeat {tmp_path}/now.gz --pod {pod}")
+    assert (again.returncode, "the same" in again.stdout) == (0, True)
+
+
+def test_strangers_are_turned_away(reach: str) -> None:
+    stranger = look(f"state {reach.partition(' --token-file')[0]}")
+    assert (stranger.returncode, "answers 403 to /debug/state" in stranger.stderr) == (2, True)
+    wary = look(f"state {reach.partition(' --certificate')[0]}")
+    assert (wary.returncode, "CERTIFICATE_VERIFY_FAILED" in wary.stderr) == (2, True)

@@ -1,0 +1,80 @@
+"""A leader dies after it has bound pods and before any node has reported them: the next one knows where they are, by
+the model and by the note on each pod, and goes on without a pod being turned away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from numalign.kubelet import presets
+from numalign.placement.exactflavour import ExactFlavour
+from numalign.scheduler import forecasts
+from numalign.simulator.nodes.specs import NodeSpec, Publishing
+from tests import nodes
+from tests.embedded import schedulerstories as stories
+from tests.embedded.schedulerstories import Stage, Told
+
+MACHINE = presets.machine("2x16")
+SILENT = Publishing(period=400.0, reactive=False)
+NODES = [
+    NodeSpec(name=f"w-{n}", machine=MACHINE, settings=nodes.settings(MACHINE, "single-numa-node"), publishing=SILENT)
+    for n in range(3)
+]
+SIZES = (3, 4, 5)
+
+
+class Play:
+    """Pods of several sizes; half-way the leader is killed. `known`: what the next one makes of its pods at once."""
+
+    def __init__(self) -> None:
+        self.known: Counter[str] = Counter()
+
+    async def __call__(self, stage: Stage) -> None:
+        for number in range(8):
+            stage.create(f"old-{number}", stage.draw.choice(SIZES))
+            await stage.clock.sleep(1.0)
+        for name in stage.draw.sample(range(8), k=2):
+            stage.delete(f"old-{name}", grace=0)
+        await stage.clock.sleep(60.0)
+        for number in range(4):
+            stage.create(f"older-{number}", stage.draw.choice(SIZES))
+        await stage.clock.sleep(5.0)
+        stage.replicas[0].kill()
+        await stage.clock.sleep(40.0)
+        self.known = sources(stage)
+        for number in range(6):
+            stage.create(f"new-{number}", stage.draw.choice(SIZES))
+            await stage.clock.sleep(1.0)
+
+
+def sources(stage: Stage) -> Counter[str]:
+    now = stage.replicas[0].now
+    assert now is not None
+    flavour = now.cluster.engine.flavour
+    assert isinstance(flavour, ExactFlavour)
+    uids = [pod.metadata.uid for node in NODES for pod in now.cluster.pods_on(node.name)]
+    holdings = [flavour.mirror.ledger.holding(uid) for uid in uids]
+    return Counter(str(each.source) for each in holdings if each is not None)
+
+
+def played(seed: int) -> tuple[Told, Play]:
+    play = Play()
+    return stories.told(play, NODES, seed=seed, rest=900.0), play
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_next_leader_goes_on_and_nobody_is_turned_away(seed: int) -> None:
+    told, play = played(seed)
+    assert (told.broken, told.count("rejected"), told.waiting) == ([], 0, [])
+    assert sum(play.known.values()) == 10
+
+
+def test_without_the_notes_the_model_alone_has_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_: Any) -> None:
+        return None
+
+    monkeypatch.setattr(forecasts, "decode", nothing)
+    told, _ = played(1)
+    assert (told.broken, told.count("rejected")) == ([], 0)
