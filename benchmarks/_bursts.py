@@ -26,7 +26,7 @@ from numalign.api import wire
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 MERGE = "application/merge-patch+json"
 NOW = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
-PATIENCE = 300.0
+PATIENCE = 600.0
 QUIET = 0.05
 """The part of a core below which a process has nothing to do."""
 SHAPES = 8

@@ -94,7 +94,7 @@ def test_a_claim_that_waits_for_its_pod_gets_the_node_and_the_pod_follows_its_vo
     told = stories.told(plot, NODES)
     selected, bound_before = waiting
     assert bound_before == ""
-    assert [pod["spec"].get("nodeName") for pod in told.ours] == [selected]
+    assert [pod["spec"].get("nodeName") for pod in told.pods] == [selected]
 
 
 def test_a_pod_whose_claim_is_missing_waits_and_goes_on_when_it_comes() -> None:

@@ -25,7 +25,8 @@ def able() -> None:
 
 @pytest.fixture(scope="session")
 def live(able: None) -> Iterator[Live]:
-    wanted = LabSpec(name=f"tests-{os.getpid()}", nodes=fleet.nodes(), scheduler=True, stock_scheduler=True)
+    name = f"tests-{os.getpid()}"
+    wanted = LabSpec(name=name, nodes=fleet.nodes(), scheduler=True, agent=True, stock_scheduler=True)
     with loops.runner() as runner:
         context = up.up(wanted)
         lab = runner.run(context.__aenter__())

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from numalign.agent import checkpoints
-from numalign.api import nrt
 from numalign.api.pod import Pod
-from numalign.kube.resources import TOPOLOGIES
-from numalign.kubelet import admission, report
+from numalign.kubelet import admission
 from numalign.kubelet.cpu import topology
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState
@@ -29,17 +27,8 @@ WITH_DEVICES = [name for name in LOADED if name.startswith("all-") and not name.
 
 @pytest.fixture(scope="module")
 def stories(live: Live) -> Iterator[dict[str, Story]]:
-    live.run(publish(live))
     yield live.run(loads.played(live, LOADED))
     live.clear()
-
-
-async def publish(live: Live) -> None:
-    """What an agent would say of the empty nodes."""
-    for name in LOADED:
-        kubelet = live.node(name).spec.modelled
-        told = nrt.encode(report.of(name, kubelet, kubelet.initial()))
-        await live.client.create(TOPOLOGIES.everywhere(), told)
 
 
 def modelled(node: LabNode, placed: list[Pod]) -> KubeletState:

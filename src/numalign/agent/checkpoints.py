@@ -118,7 +118,7 @@ class _DeviceEnvelope(Struct, rename="pascal"):
 
 
 class _Envelope(Struct, rename="camel"):
-    """What is around the content: newer files carry it as text, with its own checksum (kubelet 1.37 on)."""
+    """What is around the content: newer files carry it as text, with its own checksum (as kubelet 1.37 does)."""
 
     checksum: int = 0
     data: str = ""
@@ -212,7 +212,7 @@ def _read(file: str, raw: bytes, kind: type[T], checksum: Callable[[checkpointsu
             _require_sum(file, envelope.data_checksum, checkpointsums.of_text(envelope.data))
         return told
     told = _typed(file, raw, kind)
-    # With pods served as a whole (1.36 alone) the printed form has Go's own sets in it.
+    # With pods served as a whole the printed form has Go's own sets in it.
     if envelope.pod_entries is None:
         _require_sum(file, envelope.checksum, checksum(_typed(file, raw, dict[str, Any])))
     return told

@@ -20,8 +20,8 @@ from numalign.api import fingerprint
 from numalign.api.meta import ObjectMeta
 from numalign.api.nodetopology import NodeTopology
 from numalign.api.pod import Container, Pod, PodSpec
+from numalign.kubelet import machinefile, plainreport, report, start
 from numalign.kubelet import mask as masks
-from numalign.kubelet import plainreport, report, start
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held, Ids
 from numalign.kubelet.machine import Device, DevicePlugin, Machine
@@ -155,7 +155,7 @@ class _Books(Struct, frozen=True):
         state = empty
         for pod in self.pods:
             own = {each.name: _blocks(each.memory) for each in pod.containers if each.memory}
-            for block in (block for blocks in own.values() for block in blocks):
+            for block in (block for blocks in own.values() for block in blocks if _is_known(empty, block)):
                 state = structs.replace(state, zones=charge(state.zones, block, block.size))
             state = state.with_blocks(self._identity(pod), own) if own else state
         return state
@@ -190,8 +190,14 @@ def _zones_by_id(entries: Iterable[DeviceEntry]) -> dict[str, dict[str, tuple[in
         devices = found.setdefault(entry.resource, {})
         for each in entry.ids:
             before = devices.get(each)
-            devices[each] = entry.zones if before is None else tuple(sorted({*before, *(entry.zones or ())}))
+            here = None if entry.zones is None else _real(entry.zones)
+            devices[each] = here if before is None else tuple(sorted({*before, *(here or ())}))
     return found
+
+
+def _real(zones: Iterable[int]) -> tuple[int, ...]:
+    """Plugins name whatever zones they like, -1 for none in particular (exporter spec, D-01)."""
+    return tuple(zone for zone in zones if 0 <= zone <= machinefile.MAX_ZONE_ID)
 
 
 def _held(container: ContainerResources) -> Held:
@@ -202,7 +208,14 @@ def _held(container: ContainerResources) -> Held:
 
 
 def _blocks(entries: Iterable[MemoryEntry]) -> tuple[Block, ...]:
-    return tuple(Block(each.type, masks.of(each.zones), each.size) for each in entries if each.size and each.zones)
+    blocks = (Block(each.type, masks.of(_real(each.zones)), each.size) for each in entries)
+    return tuple(block for block in blocks if block.size and block.zones)
+
+
+def _is_known(empty: MemoryState, block: Block) -> bool:
+    """Whether the machine has such memory there."""
+    zones = masks.members(block.zones)
+    return all(zone in empty.zones and block.kind in empty.zones[zone].tables for zone in zones)
 
 
 def _named(names: Iterable[str]) -> tuple[Container, ...]:

@@ -38,6 +38,10 @@ class Looker:
         self.sources = sources
         self._uids = uids
 
+    def tell_version(self, kubelet: str) -> None:
+        """v1.37.1, as the Node says it."""
+        self.sources.kubelet_version = kubelet
+
     async def look(self) -> Look:
         for _ in range(TRIES):
             found = await self._once()

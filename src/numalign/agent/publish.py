@@ -24,6 +24,7 @@ from numalign.kube.client import Client
 
 HEARTBEAT: Final = 300.0
 """Seconds within which an agent that lives writes something."""
+UNDECLARED: Final = ".attributes: field not declared in schema"
 
 Outcome = Literal["written", "heartbeat", "equal", "stood back"]
 
@@ -80,12 +81,22 @@ class Publisher:
         now, metadata = self._clock.now(), document["metadata"]
         signed = {published.SIGNED: self._manner.instance, published.HEARTBEAT: _time(self._clock.wall())}
         wanted = document | {"metadata": metadata | {"annotations": metadata.get("annotations", {}) | signed}}
-        # An answer that got lost on its way may be to a write that was taken.
-        self._written, self.guard.wrote = None, True
-        answer = await self._client.apply(self._target, wanted, manager=published.MANAGER, force=True)
-        self._written, self._at = document, now
+        # An answer that gets lost on its way may be to a write that was taken.
+        self._written = None
+        answer = await self._applied(wanted)
+        self._written, self._at, self.guard.wrote = document, now, True
         kept = {each.name for each in answer.attributes}
         self.pruned = tuple(each["name"] for each in document.get("attributes", ()) if each["name"] not in kept)
+
+    async def _applied(self, wanted: Document) -> Published:
+        try:
+            return await self._client.apply(self._target, wanted, manager=published.MANAGER, force=True)
+        except errors.ServerFailure as problem:
+            # Fields that a definition does not have are pruned from what is put, but refused where it is applied.
+            if UNDECLARED not in problem.status.message or "attributes" not in wanted:
+                raise
+        known = {name: value for name, value in wanted.items() if name != "attributes"}
+        return await self._client.apply(self._target, known, manager=published.MANAGER, force=True)
 
 
 def _time(wall: datetime) -> str:

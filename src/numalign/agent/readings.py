@@ -12,7 +12,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from numalign.agent import kubeletconfig, kubeletflags, sysfs
+from numalign.agent import kubeletconfig, kubeletflags, sysfs, watching
+from numalign.agent import podresources as podresourcesocket
 from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
 from numalign.agent.kubeletconfig import Configuration
 from numalign.agent.podresources import Allocatable, PodResources, PodResourcesError
@@ -80,10 +81,20 @@ class Sources:
         self.podresources = podresources
         self.configuration = configuration or kubeletconfig.Sources(host=host)
         self.checkpoints = Checkpoints(kubelet_root)
+        self._socket = kubelet_root / podresourcesocket.SOCKET
+        self._seen = watching.signature(self._socket)
         self.clock = clock or SystemClock()
         self.kubelet_version = ""
         self.hardware = Remembered[Survey](STEADY)
         self.configured = Remembered[Configuration](STEADY)
+
+    def notice_restart(self) -> None:
+        """A kubelet that started anew may be configured otherwise, and has looked at the hardware again."""
+        now = watching.signature(self._socket)
+        if now != self._seen:
+            self._seen = now
+            self.hardware.forget()
+            self.configured.forget()
 
     @property
     def minor(self) -> versions.Minor:
@@ -98,6 +109,7 @@ class _Answers(Struct, frozen=True):
 
 
 async def read(sources: Sources) -> Readings:
+    sources.notice_restart()
     survey, missing = await _survey(sources)
     configuration = await _configuration(sources, survey)
     answers, steady = await _steadily(sources)
@@ -138,7 +150,7 @@ async def _survey(sources: Sources) -> tuple[Survey | None, tuple[str, ...]]:
         # A thousand small files on a large machine: nobody else should wait for that.
         survey = await asyncio.to_thread(sysfs.survey, sources.host)
     except errors.BadObject as problem:
-        return None, (str(problem),)
+        return sources.hardware.last, (str(problem),)
     return sources.hardware.keep(survey, sources.clock.now()), ()
 
 

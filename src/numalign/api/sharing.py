@@ -47,9 +47,8 @@ class SharedPods:
 
     def _spec(self, spec: PodSpec, before: PodSpec) -> PodSpec:
         """All but the node and the names of volumes, which are any pod's own."""
-        node = self._name(spec.node_name)
-        like = structs.replace(before, node_name=spec.node_name, volumes=spec.volumes)
-        return structs.replace(like if like == spec else spec, node_name=node)
+        like = structs.replace(before, node_name=self._name(spec.node_name), volumes=spec.volumes)
+        return like if like == spec else spec
 
     def _name(self, name: str) -> str:
         if len(self._names) >= MOST_NAMES:
@@ -108,6 +107,8 @@ def _meta(meta: ObjectMeta, before: ObjectMeta) -> ObjectMeta:
 
 
 def _status(status: PodStatus, before: PodStatus) -> PodStatus:
+    if not (status.conditions or status.container_statuses or status.init_container_statuses):
+        return before if status == before else status
     containers = _timeless(status.container_statuses)
     inits = _timeless(status.init_container_statuses)
     return structs.replace(

@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 from numalign import __version__
-from numalign.cli import cluster, demo, deviceplugin, explain, kubelet, lab, oracle, scenario, scheduler, topology
+from numalign.cli import (
+    agent,
+    cluster,
+    demo,
+    deviceplugin,
+    explain,
+    kubelet,
+    lab,
+    oracle,
+    scenario,
+    scheduler,
+    topology,
+)
 
 app = typer.Typer(
     name="numalign",
@@ -27,6 +39,7 @@ app.add_typer(topology.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(oracle.app, name="oracle")
+app.add_typer(agent.app, name="agent")
 app.add_typer(lab.app, name="lab")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)

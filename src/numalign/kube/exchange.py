@@ -86,6 +86,10 @@ class Answer:
         self.status, self.headers = status, headers
         self._wake_piecewise()
 
+    def abandon(self) -> None:
+        """Nothing more is wanted of it: whoever reads it is told that it broke."""
+        self._connection.close()
+
     def arrived(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self._waiting += len(piece)

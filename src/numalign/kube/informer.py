@@ -57,6 +57,10 @@ class Informer(Generic[T]):
         self._watch = Watch(offers_initial=options.initial_events, resync=options.resync)
         self._finding: Finding[T] = Finding(self.store)
         self._synced = asyncio.Event()
+        self._stream: Answer | None = None
+        self._wishes = self._heard = 0
+        """How often a new look was wished for, and up to which wish the last look began after it."""
+        self._granted = asyncio.Event()
 
     @property
     def has_synced(self) -> bool:
@@ -65,6 +69,13 @@ class Informer(Generic[T]):
 
     async def synced(self) -> None:
         await self._synced.wait()
+
+    async def looked_again(self) -> None:
+        """Until everything there is now is in the store, and the handler knows it, however far the stream is behind."""
+        self._wishes += 1
+        self._granted.clear()
+        self._leave_stream()
+        await self._granted.wait()
 
     async def run(self) -> NoReturn:
         while True:
@@ -75,6 +86,8 @@ class Informer(Generic[T]):
 
     async def _perform(self) -> None:
         clock = self._sender.clock
+        if self._heard < self._wishes:
+            self._watch.forget()
         match self._watch.step(clock.now(), clock.chance()):
             case Wait(seconds):
                 await clock.sleep(seconds)
@@ -107,11 +120,22 @@ class Informer(Generic[T]):
         self._sender.metrics.watches[self._target.resource.plural] += 1
         async with self._sender.stream(asked) as answer:
             self._watch.opened(clock.now())
-            split = lines.Lines()
-            while piece := await self._piece(answer, self._watch.patience(step)):
-                for event in self._events(split, piece):
-                    self._take(asked, event)
+            self._stream = answer
+            try:
+                await self._read(asked, answer, step)
+            finally:
+                self._stream = None
         self._watch.ended(clock.now(), clock.chance())
+
+    async def _read(self, asked: request.Request, answer: Answer, step: Follow) -> None:
+        split = lines.Lines()
+        while piece := await self._piece(answer, self._watch.patience(step)):
+            for event in self._events(split, piece):
+                self._take(asked, event)
+
+    def _leave_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.abandon()
 
     def _page(self, body: bytes) -> reading.Page[T]:
         try:
@@ -156,11 +180,16 @@ class Informer(Generic[T]):
     def _begin_finding(self) -> None:
         self._sender.metrics.relists[self._target.resource.plural] += 1
         self._finding = Finding(self.store)
+        self._heard = self._wishes
 
     def _finish_finding(self) -> None:
         found, self._finding = self._finding, Finding(self.store)
         self._tell(self.store.replace(found))
         self._synced.set()
+        if self._heard == self._wishes:
+            self._granted.set()
+        else:
+            self._leave_stream()
 
     def _tell(self, changes: list[Change[T]]) -> None:
         for change in changes:

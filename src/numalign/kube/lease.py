@@ -49,6 +49,8 @@ class Election:
         self._seen_at = float("-inf")
         self._renewed_at = float("-inf")
         self._may_skip_look = False
+        self.follows_another = False
+        """Whether anybody else ever held the lease, as far as we saw."""
 
     def leads(self, now: float) -> bool:
         """Whether acting is allowed; ask before everything that only a leader may do."""
@@ -77,6 +79,7 @@ class Election:
         if lease is None or self._seen is None or lease.spec != self._seen.spec:
             self._seen_at = now
         self._seen = lease
+        self.follows_another = self.follows_another or (lease is not None and self.holder != self.identity)
 
     def wanted(self, now: float, wall: datetime) -> Lease | None:
         """The record to write, or None while somebody else holds it."""

@@ -90,6 +90,10 @@ class Watch:
     def opened(self, now: float) -> None:
         self._opened, self._news = now, 0
 
+    def forget(self) -> None:
+        """Up to where everything is known: it is to be looked at again."""
+        self.version = ""
+
     def listed(self, version: str, now: float) -> None:
         self.version, self._looked = version, now
 

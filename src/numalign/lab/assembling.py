@@ -38,6 +38,7 @@ async def start(lab: Lab) -> None:
     _start_nodes(lab, found, {user: accounts.kubeconfig(each, lab.url, plan.authority) for user, each in known.items()})
     lab.announce()
     await settling.until_ready(lab)
+    _start_publishers(lab, found)
     if lab.spec.controllers:
         await settling.until_pods_can_be(lab)
     if lab.spec.scheduler:
@@ -92,9 +93,16 @@ def _start_nodes(lab: Lab, found: dict[str, Path], logins: Mapping[str, dict[str
     for spec in lab.spec.nodes:
         place = Place(lab.place / "nodes" / spec.name, trees.of(spec.machine))
         node.prepare(spec, place, Access(logins[accounts.node(spec.name)], controlplane.free_port()))
-        programs = node.programs(lab.spec, spec, place, found, lab.kubeconfig)
+        programs = node.programs(spec, place, found)
         lab.nodes[spec.name] = LabNode(spec, place, {each.name: _started(each) for each in programs})
     lab.say(f"{len(lab.nodes)} kubelet{'s' if len(lab.nodes) != 1 else ''} started")
+
+
+def _start_publishers(lab: Lab, found: Mapping[str, Path]) -> None:
+    for each in lab.nodes.values():
+        each.parts |= {
+            program.name: _started(program) for program in node.publishers(lab.spec, each, found, lab.kubeconfig)
+        }
 
 
 def _started(program: Program) -> Part:

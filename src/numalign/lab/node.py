@@ -1,12 +1,14 @@
 """One node: a real kubelet on a made-up machine, with a runtime that runs nothing.
 
-`assembling` asks `programs` what to start. Everything on a node sees the machine's tree in place of the real /sys and
-/proc, and the node's own folders as /var/lib/kubelet and /var/log; so kubelet, agent and device plugins work with the
-paths that they have on any node, which are short enough for sockets besides. Tests reach into a node by `LabNode`."""
+`assembling` asks `programs` and `publishers` what to start. Everything on a node sees the machine's tree in place of
+the real /sys and /proc, and the node's own folders as /var/lib/kubelet and /var/log; so kubelet, agent and device
+plugins work with the paths that they have on any node, which are short enough for sockets besides. Tests reach into a
+node by `LabNode`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,7 +105,8 @@ class LabNode:
     @property
     def podresources(self) -> Path:
         """By way of the runtime's process, since a socket's path has 107 characters at most."""
-        return Path(f"/proc/{self.parts['runtime'].pid}/root{KUBELET_ROOT}/pod-resources/kubelet.sock")
+        inside = Path(KUBELET_ROOT, "pod-resources", "kubelet.sock").relative_to("/")
+        return Path("/proc", str(self.parts["runtime"].pid), "root", inside)
 
 
 class Trees:
@@ -136,27 +139,38 @@ def prepare(spec: NodeSpec, place: Place, access: Access) -> None:
         file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2))
 
 
-def programs(lab: LabSpec, spec: NodeSpec, place: Place, found: dict[str, Path], admin: Path) -> list[Program]:
-    """In the order in which they are started."""
-
-    def program(name: str, *command: str, **environment: str) -> Program:
-        log = place.logs / f"{name}.log"
-        return Program(
-            name=name, command=command, log=log, node=spec.name, mounts=place.mounts, environment=environment
-        )
-
-    as_admin = {"NODE_NAME": spec.name, "KUBECONFIG": str(admin)}
+def programs(spec: NodeSpec, place: Place, found: Mapping[str, Path]) -> list[Program]:
+    """What a node consists of, in the order in which it is started."""
     made = [
-        program("runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
-        program("kubelet", str(found["kubelet"]), *_kubelet_flags(spec.name)),
+        _program(spec, place, "runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
+        _program(spec, place, "kubelet", str(found["kubelet"]), *_kubelet_flags(spec.name)),
     ]
     if deviceconfig.of(spec):
-        made.append(program("device-plugin", *OURS, "device-plugin", "run", "--config", DEVICES))
-    if lab.agent:
-        made.append(program("agent", *OURS, "agent", "run", **as_admin))
-    if lab.nfd:
-        made.append(program("nfd", str(found["nfd-topology-updater"]), *_nfd_flags(admin), **as_admin))
+        made.append(_program(spec, place, "device-plugin", *OURS, "device-plugin", "run", "--config", DEVICES))
     return made
+
+
+def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Path) -> list[Program]:
+    """Who reports on the node, once it is there: others than ours do not wait for a kubelet."""
+    login = {"NODE_NAME": node.name, "KUBECONFIG": str(admin)}
+    made = []
+    if lab.agent:
+        made.append(_program(node.spec, node.place, "agent", *OURS, "agent", "run", **login))
+    if lab.nfd:
+        command = (str(found["nfd-topology-updater"]), *_nfd_flags(admin))
+        made.append(_program(node.spec, node.place, "nfd", *command, **login))
+    return made
+
+
+def _program(spec: NodeSpec, place: Place, name: str, *command: str, **environment: str) -> Program:
+    return Program(
+        name=name,
+        command=command,
+        log=place.logs / f"{name}.log",
+        node=spec.name,
+        mounts=place.mounts,
+        environment=environment,
+    )
 
 
 def _kubelet_flags(name: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from signal import Signals
@@ -22,8 +23,8 @@ from numalign.lab.errors import LabError
 
 PATIENCE: Final = 10.0
 """Seconds that a program gets to end by itself."""
-LOG_SHOWN: Final = 1500
-"""Characters of a log that a message ends with."""
+LINES_SHOWN, SHOWN = 3, 1000
+"""Of a log, that a message ends with; the second one counts characters."""
 
 
 class Program(Struct, frozen=True, kw_only=True):
@@ -54,6 +55,8 @@ class Part:
         self.wanted = False
         """Whether it is to be started again when it ends."""
         self.starts = 0
+        self.started = 0.0
+        """When it was, last, by the monotonic clock."""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -69,6 +72,7 @@ class Part:
             return
         self.wanted = True
         self.starts += 1
+        self.started = time.monotonic()
         program = self.program
         program.workplace.mkdir(parents=True, exist_ok=True)
         command = launching.command(program.command, program.mounts, parent=os.getpid())
@@ -112,7 +116,8 @@ class Part:
 
     def last_words(self) -> str:
         with contextlib.suppress(OSError):
-            return self.program.log.read_text(errors="replace")[-LOG_SHOWN:].strip()
+            lines = self.program.log.read_text(errors="replace").strip().splitlines()
+            return "; ".join(lines[-LINES_SHOWN:])[-SHOWN:]
         return ""
 
     def _end(self, how: Signals) -> None:

@@ -12,10 +12,12 @@ from typing import Final, TypeVar
 
 from numalign.api.meta import ObjectMeta
 from numalign.api.node import Node
+from numalign.api.pod import ResourceList
 from numalign.api.wire import Wire
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.resources import Named, Target
+from numalign.kubelet.machine import Machine
 from numalign.lab.errors import LabError
 from numalign.lab.labs import Lab
 from numalign.scheduler import main
@@ -95,8 +97,15 @@ async def until_reported(lab: Lab) -> None:
 
 
 async def _all_ready(lab: Lab, client: Client) -> bool:
-    found = await client.every(resources.NODES.everywhere())
-    return {each.metadata.name for each in found if isinstance(each, Node) and is_ready(each)} >= set(lab.nodes)
+    found = [each for each in await client.every(resources.NODES.everywhere()) if isinstance(each, Node)]
+    ready = {each.metadata.name: each.allocatable for each in found if is_ready(each)}
+    return all(name in ready and _has_devices(node.spec.machine, ready[name]) for name, node in lab.nodes.items())
+
+
+def _has_devices(machine: Machine, offered: ResourceList) -> bool:
+    """A kubelet tells of devices some seconds after their plugin has registered."""
+    wanted = {name: sum(each.healthy for each in plugin.devices) for name, plugin in machine.devices.items()}
+    return all(name in offered and offered[name].value == count for name, count in wanted.items())
 
 
 def is_ready(node: Node) -> bool:

@@ -129,9 +129,19 @@ def _totals(machine: Machine) -> Iterator[tuple[str, str]]:
     for size_kib, pages in by_size.items():
         yield from _pages(HUGEPAGES, size_kib, pages)
     memory = sum(zone.memory for zone in machine.zones)
-    swap = ["SwapTotal: 0 kB", "SwapFree: 0 kB"]
-    yield "proc/meminfo", "\n".join([*_memory_lines(memory), f"MemAvailable: {memory >> 10} kB", *swap])
+    more = [f"MemAvailable: {memory >> 10} kB", "SwapTotal: 0 kB", "SwapFree: 0 kB", *_default_pages(by_size)]
+    yield "proc/meminfo", "\n".join([*_memory_lines(memory), *more])
     yield "proc/cpuinfo", _cpuinfo(machine)
+
+
+def _default_pages(by_size: Mapping[int, int]) -> list[str]:
+    """Of the smallest size, as kernels have it unless they are told otherwise."""
+    if not by_size:
+        return []
+    size_kib = min(by_size)
+    pages = [f"HugePages_{name}: {by_size[size_kib]}" for name in ("Total", "Free")]
+    everything = sum(size * count for size, count in by_size.items())
+    return [*pages, f"Hugepagesize: {size_kib} kB", f"Hugetlb: {everything} kB"]
 
 
 def _every_page(machine: Machine) -> Iterator[HugePages]:
@@ -139,8 +149,8 @@ def _every_page(machine: Machine) -> Iterator[HugePages]:
 
 
 def _pages(place: str, size_kib: int, pages: int) -> Iterator[tuple[str, str]]:
-    for name in ("nr_hugepages", "free_hugepages"):
-        yield f"{place}/hugepages-{size_kib}kB/{name}", str(pages)
+    for name, count in (("nr_hugepages", pages), ("free_hugepages", pages), ("surplus_hugepages", 0)):
+        yield f"{place}/hugepages-{size_kib}kB/{name}", str(count)
 
 
 def _memory_lines(memory: int) -> list[str]:

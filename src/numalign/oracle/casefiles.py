@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from numalign.api import errors
 from numalign.api.errors import BadObject
-from numalign.oracle import loading
+from numalign.oracle import loading, publisherfiles
 from numalign.oracle.loading import Found
 from numalign.oracle.suites.suite import Case
 
@@ -28,7 +28,7 @@ class Recorded(Struct, frozen=True):
 
 
 def recognised(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("cases"), list)
+    return publisherfiles.recognised(value) or (isinstance(value, Mapping) and isinstance(value.get("cases"), list))
 
 
 def load(path: Path) -> list[Recorded] | None:
@@ -38,6 +38,8 @@ def load(path: Path) -> list[Recorded] | None:
 
 
 def of(found: Found) -> list[Recorded]:
+    if publisherfiles.recognised(found.value):
+        return [Recorded(f"{found.where}, {name}", name, id, case) for name, id, case in publisherfiles.rows(found)]
     cases = found.value["cases"]
     if not cases:
         raise BadObject(loading.KIND, found.where, "cases", "holds no case; give a file with recorded cases")

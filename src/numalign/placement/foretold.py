@@ -3,7 +3,8 @@
 The ledger comes here with pods that were bound before this engine knew them, and that no report covers. Where the model
 says today what was foretold then, the pod is predicted. Where it says something else, pods may have ended in between
 that nobody here ever heard of: either may be true. A pod that runs is then charged to all zones that either names, one
-that is not there yet to every zone. What the node's kubelet cannot have done at all is no forecast."""
+that is not there yet to every zone, and so are others on the node of which only the model speaks. What the node's
+kubelet cannot have done at all is no forecast."""
 
 from __future__ import annotations
 

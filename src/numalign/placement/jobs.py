@@ -110,7 +110,7 @@ for _proxy, _type, _fields in (
 
 
 def _ground(arrays: tuple[Any, ...]) -> Any:
-    return GroundHandle(borrowed(arrays))  # type: ignore[call-arg, no-untyped-call]
+    return GroundHandle(borrowed(arrays))  # type: ignore[no-untyped-call]
 
 
 def _handle(
@@ -133,7 +133,7 @@ def _handle(
     shape = plan, asked_columns, asked_amounts
     table = codes, masks, best, count, tops, tops_count
     pods = numbers, chances, placed, some_masks
-    return Handle(*(ground.arrays + borrowed(shape + table + pods)))  # type: ignore[call-arg, no-untyped-call]
+    return Handle(*(ground.arrays + borrowed(shape + table + pods)))  # type: ignore[no-untyped-call]
 
 
 ground: Any = numba.njit(cache=True)(_ground)

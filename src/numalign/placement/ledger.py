@@ -316,9 +316,17 @@ class Ledger:
             has_come = record.started is not None
             record.holding = forecasts.either(foretold, modelled, anywhere, facts) if has_come else anywhere
             book.put(record)
+            self._give_up_on(book, facts)
         elif modelled is None:
             self.problems[Problem.PLACED_NOWHERE] += bool(anywhere.entries)
             record.holding = anywhere
+            book.put(record)
+
+    def _give_up_on(self, book: Book, facts: RowFacts) -> None:
+        """The node is not as the model has it, so that others it was asked about may be anywhere, too."""
+        for record in [each for each in book.pending.values() if each.after < 0 and each.is_predicted]:
+            record.holding = None
+            self._beliefs.ensure(record, facts)
             book.put(record)
 
     def _revise(self, book: Book, holdings: Iterable[Holding]) -> None:

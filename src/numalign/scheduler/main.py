@@ -184,6 +184,8 @@ class Scheduler:
 
     async def _scheduling(self) -> None:
         await self.watched.synced()
+        if self._election is not None and self._election.follows_another:
+            await self.watched.caught_up()
         beside = {"binding": self.binder.run(), "evicting": self.evictor.run(), "publishing": self.publisher.run()}
         await tasks.together(self.cycle.run(), beside)
 

@@ -147,6 +147,8 @@ class Queue:
     def move(self, happening: Happening, now: float, at_most: int | None = None) -> int:
         """Wake the parked pods that it may help, of a priority up to `at_most`; how many."""
         self._flights.record(happening)
+        if not self._waiting.parked:
+            return 0
         concerned = [
             each for each in self._concerned(happening) if at_most is None or each.pod.spec.priority <= at_most
         ]

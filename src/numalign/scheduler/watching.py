@@ -78,6 +78,11 @@ class Watched:
             if name not in missing:
                 await informer.synced()
 
+    async def caught_up(self) -> None:
+        """Until pods are known as they are now. The last that a leader before us did may not have come to us yet, and
+        where its pods are nobody else may go."""
+        await self.informers[PODS.plural].looked_again()
+
     async def _is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; in doubt yes, because to wait is better than to place blindly."""
         try:

@@ -16,7 +16,7 @@ DATA = Path(__file__).with_name("data") / "checkpoints"
 """Written by kubelet 1.37.1: two pods on two zones, with CPUs, memory, GPUs, a device on both zones, one on none."""
 FIRST, SECOND = "f423cfbc-8041-46e9-af6f-af962d9d22cf", "521cebac-8ede-459f-815f-c2eafb34dfc7"
 READERS = {"cpu": checkpoints.cpu, "memory": checkpoints.memory, "devices": checkpoints.devices}
-# Of kubelets of all ages with nothing to remember, as found in public bug reports.
+# Of a kubelet without a policy, as found in public bug reports.
 IDLE = b'{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 
 
@@ -25,7 +25,7 @@ def raw(name: str) -> bytes:
 
 
 def older(name: str, **changes: Any) -> bytes:
-    """The same as kubelets before 1.37 wrote it: no content as text."""
+    """The same as older kubelets write it: no content as text."""
     told = json.loads(raw(name)) | changes
     return json.dumps({key: value for key, value in told.items() if key not in ("data", "dataChecksum")}).encode()
 
@@ -73,7 +73,7 @@ def test_content_without_a_checksum_is_refused() -> None:
 
 
 def sealed(content: dict[str, Any]) -> bytes:
-    """As kubelets from 1.37 on write content."""
+    """As newer kubelets write content."""
     data = json.dumps(content)
     return json.dumps({"data": data, "dataChecksum": checkpointsums.of_text(data)}).encode()
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec import structs
 
 from numalign.agent import inventory
 from numalign.agent.inventory import Inventory
 from numalign.agent.matching import Told
+from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.agent.readings import Readings
 from numalign.api.nodetopology import NodeTopology
-from numalign.kubelet import plainreport, report, start
+from numalign.kubelet import plainreport, presets, report, start
 from numalign.kubelet.machine import DevicePlugin, Machine
+from numalign.kubelet.settings import Settings
 from tests.campaigns import holds_for
 from tests.strategies.lives import Life, lives
 from tests.strategies.reports import reported_lives
 from tests.unit.agent import kubelet_looks as looks
+
+NOBODY = Told()
 
 
 def healthy(life: Life) -> Life:
@@ -28,7 +33,7 @@ def _healthy(plugin: DevicePlugin) -> DevicePlugin:
     return DevicePlugin(tuple(structs.replace(each, healthy=True) for each in plugin.devices))
 
 
-def found(readings: Readings, machine: Machine, told: Told = Told()) -> Inventory:
+def found(readings: Readings, machine: Machine, told: Told = NOBODY) -> Inventory:
     return inventory.of(readings, structs.replace(machine, devices={}), told)
 
 
@@ -64,3 +69,15 @@ def exceeds(guessed: NodeTopology, exact: NodeTopology) -> list[str]:
         for name, each in zone.resources.items()
         if each.available > free.get((zone.id, name), 0)
     ]
+
+
+@pytest.mark.parametrize("zones", [(-1,), (99,), (10**9,), ()], ids=str)
+@pytest.mark.parametrize("mode", ["own", "rte", "nfd"])
+def test_zones_that_are_none_are_left_out(zones: tuple[int, ...], mode: inventory.Mode) -> None:
+    kubelet = start.start(presets.machine("2x16"), Settings())
+    held = DeviceEntry("example.com/nic", ("nic-0",), zones)
+    container = ContainerResources("main", (held,), (), (MemoryEntry("memory", 5, zones),))
+    pod = PodResources("default", "web", (container,), (), ())
+    look = structs.replace(looks.at(kubelet, kubelet.initial()), pods=(pod,), allocatable=Allocatable((held,), (), ()))
+    told = found(look, kubelet.machine).report("n", mode)
+    assert [zone for zone in told.zones if "example.com/nic" in zone.resources] == []

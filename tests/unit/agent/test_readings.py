@@ -167,6 +167,16 @@ def test_hardware_and_configuration_are_read_once_a_minute(host: Path) -> None:
     assert [found.machine.zones[0].hugepages[0].pages for found in (soon, later) if found.machine] == [2048, 7]
 
 
+def test_a_restarted_kubelet_is_asked_for_its_configuration_at_once(host: Path) -> None:
+    socket = host / "var/lib/kubelet/pod-resources/kubelet.sock"
+    socket.parent.mkdir()
+    looked = sources(host)
+    read(looked)
+    (host / "var/lib/kubelet/config.yaml").write_text(CONFIG.replace("restricted", "best-effort"))
+    socket.touch()
+    assert read(looked).settings.topology_policy == "best-effort"
+
+
 def test_a_configuration_that_cannot_be_read_any_more_still_counts(host: Path) -> None:
     looked = sources(host)
     read(looked)
@@ -175,6 +185,16 @@ def test_a_configuration_that_cannot_be_read_any_more_still_counts(host: Path) -
     found = read(looked)
     assert (found.settings.topology_policy, found.settings_assumed) == ("restricted", False)
     assert found.problems[-1] == "what was read earlier still counts"
+
+
+def test_hardware_that_cannot_be_read_any_more_is_what_it_was(host: Path) -> None:
+    looked = sources(host)
+    read(looked)
+    shutil.rmtree(host / "sys")
+    looked.clock.time += readings.STEADY  # type: ignore[attr-defined]
+    found = read(looked)
+    assert found.machine == as_seen(TINY)
+    assert "no CPU is listed there" in found.problems[0]
 
 
 def test_a_guess_is_tried_again_at_the_next_look(host: Path) -> None:

@@ -74,7 +74,7 @@ def test_who_begins_and_stops_to_lead_is_told_in_events_on_the_lease() -> None:
 
 def test_an_event_that_cannot_be_written_is_nobodys_trouble() -> None:
     async def check() -> str:
-        stub = Stub(faults=lambda asked: status(403) if "/events" in asked.path else None)
+        stub = Stub(faults=lambda asked: status(403, "Forbidden") if "/events" in asked.path else None)
         async with candidates(stub, "me") as [(client, me)]:
             await leading.lead(client, me, lambda: asyncio.sleep(0.01), Reporter("numalign", "host"))
         return str(spec(stub)["holderIdentity"])

@@ -45,6 +45,13 @@ def test_a_pod_on_its_way_of_which_the_model_says_something_else_may_be_anywhere
     assert words.bounds(seen(words.facts(), (A, ONE))) == ANYWHERE
 
 
+def test_then_others_that_the_model_was_asked_about_may_be_anywhere_too() -> None:
+    ledger = seen(words.facts(), (C, ZERO), (A, ONE))
+    ledger.row(words.NODE)
+    found = [ledger.holding(uid) for uid in ("uid-a", "uid-c")]
+    assert [each.source for each in found if each is not None] == [Source.UNKNOWN, Source.UNKNOWN]
+
+
 def test_a_running_pod_is_in_the_zones_that_either_names() -> None:
     report = words.facts((8, 8, 8), (0, 1, 2))
     ledger = seen(report, (words.running(A), {"app": ((2,),)}))

@@ -60,7 +60,7 @@ class Restarting(Story):
         decision = self.promised.get(pod.metadata.uid)
         if decision is None or not self.foretelling:
             return None
-        return {each.container: each.zones for each in decision.placement if each.zones}
+        return {each.container: each.zones for each in decision.placement if each.zones} or None
 
 
 class WithoutUnheardEnds(Restarting):

@@ -1,4 +1,4 @@
-"""Recorded cases of the reference scheduler plugin and of Koordinator: suite by suite, how we answer them.
+"""Recorded cases of the reference scheduler plugin, of Koordinator and of the nodes' publishers: how we answer them.
 
 `judging` asks here for the suite of a case, and why a suite has no counterpart in this program. Each module exports
 `SUITES` and knows one part of the plugin."""
@@ -10,15 +10,29 @@ from numalign.oracle.suites import (
     filters,
     formats,
     koordinator,
+    nodetexts,
     numasets,
     preemptioncycles,
     preemptions,
+    publishers,
     scores,
     settings,
 )
 from numalign.oracle.suites.suite import Suite
 
-MODULES = (filters, scores, numasets, settings, preemptions, preemptioncycles, caches, formats, koordinator)
+MODULES = (
+    filters,
+    scores,
+    numasets,
+    settings,
+    preemptions,
+    preemptioncycles,
+    caches,
+    formats,
+    koordinator,
+    nodetexts,
+    publishers,
+)
 
 SUITES: dict[str, Suite] = {suite.name: suite for module in MODULES for suite in module.SUITES}
 
@@ -32,5 +46,6 @@ NOT_APPLICABLE: dict[str, str] = {
     "numa.allocate": ENFORCED_BY_US,
     "numa.hints": ENFORCED_BY_US,
     "numa.select": ENFORCED_BY_US,
+    **publishers.NOT_APPLICABLE,
 }
 """Suites without a counterpart, and why."""

@@ -51,7 +51,7 @@ def suits(plan: Plan) -> bool:
 
 
 def decide_rows(plan: Plan, zoned: Zoned, rows: Any, codes: Any, masks: Any) -> int:
-    """Codes and masks by number, `GENERAL` or `WIDER` where they are not for us; the stage at which the former go on."""
+    """Codes and masks by number, `GENERAL` or `WIDER` where they are not for us; the stage where the former go on."""
     if not suits(plan):
         return leave(plan, codes)
     lanes, found, zones = lanes_for(plan), np.empty(ABREAST, np.int32), np.zeros((plan.steps, ABREAST), np.uint8)

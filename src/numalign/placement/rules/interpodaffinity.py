@@ -86,9 +86,12 @@ class InterPodAffinity(AffinityScore):
 
     def filter(self, prepared: Affine) -> Codes:
         codes = np.zeros(prepared.world.capacity, np.int32)
-        codes[_in_any(prepared.objections, prepared.world)] = UNWANTED_CODE
-        codes[_in_any(prepared.foes, prepared.world)] = NOT_AWAY_CODE
-        codes[~_near(prepared)] = NOT_NEAR_CODE
+        if prepared.objections:
+            codes[_in_any(prepared.objections, prepared.world)] = UNWANTED_CODE
+        if prepared.foes:
+            codes[_in_any(prepared.foes, prepared.world)] = NOT_AWAY_CODE
+        if prepared.near:
+            codes[~_near(prepared)] = NOT_NEAR_CODE
         return codes
 
     def filter_row(self, prepared: Affine, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:

@@ -27,7 +27,8 @@ MIRRORED: Final = "kubernetes.io/config.mirror"
 def found(pod: Pod, node: str, answer: Answer, whatif: WhatIf) -> Freeing | None:
     """None: the node would not take the pod even without all others, or nobody can tell."""
     movable = {each.uid: each for each in whatif.pods_on(node) if _is_movable(each, whatif)}
-    if not movable or not whatif.fits_without(pod, node, movable):
+    # Beside pods on their way nothing less than everybody's end could be promised, which is no advice.
+    if not movable or not whatif.is_settled(node) or not whatif.fits_without(pod, node, movable):
         return None
     held = occupancy.of(whatif.cluster.engine, node)
     lack = next((lack for lack in answer.reason.told if lack.is_short), None) if answer.reason else None

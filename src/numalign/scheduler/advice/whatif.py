@@ -60,6 +60,10 @@ class WhatIf:
             return False
         return self._zones(pod).admits(row, gone, others)
 
+    def is_settled(self, node: str) -> bool:
+        """Whether no pod is on its way there."""
+        return not trials.pending(self.cluster.engine, self.cluster.world.rows[node])
+
     def fits_empty(self, pod: Pod, node: str) -> bool:
         """Whether it would take the pod if there were no other."""
         row = self.cluster.world.rows[node]

@@ -1,17 +1,20 @@
 """A node's topology report as the object that its publisher writes: ours, RTE's or NFD's.
 
 `exporter` asks for it whenever a publisher looks at its node. The numbers are `kubelet.report`'s and
-`kubelet.plainreport`'s; here are the forms: which attributes, in which order (exporter spec 1.9, 9).
+`kubelet.plainreport`'s, the forms are `agent.forms`'s.
 RTE and NFD list resources in random order, so that every write of theirs is a change (exporter spec, D-09)."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from numalign.api import nrt, nrtwire, topologymanager, wire
+from numalign.agent import forms
+from numalign.agent.inventory import Mode
+from numalign.api import nrtwire, wire
 from numalign.api.nodetopology import NodeTopology
 from numalign.kubelet import plainreport, report
 from numalign.simulator import trees
@@ -20,14 +23,7 @@ from numalign.simulator.nodes.standing import Standing
 from numalign.simulator.trees import Tree
 
 UPDATE: Final = "k8stopoawareschedwg/rte-update"
-RTE_ORDER: Final = (
-    nrt.FINGERPRINT,
-    nrt.FINGERPRINT_METHOD,
-    nrt.PLACEMENT_METADATA,
-    topologymanager.SCOPE,
-    topologymanager.POLICY,
-)
-NFD_ORDER: Final = (topologymanager.POLICY, topologymanager.SCOPE, nrt.FINGERPRINT)
+MODES: Final[Mapping[Dialect, Mode]] = {"agent": "own", "rte": "rte", "nfd": "nfd"}
 
 
 def seen(standing: Standing, dialect: Dialect) -> NodeTopology:
@@ -48,15 +44,10 @@ def _seen(standing: Standing, dialect: Dialect) -> NodeTopology:
 
 def body(topology: NodeTopology, dialect: Dialect, chances: random.Random) -> Tree:
     """The object without an owner."""
-    tree = trees.decoded(wire.encode(nrt.encode(topology)))
-    if dialect == "rte":
-        tree["attributes"] = _in_order(tree, RTE_ORDER)
+    tree = trees.decoded(wire.ENCODER.encode(forms.document(topology, MODES[dialect])))
+    if dialect != "agent":
         _shuffle(tree, chances)
     if dialect == "nfd":
-        tree["attributes"] = _in_order(tree, NFD_ORDER)
-        tree["topologyPolicies"] = [topologymanager.legacy_token(topology.manager)]
-        tree["metadata"].pop("annotations", None)
-        _shuffle(tree, chances)
         chances.shuffle(tree["zones"])
     return tree
 
@@ -68,12 +59,6 @@ def owned(tree: Tree, owner: Tree) -> Tree:
 def without(tree: Tree, attributes: tuple[str, ...]) -> Tree:
     kept = [each for each in tree.get("attributes") or () if each["name"] not in attributes]
     return tree | {"attributes": kept}
-
-
-def _in_order(tree: Tree, names: tuple[str, ...]) -> list[Tree]:
-    """What the publisher knows of, in its order; it leaves out the limit of zones (exporter spec, D-27)."""
-    known = {each["name"]: each for each in tree.get("attributes") or ()}
-    return [known[name] for name in names if name in known]
 
 
 def _shuffle(tree: Tree, chances: random.Random) -> None:

@@ -9,12 +9,23 @@ from numalign.placement import rowmodel
 from numalign.placement.kernels import RowKernel, arrays, plans, scalar
 from numalign.placement.kernels.block import ASK, RowBlock
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.programs import Program
+from numalign.placement.noderules import NodeRules
+from numalign.placement.programs import Ask, Program
 from numalign.placement.rowmodel import Verdict
 from tests.campaigns import holds_for
 from tests.conftest import require
 from tests.strategies.placement import Lived, lived
-from tests.unit.placement.kernels.blocks import block_of_node, questions, row_of, scorings
+from tests.unit.placement.kernels.blocks import (
+    CPU,
+    MEMORY,
+    WIDTH,
+    asks,
+    block_of_node,
+    empty,
+    questions,
+    row_of,
+    scorings,
+)
 
 Question = tuple[RowBlock, Program]
 UNSURE = {Verdict.NOT_CERTAIN, Verdict.NOT_DECIDED}
@@ -39,6 +50,19 @@ def test_compiled_code_answers_as_plain_python_does(question: Question, scoring:
     from numalign.placement.kernels import compiled
 
     assert answers(compiled, question, scoring) == answers(scalar, question, scoring)
+
+
+def test_machine_code_makes_no_detour_for_a_device_that_no_node_has() -> None:
+    require(find_spec("numba"), "numba: make fast")
+    from numalign.placement.kernels import compiled
+
+    rules = NodeRules(zones=tuple(range(8)), policy="restricted", static_cpus=True, static_memory=True)
+    block = empty(rules, 12)
+    for amounts in (block.free, block.size, block.allocatable):
+        amounts[:, :, (CPU, MEMORY)] = np.arange(8)[:, None]
+    first, second = Ask(cpus=1, memory=((MEMORY, 1),)), Ask(cpus=1, memory=((MEMORY, 1),), devices=((WIDTH, 1),))
+    program = asks(first, second)
+    assert answers(compiled, (block, program), Scoring()) == answers(scalar, (block, program), Scoring())
 
 
 @holds_for(questions(), examples=10)

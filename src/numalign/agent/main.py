@@ -1,0 +1,114 @@
+"""The agent as a process, built and run.
+
+`numalign agent run` calls `run`, `agent once` and `agent show` take `looker` alone. Each part may be missing: without
+the kubelet's sockets there is what the kernel and the checkpoints say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.agent import configz, kubeletconfig, podresources, podsapi, serving, triggers
+from numalign.agent.cycle import Agent
+from numalign.agent.looks import Looker
+from numalign.agent.pace import Pace
+from numalign.agent.podresources import PodResourcesClient
+from numalign.agent.podsapi import PodsClient, PodsError
+from numalign.agent.publish import Manner
+from numalign.agent.readings import Sources
+from numalign.agent.triggers import Triggers
+from numalign.agent.uids import Uids
+from numalign.kube.client import Client
+from numalign.kube.transport import Limits
+from numalign.process import serve, tasks
+
+LIMITS: Final = Limits(connections=4, connect_seconds=5.0, call_seconds=10.0)
+"""Nothing else happens while we wait for the API server, so that waiting has to end soon (exporter spec, D-16)."""
+PODS: Final = "pods"
+PAUSE: Final = 10.0
+ABSENT: Final = 300.0
+"""Seconds until a kubelet without a pods socket is asked again whether it has one."""
+
+
+class Places(Struct, frozen=True, kw_only=True):
+    """Where the node's files are."""
+
+    host: Path = Path("/")
+    """The host's root, as we see it."""
+    kubelet: str = "/var/lib/kubelet"
+    """The kubelet's root folder, as the host calls it."""
+    config: str = ""
+    """Its configuration; empty: found out."""
+    notification: Path | None = None
+    """A file that others touch to ask for a look."""
+
+    @property
+    def kubelet_root(self) -> Path:
+        return self.host / self.kubelet.lstrip("/")
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    node: str
+    manner: Manner
+    places: Places = Places()
+    proxy: bool = False
+    """Whether to ask the kubelet's /configz through the API server, which takes a broad right."""
+    address: tuple[str, int] | None = None
+    """Where pages are served; None: nowhere."""
+
+
+@contextlib.asynccontextmanager
+async def looker(
+    places: Places, node: str = "", client: Client | None = None, *, proxy: bool = False
+) -> AsyncIterator[Looker]:
+    """Open until the block is left."""
+    kubelet = PodResourcesClient(places.kubelet_root / podresources.SOCKET)
+    pods = PodsClient(places.kubelet_root / podsapi.SOCKET)
+    fetch = configz.through_api_server(client.sender, node) if proxy and client is not None else None
+    sources = Sources(
+        host=places.host,
+        kubelet_root=places.kubelet_root,
+        podresources=kubelet,
+        configuration=kubeletconfig.Sources(
+            host=places.host, kubelet_root=places.kubelet, config=places.config, configz=fetch
+        ),
+    )
+    try:
+        yield Looker(sources, Uids(node, pods, client))
+    finally:
+        await kubelet.close()
+        await pods.close()
+
+
+async def run(setup: Setup, client: Client) -> None:
+    """Until cancelled. OSError where the pages cannot be served."""
+    places = setup.places
+    files = triggers.of_kubelet(places.kubelet_root, places.notification)
+    async with contextlib.AsyncExitStack() as stack:
+        looks = await stack.enter_async_context(looker(places, setup.node, client, proxy=setup.proxy))
+        waiting = await stack.enter_async_context(Triggers(files, Pace(period=setup.manner.period)))
+        agent = Agent(setup.node, client, setup.manner, looks, waiting)
+        if setup.address is not None:
+            pages = serve.Pages(serving.pages(agent, setup.manner.period))
+            await stack.enter_async_context(serve.serving(pages, setup.address))
+        following = _pods_followed(places.kubelet_root / podsapi.SOCKET, waiting)
+        await tasks.together(agent.run(), {"events": agent.recorder.run(), "pods": following})
+
+
+async def _pods_followed(socket: Path, waiting: Triggers) -> None:
+    """Where the kubelet tells of its pods, every change is a reason to look."""
+    while True:
+        pause, client = PAUSE, PodsClient(socket)
+        try:
+            async for _ in client.watch():
+                waiting.ask(PODS)
+        except PodsError as problem:
+            pause = ABSENT if problem.absent else PAUSE
+        finally:
+            await client.close()
+        await asyncio.sleep(pause)

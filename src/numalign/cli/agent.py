@@ -1,0 +1,225 @@
+"""`numalign agent`: a node's report, published, printed or drawn, and the reports of nodes that are gone.
+
+Parses, and hands over to `agent.main` and `agent.gc`, which commands import themselves, so that help stays quick."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.cli import output
+from numalign.cli.output import Format
+
+if TYPE_CHECKING:
+    from numalign.agent.gc import Swept
+    from numalign.agent.inventory import Mode
+    from numalign.agent.looks import Look
+    from numalign.agent.main import Places, Setup
+    from numalign.api.nrt import Version
+    from numalign.kube.auth import Access
+
+app = typer.Typer(no_args_is_help=True)
+
+Node = Annotated[str, typer.Option("--node-name", envvar="NODE_NAME", help="The Node; without it, the host's name.")]
+Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBECONFIG or the pod's own account")]
+Host = Annotated[Path, typer.Option("--host-root", metavar="DIR", help="Where the host's root is mounted.")]
+Root = Annotated[str, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder on the host.")]
+Config = Annotated[str, typer.Option("--kubelet-config", metavar="FILE", help="Its configuration, if it is not found.")]
+Notify = Annotated[str, typer.Option("--notify-file", metavar="FILE", help="Touched by others to ask for a look.")]
+Proxy = Annotated[
+    bool, typer.Option("--configz", help="Ask the kubelet by way of the API server how it is configured.")
+]
+ModeName = Annotated[str, typer.Option("--mode", help="own, or as another publisher would write: rte, nfd")]
+VersionName = Annotated[str, typer.Option("--api-version", help="v1alpha2 or v1alpha1")]
+Period = Annotated[float, typer.Option(min=1.0, help="Seconds between two looks when nothing happens.")]
+Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Where health and metrics are served.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
+Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging.")]
+LogForm = Annotated[str, typer.Option("--log-format", help="text or json")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="how to print it")]
+
+
+@app.callback()
+def agent() -> None:
+    """Publish what a node's kubelet holds and has free, zone by zone."""
+
+
+@app.command("run", epilog="Example: NODE_NAME=worker-1 numalign agent run --port 10261")
+def run(
+    node_name: Node = "",
+    kubeconfig: Kubeconfig = "",
+    mode: ModeName = "own",
+    api_version: VersionName = "v1alpha2",
+    period: Period = 60.0,
+    host_root: Host = Path("/"),
+    kubelet_dir: Root = "/var/lib/kubelet",
+    kubelet_config: Config = "",
+    notify_file: Notify = "",
+    configz: Proxy = False,
+    bind_address: Address = "127.0.0.1",
+    port: Port = 0,
+    verbosity: Verbosity = 2,
+    log_format: LogForm = "text",
+) -> None:
+    """Keep the node's NodeResourceTopology as the node is, until a signal ends it.
+
+    Exit code: 0 after a signal, 2 if it cannot start."""
+    from numalign.agent.main import Setup
+    from numalign.agent.publish import Manner
+    from numalign.api.errors import BadObject
+    from numalign.kube import access, loops
+    from numalign.process import log
+
+    log.start("json" if log_format == "json" else "text", verbosity)
+    instance = f"{socket.gethostname()}-{os.getpid()}"
+    setup = Setup(
+        node=node_name or socket.gethostname().lower(),
+        manner=Manner(instance=instance, mode=_mode(mode), version=_version(api_version), period=period),
+        places=_places(host_root, kubelet_dir, kubelet_config, notify_file),
+        proxy=configz,
+        address=(bind_address, port) if port else None,
+    )
+    try:
+        found = access.found(kubeconfig)
+        with loops.runner() as runner:
+            runner.run(_run(setup, found))
+    except BadObject as problem:
+        output.fail(str(problem))
+    except OSError as problem:
+        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
+
+
+async def _run(setup: Setup, access: Access) -> None:
+    from numalign.agent import main
+    from numalign.kube.client import Client
+    from numalign.process import tasks
+
+    async with Client(access, main.LIMITS) as client:
+        await tasks.until_signalled(main.run(setup, client))
+
+
+@app.command("once", epilog="Example: numalign agent once -o yaml")
+def once(
+    node_name: Node = "",
+    mode: ModeName = "own",
+    api_version: VersionName = "v1alpha2",
+    host_root: Host = Path("/"),
+    kubelet_dir: Root = "/var/lib/kubelet",
+    kubelet_config: Config = "",
+    fmt: Output = Format.YAML,
+) -> None:
+    """Print the object that would be published now. Needs no API server and no kubelet.
+
+    Exit code: 0, or 2 if nothing is known of this machine."""
+    from numalign.agent import forms
+
+    chosen, version = _mode(mode), _version(api_version)
+    look = _look(_places(host_root, kubelet_dir, kubelet_config))
+    for each in (*look.readings.problems, *look.contradictions):
+        output.warn(each)
+    if look.unknown:
+        output.warn(f"an agent would not publish this: {'; '.join(look.unknown)}")
+    if look.inventory is None:
+        output.fail("; ".join(look.unknown))
+    report = look.inventory.report(node_name or socket.gethostname().lower(), chosen)
+    written = forms.document(report, chosen, version)
+    output.show(output.structured(written, Format.YAML if fmt is Format.TABLE else fmt))
+
+
+@app.command("show", epilog="Example: numalign agent show")
+def show(
+    host_root: Host = Path("/"),
+    kubelet_dir: Root = "/var/lib/kubelet",
+    kubelet_config: Config = "",
+    fmt: Output = Format.TABLE,
+) -> None:
+    """Draw this machine: zones, CPUs, memory, distances, caches, and devices where a kubelet tells of them."""
+    from numalign.cli import agentdrawing
+
+    look = _look(_places(host_root, kubelet_dir, kubelet_config))
+    if look.readings.machine is None:
+        output.fail("; ".join((*look.unknown, *look.readings.problems)))
+    told = agentdrawing.told(look)
+    output.show(agentdrawing.drawn(told) if fmt is Format.TABLE else output.structured(told, fmt))
+
+
+@app.command("gc", epilog="Example: numalign agent gc --once --dry-run")
+def gc(
+    kubeconfig: Kubeconfig = "",
+    once: Annotated[bool, typer.Option("--once", help="Sweep once, and end.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Once, and only say what would be deleted.")] = False,
+    interval: Annotated[float, typer.Option(min=1.0, help="Seconds between two sweeps.")] = 600.0,
+    grace: Annotated[float, typer.Option(min=0.0, help="Seconds that a report may be there without a node.")] = 300.0,
+    verbosity: Verbosity = 2,
+    log_format: LogForm = "text",
+) -> None:
+    """Delete the reports of nodes that are gone.
+
+    Exit code: 0, 1 if something could not be deleted, 2 if the cluster cannot be asked."""
+    from numalign.agent import gc as collecting
+    from numalign.api.errors import BadObject
+    from numalign.kube import access, loops
+    from numalign.kube.client import Client
+    from numalign.kube.errors import KubeError
+    from numalign.process import log, tasks
+
+    log.start("json" if log_format == "json" else "text", verbosity)
+
+    async def swept() -> bool:
+        async with Client(access.found(kubeconfig)) as client:
+            if once or dry_run:
+                return _told(await collecting.sweep(client, grace, dry_run=dry_run))
+            await tasks.until_signalled(collecting.run(client, interval, grace, _told))
+            return True
+
+    try:
+        with loops.runner() as runner:
+            well = runner.run(swept())
+    except (BadObject, KubeError) as problem:
+        output.fail(str(problem))
+    if not well:
+        raise typer.Exit(1)
+
+
+def _told(swept: Swept) -> bool:
+    for name in swept.stale:
+        output.show(f"{name}: {'deleted' if name in swept.deleted else 'its node is gone'}")
+    for each in swept.problems:
+        output.warn(each)
+    return not swept.problems
+
+
+def _look(places: Places) -> Look:
+    from numalign.agent import main
+
+    async def looked() -> Look:
+        async with main.looker(places) as looker:
+            return await looker.look()
+
+    return asyncio.run(looked())
+
+
+def _places(host: Path, kubelet: str, config: str = "", notification: str = "") -> Places:
+    from numalign.agent.main import Places
+
+    touched = Path(notification) if notification else None
+    return Places(host=host, kubelet=kubelet, config=config, notification=touched)
+
+
+def _mode(word: str) -> Mode:
+    match word:
+        case "own" | "rte" | "nfd":
+            return word
+    output.fail(f'"{word}" is no mode; take own, rte or nfd')
+
+
+def _version(word: str) -> Version:
+    match word:
+        case "v1alpha1" | "v1alpha2":
+            return word
+    output.fail(f'"{word}" is no version of NodeResourceTopology; take v1alpha2 or v1alpha1')

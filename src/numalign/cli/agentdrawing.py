@@ -1,0 +1,174 @@
+"""A machine for people: its zones with their CPUs, memory, caches and devices, and how far they are from each other.
+
+`agent show` hands in a look. What the kernel says is drawn on any machine; where a kubelet is, its policies, what can
+be allocated and what is free are drawn beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from rich.table import Table
+from rich.text import Text
+
+from numalign.agent.looks import Look
+from numalign.api import cpuset, resourcenames
+from numalign.cli import drawing, wording
+from numalign.cli.drawing import INDENT, Page
+from numalign.kubelet.machine import Machine, Zone
+
+
+class ZoneTold(Struct, frozen=True):
+    zone: int
+    sockets: tuple[int, ...]
+    cores: int
+    cpus: str
+    caches: tuple[str, ...]
+    """CPUs that share an L3, where a zone has several."""
+    memory: int
+    hugepages: dict[str, int]
+    """Bytes by resource."""
+    distances: tuple[int, ...]
+    """To the zones in their order."""
+    free: dict[str, tuple[int, int]]
+    """By resource: what is free, and what can be allocated, in the kubelet's units; empty: no kubelet tells."""
+
+
+class MachineTold(Struct, frozen=True):
+    zones: tuple[ZoneTold, ...]
+    offline: str
+    policies: str
+    """Of the kubelet; empty: none answers."""
+    problems: tuple[str, ...]
+
+
+def told(look: Look) -> MachineTold:
+    machine = look.readings.machine
+    assert machine is not None
+    free = _free(look)
+    settings = look.readings.settings
+    policies = (
+        f"topology {settings.topology_policy} ({settings.topology_scope}), CPUs {settings.cpu_policy},"
+        f" memory {settings.memory_policy}, from {look.readings.settings_source}"
+    )
+    return MachineTold(
+        zones=tuple(_zone(machine, zone, free.get(zone.id, {})) for zone in machine.zones),
+        offline=cpuset.text(look.readings.offline),
+        policies="" if look.unknown else policies,
+        problems=(*look.readings.problems, *look.contradictions, *look.unknown),
+    )
+
+
+def drawn(machine: MachineTold) -> str:
+    page = Page()
+    page.add(Text(_summary(machine), "bold"))
+    lines = drawing.labelled()
+    for label, text in _facts(machine):
+        lines.add_row(label, text)
+    page.add(lines, indent=INDENT)
+    page.add()
+    table = _zones(page, machine)
+    if page.fits(table):
+        page.add(table)
+    else:
+        _one_by_one(page, machine)
+    if len(machine.zones) > 1:
+        page.add()
+        page.add("distances")
+        page.add(_distances(page, machine), indent=INDENT)
+    return page.text()
+
+
+def _free(look: Look) -> dict[int, dict[str, tuple[int, int]]]:
+    if look.inventory is None or look.unknown:
+        return {}
+    report = look.inventory.report("")
+    return {
+        zone.id: {name: (each.available, each.allocatable) for name, each in zone.resources.items()}
+        for zone in report.zones
+    }
+
+
+def _zone(machine: Machine, zone: Zone, free: dict[str, tuple[int, int]]) -> ZoneTold:
+    groups: dict[int, list[int]] = {}
+    for core in zone.cores:
+        if core.uncore is not None:
+            groups.setdefault(core.uncore, []).extend(core.cpus)
+    return ZoneTold(
+        zone=zone.id,
+        sockets=tuple(sorted({core.socket for core in zone.cores})),
+        cores=len(zone.cores),
+        cpus=cpuset.text(cpuset.of(cpu for core in zone.cores for cpu in core.cpus)),
+        caches=tuple(cpuset.text(cpuset.of(cpus)) for cpus in groups.values()) if len(groups) > 1 else (),
+        memory=zone.memory,
+        hugepages={page.resource: page.total_bytes for page in zone.hugepages if page.total_bytes},
+        distances=tuple(zone.distances[other] for other in machine.zone_ids if other < len(zone.distances)),
+        free=free,
+    )
+
+
+def _summary(machine: MachineTold) -> str:
+    cpus = sum(cpuset.parse(zone.cpus).bit_count() for zone in machine.zones)
+    cores = sum(zone.cores for zone in machine.zones)
+    sockets = len({socket for zone in machine.zones for socket in zone.sockets})
+    memory = wording.amount(resourcenames.MEMORY, sum(zone.memory for zone in machine.zones))
+    threads = f", {cpus // cores} threads each" if cores and cpus > cores else ""
+    counts = (_count(len(machine.zones), "zone"), _count(sockets, "socket"), _count(cores, "core"))
+    return f"{', '.join(counts)}{threads}, {_count(cpus, 'CPU')}, {memory}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _facts(machine: MachineTold) -> Iterator[tuple[str, str]]:
+    if machine.offline:
+        yield "offline", f"CPUs {machine.offline}"
+    if machine.policies:
+        yield "kubelet", machine.policies
+    yield from (("note", each) for each in machine.problems)
+
+
+def _cells(zone: ZoneTold) -> Iterator[tuple[str, str]]:
+    yield "zone", str(zone.zone)
+    yield "socket", ",".join(map(str, zone.sockets)) or "-"
+    yield "cores", str(zone.cores)
+    yield "CPUs", zone.cpus or "-"
+    yield "memory", wording.amount(resourcenames.MEMORY, zone.memory)
+    if zone.hugepages:
+        yield (
+            "huge pages",
+            ", ".join(f"{wording.amount(name, each)} {name[10:]}" for name, each in zone.hugepages.items()),
+        )
+    if zone.caches:
+        yield "L3 groups", " | ".join(zone.caches)
+    for name, (free, allocatable) in zone.free.items():
+        yield f"free {name.rpartition('/')[2]}", wording.free_of(name, free, allocatable)
+
+
+def _zones(page: Page, machine: MachineTold) -> Table:
+    rows = [dict(_cells(zone)) for zone in machine.zones]
+    heads = list(dict.fromkeys(head for row in rows for head in row))
+    table = page.table(*heads)
+    for row in rows:
+        table.add_row(*(row.get(head, "-") for head in heads))
+    return table
+
+
+def _one_by_one(page: Page, machine: MachineTold) -> None:
+    """For zones of which there is more to say than fits into a line."""
+    for zone in machine.zones:
+        first, *others = _cells(zone)
+        page.add(Text(" ".join(first), "bold"))
+        lines = drawing.labelled()
+        for label, text in others:
+            lines.add_row(label, text)
+        page.add(lines, indent=INDENT)
+
+
+def _distances(page: Page, machine: MachineTold) -> Table:
+    names: Iterable[str] = [str(zone.zone) for zone in machine.zones]
+    table = page.table("", *names)
+    for zone in machine.zones:
+        table.add_row(str(zone.zone), *map(str, zone.distances))
+    return table

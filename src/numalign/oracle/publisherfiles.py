@@ -1,0 +1,94 @@
+"""Files of recorded cases of the node-side publishers: tables of rows, by section and name.
+
+`casefiles` finds out by `recognised` whether a file is of this kind. A row is the input and what came of it side by
+side; which is which is known by suite. A text that begins with @ stands for another entry of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from numalign.oracle.loading import Found
+
+DATA_SETS: Final = frozenset({"fingerprint.pod_set_259"})
+"""Rows that are no cases; cases refer to them."""
+OUTCOMES: Final = frozenset(
+    {
+        "allow", "bytes", "bytes_per_numa", "chars", "compatible", "count", "encoded", "encoded_length", "error",
+        "expected", "fingerprint", "found", "hash", "included", "json", "left", "map", "metadata", "ns_hash", "numa",
+        "payload", "pod_hash", "present", "repr", "result", "string", "triggers", "updater", "valid", "value", "zones",
+    }
+)  # fmt: skip
+"""Columns that say what came of a row, unless `GIVEN` has them."""
+GIVEN: Final[Mapping[str, frozenset[str]]] = {
+    "fingerprint.check": frozenset({"fingerprint"}),
+    "leb89.encode": frozenset({"value"}),
+    "leb89.length_boundaries": frozenset({"value"}),
+    "nrt.quantity_pattern_derived": frozenset({"value"}),
+    "numaplacement.pack_metadata": frozenset({"payload"}),
+    "numaplacement.unpack_errors": frozenset({"metadata"}),
+    "numaplacement.unpack_partial": frozenset({"metadata"}),
+    "numaplacement.validate_for_decoder": frozenset({"payload"}),
+    "numaplacement.validate_shared": frozenset({"payload"}),
+    "numaplacement.vector_decode": frozenset({"encoded"}),
+    "numaplacement.decoder_result": frozenset({"payload"}),
+    "exporter.locality_present": frozenset({"numa"}),
+}
+GAINED: Final[Mapping[str, frozenset[str]]] = {
+    "nrt.numa_id_to_name": frozenset({"name"}),
+    "nrt.numa_name_to_id": frozenset({"id"}),
+    "numaplacement.vector_decode": frozenset({"offsets"}),
+    "updater.policy_name": frozenset({"name"}),
+    "sysinfo.hugepage_resource_name": frozenset({"name"}),
+    "sysinfo.hugepage_resource_name_derived": frozenset({"name"}),
+}
+"""Columns that say what came of a row in this suite alone."""
+Row = Mapping[str, Any]
+
+
+def recognised(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("meta"), Mapping) and "conventions" in value["meta"]
+
+
+def rows(found: Found) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Suite, id and case of every row."""
+    whole = found.value
+    for section, tables in whole.items():
+        for name, table in tables.items() if isinstance(tables, Mapping) and section != "meta" else ():
+            suite = f"{section}.{name}"
+            if isinstance(table, list) and suite not in DATA_SETS and _is_table(table):
+                yield from ((suite, _id(row, place), _case(suite, row, whole)) for place, row in enumerate(table))
+
+
+def _is_table(rows: list[Any]) -> bool:
+    return all(isinstance(row, Mapping) for row in rows) and not any(
+        "cpus" in row and "distances" in row for row in rows
+    )
+
+
+def _id(row: Row, place: int) -> str:
+    return row["id"] if isinstance(row.get("id"), str) else str(place + 1)
+
+
+def _case(suite: str, row: Row, whole: Row) -> dict[str, Any]:
+    outcome = (OUTCOMES - GIVEN.get(suite, frozenset())) | GAINED.get(suite, frozenset())
+    plain = {name: _resolved(value, whole) for name, value in row.items()}
+    return {
+        "input": {name: value for name, value in plain.items() if name not in outcome},
+        "expect": {name: value for name, value in plain.items() if name in outcome},
+        "fixtures": {},
+    }
+
+
+def _resolved(value: Any, whole: Row) -> Any:
+    match value:
+        case str() if value.startswith("@"):
+            found: Any = whole
+            for name in value[1:].split("."):
+                found = found.get(name, {})
+            return found
+        case Mapping():
+            return {name: _resolved(each, whole) for name, each in value.items()}
+        case list():
+            return [_resolved(each, whole) for each in value]
+    return value

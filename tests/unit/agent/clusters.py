@@ -1,0 +1,110 @@
+"""An embedded API server in virtual time with a Node on it, and agents whose looks are what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from numalign.agent import inventory
+from numalign.agent.cycle import Agent
+from numalign.agent.looks import Look
+from numalign.agent.pace import Pace
+from numalign.agent.publish import Manner
+from numalign.agent.triggers import Triggers
+from numalign.api import nrt, nrtwire
+from numalign.api.nodetopology import NodeTopology
+from numalign.kube import auth
+from numalign.kube.auth import Access, Identity, Login
+from numalign.kube.client import Client
+from numalign.kubelet import presets, start
+from numalign.kubelet.settings import Settings
+from numalign.simulator import furnishing, virtualtime, wires
+from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.api import Api
+from numalign.simulator.apiserver.connections import Connection
+from numalign.simulator.apiserver.refusals import StatusError
+from numalign.simulator.apiserver.resources import NODES
+from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.cluster import HERE
+from numalign.simulator.nodes.nrtcrd import RESOURCE
+from numalign.simulator.trees import Tree
+from tests.unit.agent import kubelet_looks as looks
+
+NODE = "n1"
+PERIOD = 60.0
+MACHINE = presets.machine("2x16")
+
+
+def kubelet(**settings: Any) -> start.Kubelet:
+    return start.start(MACHINE, Settings(cpu_policy="static", reserved_cpus=1, reserved={"cpu": 1000}, **settings))
+
+
+PLAIN, STRICT = kubelet(), kubelet(topology_policy="single-numa-node")
+
+
+class Script:
+    """Looks that find what it is told to find."""
+
+    def __init__(self) -> None:
+        self.kubelet = PLAIN
+        self.unknown: tuple[str, ...] = ()
+        self.version = ""
+        self.looked = 0
+
+    async def look(self) -> Look:
+        self.looked += 1
+        found = looks.at(self.kubelet, self.kubelet.initial())
+        machine = self.kubelet.machine
+        return Look(found, inventory.of(found, machine, looks.told(self.kubelet.initial())), self.unknown)
+
+    def tell_version(self, kubelet: str) -> None:
+        self.version = kubelet
+
+
+class Town:
+    """The server, which can be away, and what it has."""
+
+    def __init__(self) -> None:
+        self.clock = virtualtime.clock(random.Random(1))
+        self.api = Api(self.clock, random.Random(1), admission=admission)
+        self.away = False
+        furnishing.furnish(self.api)
+        self.add_node()
+
+    def add_node(self) -> str:
+        made = self.api.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
+        return str(made["metadata"]["uid"])
+
+    def access(self) -> Access:
+        serving, open_ones = Serving(self.api.state), set[Connection]()
+
+        def listening() -> wires.Listening | None:
+            return None if self.away else lambda: Connection(serving, open_ones, "")
+
+        return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=wires.dial(listening))
+
+    def report(self) -> Tree | None:
+        try:
+            return self.api.get(RESOURCE, NODE)
+        except StatusError:
+            return None
+
+    def read(self) -> NodeTopology:
+        found = self.report()
+        assert found is not None
+        return nrt.normalise(nrtwire.decode(found))
+
+    @asynccontextmanager
+    async def agent(self, script: Script, name: str = "first", **manner: Any) -> AsyncIterator[Agent]:
+        async with Client(self.access(), clock=self.clock) as client, asyncio.TaskGroup() as group:
+            waiting = Triggers({}, Pace(period=PERIOD), self.clock)
+            made = Agent(NODE, client, Manner(instance=name, period=PERIOD, **manner), script, waiting)
+            started = [group.create_task(made.run()), group.create_task(made.recorder.run())]
+            try:
+                yield made
+            finally:
+                for task in started:
+                    task.cancel()

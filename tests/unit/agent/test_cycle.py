@@ -1,0 +1,253 @@
+"""What the cluster knows of a node, whatever happens to the server, the object and the node's other publishers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from numalign.agent import cycle, published
+from numalign.api import topologymanager
+from numalign.simulator import virtualtime
+from numalign.simulator.apiserver.api import Patch
+from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES
+from numalign.simulator.nodes import nrtcrd
+from numalign.simulator.nodes.nrtcrd import RESOURCE
+from tests.unit.agent.clusters import NODE, PERIOD, STRICT, Script, Town
+
+Story = Callable[[Town, Script], Coroutine[Any, Any, None]]
+CRD = f"{nrtcrd.PLURAL}.topology.node.k8s.io"
+
+
+def played(story: Story) -> None:
+    async def main() -> None:
+        await story(Town(), Script())
+
+    virtualtime.run(main())
+
+
+def later(seconds: float) -> Awaitable[None]:
+    return asyncio.sleep(seconds)
+
+
+def test_the_first_look_is_told_at_once_and_owned_by_the_node() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script):
+            await later(1)
+        report = town.report()
+        assert report is not None
+        assert town.read() == (await script.look()).inventory.report(NODE)  # type: ignore[union-attr]
+        (owner,) = report["metadata"]["ownerReferences"]
+        assert owner == {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": owner["uid"]}
+        assert owner["uid"] == town.api.get(NODES, NODE)["metadata"]["uid"]
+
+    played(story)
+
+
+def test_what_does_not_change_is_not_written_but_for_a_sign_of_life_every_five_minutes() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script) as agent:
+            await later(3600)
+            written = agent.metrics.reports.values
+            assert written[("written",)] == 1
+            assert 12 <= written[("heartbeat",)] <= 16
+        report = town.report()
+        assert report is not None
+        assert report["metadata"]["generation"] == 1
+        assert report["metadata"]["annotations"][published.HEARTBEAT] > "2026-01-01T00:55:00Z"
+
+    played(story)
+
+
+def test_a_change_is_told_with_the_next_look() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script):
+            await later(1)
+            script.kubelet = STRICT
+            await later(PERIOD)
+        assert town.read().manager.policy == "single-numa-node"
+
+    played(story)
+
+
+def test_a_report_that_somebody_deleted_is_written_again_within_a_period() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script):
+            await later(90)
+            town.api.delete(RESOURCE, NODE)
+            await later(PERIOD + 1)
+            assert town.report() is not None
+
+    played(story)
+
+
+def test_a_node_that_is_made_anew_owns_its_report_again() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script):
+            await later(90)
+            town.api.delete(NODES, NODE)
+            uid = town.add_node()
+            await later(PERIOD + 1)
+            report = town.report()
+        assert report is not None
+        assert report["metadata"]["ownerReferences"][0]["uid"] == uid
+
+    played(story)
+
+
+@pytest.mark.parametrize("minutes", [0.5, 3, 60])
+def test_when_the_server_is_back_it_knows_the_newest_within_a_period(minutes: float) -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script) as agent:
+            await later(1)
+            town.away = True
+            script.kubelet = STRICT
+            await later(60 * minutes)
+            town.away = False
+            await later(PERIOD + 1)
+            assert agent.standing.failure == ""
+        assert town.read().manager.policy == "single-numa-node"
+
+    played(story)
+
+
+def test_without_the_definition_it_waits_and_says_what_is_missing() -> None:
+    async def story(town: Town, script: Script) -> None:
+        town.api.delete(CUSTOMRESOURCEDEFINITIONS, CRD)
+        async with town.agent(script) as agent:
+            await later(600)
+            assert "NodeResourceTopology installed?" in agent.standing.failure
+            town.api.create(CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd())
+            await later(PERIOD + 1)
+        assert town.report() is not None
+
+    played(story)
+
+
+def test_an_older_definition_that_drops_attributes_is_noticed() -> None:
+    async def story(town: Town, script: Script) -> None:
+        town.api.delete(CUSTOMRESOURCEDEFINITIONS, CRD)
+        older = nrtcrd.crd()
+        del older["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["attributes"]
+        town.api.create(CUSTOMRESOURCEDEFINITIONS, older)
+        async with town.agent(script) as agent:
+            await later(1)
+            assert agent.metrics.pruned.values[()] >= 4
+        report = town.report()
+        assert report is not None
+        assert "attributes" not in report
+
+    played(story)
+
+
+def test_what_is_not_certain_is_not_told() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script) as agent:
+            await later(1)
+            script.kubelet, script.unknown = STRICT, ("the kubelet does not say what its pods hold",)
+            await later(600)
+            assert town.read().manager.policy == "none"
+            age = agent.age()
+            assert age is not None
+            assert age > 590
+            script.unknown = ()
+            await later(cycle.SOON + 1)
+        assert town.read().manager.policy == "single-numa-node"
+
+    played(story)
+
+
+def overwrite(town: Town, policy: str) -> None:
+    now = {"name": "now", "value": str(town.clock.now())}
+    attributes = [{"name": topologymanager.POLICY, "value": policy}, now]
+    town.api.patch(RESOURCE, NODE, "", Patch("merge", {"attributes": attributes}), manager="other-publisher")
+
+
+def test_it_stands_back_for_another_publisher_and_says_so() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script) as agent:
+            for _ in range(30):
+                await later(PERIOD)
+                overwrite(town, "restricted")
+            assert agent.other == "other-publisher"
+            assert town.read().manager.policy == "restricted"
+            events = town.api.list(EVENTS).items
+        assert [event["reason"] for event in events] == ["SecondTopologyPublisher"]
+        assert "other-publisher" in events[0]["message"]
+
+    played(story)
+
+
+def test_when_the_other_has_been_quiet_for_ten_periods_it_writes_again() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script) as agent:
+            await later(90)
+            overwrite(town, "restricted")
+            await later(5 * PERIOD)
+            assert town.read().manager.policy == "restricted"
+            await later(8 * PERIOD)
+            assert agent.other == ""
+        assert town.read().manager.policy == "none"
+
+    played(story)
+
+
+def test_what_another_publisher_left_behind_is_taken_over() -> None:
+    async def story(town: Town, script: Script) -> None:
+        left = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "zones": []}
+        town.api.create(RESOURCE, {**left, "metadata": {"name": NODE}}, manager="other-publisher")
+        async with town.agent(script) as agent:
+            await later(10 * PERIOD)
+            assert agent.other == ""
+        assert len(town.read().zones) == 2
+
+    played(story)
+
+
+def test_an_object_that_is_claimed_by_a_label_is_left_alone() -> None:
+    async def story(town: Town, script: Script) -> None:
+        left = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "zones": []}
+        metadata = {"name": NODE, "labels": {published.CLAIM: "Koordinator"}}
+        town.api.create(RESOURCE, {**left, "metadata": metadata}, manager="koordlet")
+        async with town.agent(script) as agent:
+            await later(30 * PERIOD)
+            assert agent.other == "Koordinator"
+        assert town.read().zones == ()
+
+    played(story)
+
+
+def test_of_two_agents_on_one_node_the_newer_writes_until_it_ends() -> None:
+    async def story(town: Town, script: Script) -> None:
+        newer = Script()
+        newer.kubelet = STRICT
+        async with town.agent(script, "older") as first:
+            await later(90)
+            async with town.agent(newer, "newer") as second:
+                await later(3600)
+                assert (first.other, second.other) == ("newer", "")
+                assert town.read().manager.policy == "single-numa-node"
+            await later(12 * PERIOD)
+            assert first.other == ""
+        assert town.read().manager.policy == "none"
+
+    played(story)
+
+
+def test_labels_and_annotations_of_others_stay() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script) as agent:
+            await later(1)
+            patch = {"metadata": {"labels": {"team": "blue"}, "annotations": {"note": "theirs"}}}
+            town.api.patch(RESOURCE, NODE, "", Patch("merge", patch), manager="kubectl")
+            script.kubelet = STRICT
+            await later(PERIOD)
+            assert agent.other == ""
+        report = town.report()
+        assert report is not None
+        assert report["metadata"]["labels"] == {"team": "blue"}
+        assert report["metadata"]["annotations"]["note"] == "theirs"
+
+    played(story)

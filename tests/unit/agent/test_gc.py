@@ -1,0 +1,73 @@
+"""Reports whose node is gone go; those that may still get one stay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from numalign.agent import gc
+from numalign.agent.gc import Swept
+from numalign.kube.client import Client
+from numalign.simulator import virtualtime
+from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS
+from numalign.simulator.nodes import nrtcrd
+from numalign.simulator.nodes.nrtcrd import RESOURCE
+from tests.unit.agent.clusters import NODE, Town
+
+
+def played(story: Callable[[Town, Client], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        town = Town()
+        for name in (NODE, "gone"):
+            report = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "zones": []}
+            town.api.create(RESOURCE, {**report, "metadata": {"name": name}})
+        async with Client(town.access(), clock=town.clock) as client:
+            await story(town, client)
+
+    virtualtime.run(main())
+
+
+def left(town: Town) -> list[str]:
+    return [each["metadata"]["name"] for each in town.api.list(RESOURCE).items]
+
+
+def test_a_report_without_a_node_goes_once_it_is_old_enough() -> None:
+    async def story(town: Town, client: Client) -> None:
+        assert await gc.sweep(client) == Swept()
+        await asyncio.sleep(gc.GRACE + 1)
+        assert await gc.sweep(client) == Swept(stale=("gone",), deleted=("gone",))
+        assert left(town) == [NODE]
+
+    played(story)
+
+
+def test_a_dry_run_deletes_nothing() -> None:
+    async def story(town: Town, client: Client) -> None:
+        await asyncio.sleep(gc.GRACE + 1)
+        assert await gc.sweep(client, dry_run=True) == Swept(stale=("gone",))
+        assert left(town) == ["gone", NODE]
+
+    played(story)
+
+
+def test_where_nobody_defined_reports_there_is_nothing_to_do() -> None:
+    async def story(town: Town, client: Client) -> None:
+        town.api.delete(CUSTOMRESOURCEDEFINITIONS, f"{nrtcrd.PLURAL}.topology.node.k8s.io")
+        assert await gc.sweep(client, 0.0) == Swept()
+
+    played(story)
+
+
+def test_it_goes_on_when_the_server_was_away() -> None:
+    async def story(town: Town, client: Client) -> None:
+        sweeps = list[Swept]()
+        town.away = True
+        task = asyncio.create_task(gc.run(client, 60.0, 0.0, sweeps.append))
+        await asyncio.sleep(100)
+        town.away = False
+        await asyncio.sleep(100)
+        task.cancel()
+        assert [each for each in sweeps if each.deleted] == [Swept(stale=("gone",), deleted=("gone",))]
+
+    played(story)
