@@ -30,6 +30,7 @@ PATIENCE = 600.0
 QUIET = 0.05
 """The part of a core below which a process has nothing to do."""
 SHAPES = 8
+LOG_SHOWN = 2000
 STILL = 5
 """Looks at events that find no new one before there are no more."""
 
@@ -104,7 +105,7 @@ class Observer:
 async def burst(served: Served, contender: Contender, cluster: Cluster, namespace: str, pods: int) -> Outcome:
     endpoint = served.endpoint
     await _wire.one(endpoint, endpoint.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}))
-    pods_path = f"/api/v1/namespaces/{namespace}/pods"
+    pods_path, log = f"/api/v1/namespaces/{namespace}/pods", served.log(contender.name)
     made = [pod(cluster, number, contender.name) for number in range(pods)]
     creates = [(endpoint.request("POST", pods_path, each),) for each in made]
     try:
@@ -112,10 +113,10 @@ async def burst(served: Served, contender: Contender, cluster: Cluster, namespac
             await _wire.every(endpoint, creates)
             return await _observed(served, contender, Observer(namespace, pods), None)
         await _hold(endpoint, contender.name)
-        async with running(contender, served.folder) as process:
-            await quiet(process.pid)
+        async with running(contender, log) as process:
+            await quiet(process, log)
             await _wire.every(endpoint, creates)
-            await quiet(process.pid)
+            await quiet(process, log)
             return await _observed(served, contender, Observer(namespace, pods), process)
     finally:
         gone = [(endpoint.request("DELETE", f"{pods_path}/{each['metadata']['name']}", NOW),) for each in made]
@@ -134,7 +135,7 @@ async def _observed(
         before = {name: cpu(pid) for name, pid in pids.items()}
         if waiting is not None:
             await _release(endpoint, contender.name)
-        await _all_bound(observer, process, served.folder / f"{contender.name}.log")
+        await _all_bound(observer, process, served.log(contender.name))
         spent = {name: cpu(pid) - before[name] for name, pid in pids.items()}
         events, told = await _events(endpoint, observer)
     return Outcome(
@@ -153,7 +154,7 @@ async def _who(
     if waiting is not None:
         yield waiting
         return
-    async with running(contender, served.folder) as started:
+    async with running(contender, served.log(contender.name)) as started:
         yield started
 
 
@@ -163,7 +164,7 @@ async def _all_bound(observer: Observer, process: subprocess.Popen[bytes], log: 
         await asyncio.sleep(0.05)
         if observer.problem or process.poll() or time.monotonic() > deadline:
             bound = f"{len(observer.nodes)} of {observer.expected} pods bound"
-            raise RuntimeError(f"{bound}; {observer.problem or log.read_text()[-2000:]}")
+            raise RuntimeError(f"{bound}; {observer.problem or log.read_text()[-LOG_SHOWN:]}")
 
 
 async def _events(endpoint: Endpoint, observer: Observer) -> tuple[int, float]:
@@ -180,9 +181,9 @@ async def _events(endpoint: Endpoint, observer: Observer) -> tuple[int, float]:
 
 
 @asynccontextmanager
-async def running(contender: Contender, folder: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
-    with (folder / f"{contender.name}.log").open("ab") as log:
-        process = subprocess.Popen(contender.command, stdout=log, stderr=log)
+async def running(contender: Contender, log: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
+    with log.open("ab") as said:
+        process = subprocess.Popen(contender.command, stdout=said, stderr=said)
         try:
             yield process
         finally:
@@ -190,16 +191,16 @@ async def running(contender: Contender, folder: Path) -> AsyncIterator[subproces
             await asyncio.to_thread(process.wait)
 
 
-async def quiet(pid: int, seconds: float = 2.0) -> None:
+async def quiet(process: subprocess.Popen[bytes], log: Path, seconds: float = 2.0) -> None:
     """Until the process has done something, and then nothing for so long."""
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        before = cpu(pid)
+    while process.poll() is None and time.monotonic() < deadline:
+        before = cpu(process.pid)
         await asyncio.sleep(seconds)
-        spent = cpu(pid)
-        if spent > 0.3 and spent - before < QUIET * seconds:
+        spent = cpu(process.pid)
+        if spent > 0.3 and spent - before < QUIET * seconds and process.poll() is None:
             return
-    raise TimeoutError("it does not get quiet")
+    raise RuntimeError(f"it ended, or does not get quiet: {log.read_text()[-LOG_SHOWN:]}")
 
 
 def cpu(pid: int) -> float:

@@ -39,6 +39,9 @@ class Served(msgspec.Struct, frozen=True):
     folder: Path
     pids: dict[str, int]
 
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
 
 @contextmanager
 def real(programs: Programs) -> Iterator[Served]:

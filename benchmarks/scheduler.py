@@ -126,8 +126,9 @@ async def _resting(served: Served) -> tuple[float, float]:
     path = "/api/v1/namespaces/default/pods"
     made = (_bursts.pod(CLUSTER, number, contender.name, node_name(number % NODES)) for number in range(PODS_BESIDE))
     await _wire.every(endpoint, ((endpoint.request("POST", path, each),) for each in made))
-    async with _bursts.running(contender, served.folder) as process:
-        await _bursts.quiet(process.pid)
+    log = served.log(contender.name)
+    async with _bursts.running(contender, log) as process:
+        await _bursts.quiet(process, log)
         before = _bursts.cpu(process.pid)
         await asyncio.sleep(IDLE_SECONDS)
         busy = 100 * (_bursts.cpu(process.pid) - before) / IDLE_SECONDS

@@ -18,8 +18,8 @@ from numalign.simulator.nodes.specs import NodeSpec
 from tests import nodes
 from tests.embedded import schedulerstories as stories
 from tests.embedded.faultproxy import Weather
-from tests.embedded.schedulerreplicas import Replica
-from tests.embedded.schedulerstories import Books, Stage, Told
+from tests.embedded.schedulerreplicas import Books, Replica
+from tests.embedded.schedulerstories import Stage, Told
 
 MACHINE = presets.machine("2x16")
 SETTINGS = nodes.settings(MACHINE, "single-numa-node")

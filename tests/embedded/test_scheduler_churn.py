@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from numalign.api.pod import Pod
 from numalign.placement import engine
+from numalign.placement.changes import Change
 from numalign.placement.ledger import Ledger
 from numalign.placement.rules.world import World
 from numalign.simulator.nodes import heartbeat
@@ -15,14 +17,14 @@ SLACK = 2_000
 """Things in a part that are not worth a word, where it is about a day."""
 
 
-def a_little(seed: int = 1) -> Churn:
-    return churning.played(20, 240.0, every=4.0, checkpoints=1, seed=seed)
+def a_little(nodes: int = 8, seconds: float = 120.0) -> Churn:
+    return churning.played(nodes, seconds, every=4.0, checkpoints=1)
 
 
 def test_after_a_little_churn_nothing_differs_from_what_is_made_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # So that shapes are forgotten already in a little while.
     monkeypatch.setattr(engine, "MANY_SHAPES", 16)
-    churn = a_little()
+    churn = a_little(nodes=20, seconds=240.0)
     assert churn.found == []
     assert churn.bound > 100
 
@@ -33,12 +35,10 @@ def test_a_count_that_is_not_taken_back_is_noticed(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_pod_that_is_never_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
     gone = Ledger.gone
 
-    def remembering(self: Ledger, pod, now):  # type: ignore[no-untyped-def]
-        seen.append(pod.metadata.uid)
-        self.visitors = seen  # type: ignore[attr-defined]
+    def remembering(self: Ledger, pod: Pod, now: float) -> Change:
+        self.__dict__.setdefault("visitors", []).append(pod.metadata.uid)
         return gone(self, pod, now)
 
     monkeypatch.setattr(Ledger, "gone", remembering)
@@ -47,7 +47,7 @@ def test_a_pod_that_is_never_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_a_day_of_churn_on_500_nodes_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """23,000 pods of 20,000 sizes. Nobody here looks at the nodes' leases, so that they are renewed less often."""
+    """Some 23,000 pods. Nobody here looks at the leases of nodes, so that they are renewed less often."""
     monkeypatch.setattr(heartbeat, "BEAT", 30.0)
     churn = churning.played(500, 24 * HOUR, every=8.0, checkpoints=6)
     assert churn.found == []

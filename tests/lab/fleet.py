@@ -20,7 +20,7 @@ SCOPES: tuple[str, ...] = get_args(topologymanager.Scope)
 PLAIN, PODWISE = "plain", "podwise"
 NIC, GPU = "example.com/nic", "example.com/gpu"
 FULL_CORES = {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}}
-PODS = 16
+PODS = 24
 
 EVERYTHING = machinefile.read(
     {

@@ -45,6 +45,11 @@ async def play(live: Live, node: LabNode, scheduler: str) -> Story:
     return story
 
 
+def scheduler_said(live: Live) -> str:
+    part = live.lab.parts["scheduler"]
+    return f"our scheduler was started {part.starts} times and said last: {part.last_words()}"
+
+
 async def decided(live: Live, name: str) -> Pod:
     """Once it has started, was turned away, or cannot be scheduled."""
     until = time.monotonic() + PATIENCE
@@ -53,5 +58,5 @@ async def decided(live: Live, name: str) -> Pod:
         refused = any(each.type == "PodScheduled" and each.status == "False" for each in pod.status.conditions)
         if pod.has_started or pod.status.is_finished or (refused and not pod.spec.node_name):
             return pod
-        assert time.monotonic() < until, f"{name} on {pod.spec.node_name!r} is not decided: {pod.status}"
+        assert time.monotonic() < until, f"{name} is not decided: {pod.status}; {scheduler_said(live)}"
         await asyncio.sleep(LOOK)

@@ -16,6 +16,7 @@ from numalign.agent.looks import Look
 from numalign.agent.metrics import Metrics
 from numalign.agent.pace import PERIOD, START
 from numalign.agent.publish import Manner, Outcome, Publisher
+from numalign.agent.triggers import SOCKET
 from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
 from numalign.kube import errors
@@ -29,6 +30,8 @@ from numalign.process.log import about
 
 LOG: Final = logging.getLogger(__name__)
 CONTROLLER: Final = "numalign-agent"
+AFRESH: Final = frozenset({PERIOD, SOCKET})
+"""Reasons to read everything anew: time, and a kubelet that was started again."""
 AFTER_ENDING: Final = (2.0, 11.0)
 """Seconds after which to look again when a pod is gone: the kubelet frees what it held later (exporter spec 13.16)."""
 FEW: Final = 5
@@ -40,7 +43,7 @@ SOON: Final = 5.0
 class Looks(Protocol):
     """What is needed of `looks.Looker`."""
 
-    async def look(self) -> Look: ...
+    async def look(self, *, fresh: bool = ...) -> Look: ...
 
     def tell_version(self, kubelet: str) -> None: ...
 
@@ -101,7 +104,7 @@ class Agent:
         if check:
             await self._ask_for_node()
         started = self._clock.now()
-        look = await self._looks.look()
+        look = await self._looks.look(fresh=bool(reasons & AFRESH))
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
         if look.inventory is not None and not look.unknown:

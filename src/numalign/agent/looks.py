@@ -11,12 +11,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.agent import inventory, readings
+from numalign.agent import inventory, matching, readings
 from numalign.agent.inventory import Inventory
 from numalign.agent.matching import Told
 from numalign.agent.readings import Readings, Sources
 from numalign.agent.uids import Uids
-from numalign.kubelet.refusals import StartRefusal
+from numalign.kubelet.refusals import StartRefusal, Undecided
 
 LOG: Final = logging.getLogger(__name__)
 TRIES: Final = 2
@@ -42,7 +42,11 @@ class Looker:
         """v1.37.1, as the Node says it."""
         self.sources.kubelet_version = kubelet
 
-    async def look(self) -> Look:
+    async def look(self, *, fresh: bool = False) -> Look:
+        """`fresh`: hardware and configuration may have changed, too."""
+        if fresh:
+            self.sources.hardware.forget()
+            self.sources.configured.forget()
         for _ in range(TRIES):
             found = await self._once()
             if found.readings.consistent and not found.contradictions:
@@ -51,14 +55,20 @@ class Looker:
 
     async def _once(self) -> Look:
         read = await readings.read(self.sources)
-        told = await self._uids.told(self.sources.clock.now()) if self._uids is not None and read.pods else Told()
+        told = await self._told(read)
         if read.machine is None:
             return Look(read, unknown=("no machine can be made out of what the kernel says",))
         try:
             return Look(read, inventory.of(read, read.machine, told), _unknown(read))
-        except StartRefusal as refusal:
+        except (StartRefusal, Undecided) as refusal:
             why = f"no kubelet would start with what {read.settings_source} says on this machine: {refusal}"
             return Look(read, unknown=(*_unknown(read), why))
+
+    async def _told(self, read: Readings) -> Told:
+        written = matching.uids(read)
+        if self._uids is None or not (read.pods or written):
+            return Told()
+        return await self._uids.told(written, self.sources.clock.now())
 
 
 def _unknown(read: Readings) -> tuple[str, ...]:

@@ -30,6 +30,12 @@ class Told(Struct, frozen=True):
     """By which others know the pods."""
     kept: Uids = {}
     """Under which the kubelet keeps its books, where that is another one."""
+    unsure: bool = False
+    """Whether pods may exist of which nobody could tell."""
+
+    @property
+    def uids(self) -> frozenset[str]:
+        return frozenset(self.public.values()) | frozenset(self.kept.values())
 
 
 class Match(Struct, frozen=True):
@@ -49,8 +55,9 @@ def of(readings: Readings, told: Told) -> Match:
         found = found or told.kept.get(name) or told.public.get(name)
         if found:
             kept[name] = found
-    everybody = readings.pods is not None and len(kept) == len(readings.pods)
-    return Match(kept, frozenset() if everybody else written - frozenset(kept.values()))
+    everybody = readings.pods is not None and len(kept) == len(readings.pods) and not told.unsure
+    # A kubelet that has just started lists nobody yet, and keeps what pods hold all the same.
+    return Match(kept, (written & told.uids if everybody else written) - frozenset(kept.values()))
 
 
 def uids(readings: Readings) -> frozenset[str]:

@@ -1,14 +1,16 @@
 """Uids of this node's pods: from the kubelet's pods socket, else from the API server.
 
 `looks` asks in every look, because a name may belong to another pod by then. A kubelet calls a static pod by a hash of
-its manifest, the API server by the uid of its mirror; both are told apart here. Who cannot be asked tells nothing, and
-`matching` gets along without."""
+its manifest, the API server by the uid of its mirror. A kubelet that has just started knows of no pod yet: where its
+books have entries of pods that it does not tell of, the API server is asked too, before they are taken for gone."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
 from typing import Final, Protocol
+
+from msgspec import structs
 
 from numalign.agent import matching
 from numalign.agent.matching import Name, Told
@@ -22,6 +24,7 @@ from numalign.kube.request import Selection
 LOG: Final = logging.getLogger(__name__)
 MIRRORED: Final = "kubernetes.io/config.mirror"
 HASH: Final = "kubernetes.io/config.hash"
+FINISHED: Final = ("Succeeded", "Failed")
 AGAIN: Final = 300.0
 """Seconds after which a kubelet that has no pods socket is asked again: it may be a newer one by then."""
 
@@ -43,13 +46,21 @@ PODS: Final = resources.of("v1", "pods", "Pod", Named)
 
 class Uids:
     def __init__(self, node: str, kubelet: PodsSource | None, client: Client | None) -> None:
-        self._selection = Selection(fields=f"spec.nodeName={node}")
+        unfinished = "status.phase!=Succeeded,status.phase!=Failed"
+        self._selection = Selection(fields=f"spec.nodeName={node},{unfinished}")
         self._kubelet = kubelet
         self._client = client
         self._ask_kubelet_after = 0.0
 
-    async def told(self, now: float) -> Told:
-        return await self._by_kubelet(now) or await self._by_api_server() or Told()
+    async def told(self, written: frozenset[str], now: float) -> Told:
+        """`written`: who has entries in the kubelet's books."""
+        kubelet = await self._by_kubelet(now)
+        if kubelet is not None and written <= kubelet.uids:
+            return kubelet
+        server, known = await self._by_api_server(), kubelet or Told()
+        if server is None:
+            return structs.replace(known, unsure=self._client is not None)
+        return Told({**server.public, **known.public}, {**server.kept, **known.kept})
 
     async def _by_kubelet(self, now: float) -> Told | None:
         if self._kubelet is None or now < self._ask_kubelet_after:
@@ -73,13 +84,9 @@ class Uids:
 
 
 def of_kubelet(pods: Iterable[LocalPod]) -> Told:
-    """Finished pods of the same name come before the one that runs, whatever their order."""
-    found = {(pod.namespace, pod.name): pod.uid for pod in sorted(pods, key=_runs)}
+    """Without finished ones: another pod may have the name by now."""
+    found = {(pod.namespace, pod.name): pod.uid for pod in pods if pod.phase not in FINISHED}
     return Told({name: uid for name, uid in found.items() if not matching.STATIC.fullmatch(uid)}, found)
-
-
-def _runs(pod: LocalPod) -> bool:
-    return pod.phase not in ("Succeeded", "Failed")
 
 
 def of_api_server(pods: Iterable[ObjectMeta]) -> Told:

@@ -124,8 +124,10 @@ def _count(number: int, what: str) -> str:
 def _facts(machine: MachineTold) -> Iterator[tuple[str, str]]:
     if machine.offline:
         yield "offline", f"CPUs {machine.offline}"
-    if machine.policies:
-        yield "kubelet", machine.policies
+    if not machine.policies:
+        yield "kubelet", "none can be asked here, so that nothing is said of what is free; -o json says why"
+        return
+    yield "kubelet", machine.policies
     yield from (("note", each) for each in machine.problems)
 
 

@@ -47,7 +47,7 @@ Row = Mapping[str, Any]
 
 
 def recognised(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("meta"), Mapping) and "conventions" in value["meta"]
+    return isinstance(value, Mapping) and any(isinstance(value.get(each), Mapping) for each in ("exporter", "updater"))
 
 
 def rows(found: Found) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -82,12 +82,12 @@ def find_all(job: Any) -> None:
 
 
 def find_peak(job: Any, block: int) -> None:
-    first, count = block * BLOCK, 0
-    peak = job.codes[first]
-    for row in range(first, first + BLOCK):
-        peak = max(peak, job.codes[row])
-    for row in range(first, first + BLOCK):
-        count += int(job.codes[row] == peak)
+    codes, count = job.codes[block * BLOCK : (block + 1) * BLOCK], 0
+    peak = codes[0]
+    for place in range(BLOCK):
+        peak = max(peak, codes[place])
+    for place in range(BLOCK):
+        count += int(codes[place] == peak)
     job.best[block], job.count[block] = peak, count
 
 

@@ -54,7 +54,7 @@ class Script:
         self.version = ""
         self.looked = 0
 
-    async def look(self) -> Look:
+    async def look(self, *, fresh: bool = False) -> Look:
         self.looked += 1
         found = looks.at(self.kubelet, self.kubelet.initial())
         machine = self.kubelet.machine

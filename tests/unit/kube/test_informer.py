@@ -1,5 +1,6 @@
 """An informer's store is what the server has, and its handler learns every change once and in order."""
 
+import asyncio
 import logging
 
 import pytest
@@ -40,6 +41,33 @@ def test_it_has_synced_once_the_last_page_is_in_the_store() -> None:
             return never_run.has_synced, watcher.informer.has_synced, len(watcher.informer.store)
 
     assert run(check()) == (False, True, 7)
+
+
+@pytest.mark.parametrize("offered, options", WAYS.values(), ids=WAYS)
+def test_whoever_wants_to_know_how_things_are_now_does_not_depend_on_a_stream_that_fell_silent(
+    offered: bool, options: Options
+) -> None:
+    async def check() -> list[str]:
+        stub = Stub(offers_initial=offered)
+        stub.put("pods", pod("a"))
+        async with watching(stub, options) as watcher:
+            stub.event_faults = once("stall")
+            stub.put("pods", pod("a", "n1"))
+            await watcher.informer.looked_again()
+            return list(watcher.heard)
+
+    assert run(check()) == ["+a", "~an1"]
+
+
+def test_a_look_that_began_before_it_was_wished_for_does_not_count() -> None:
+    async def check() -> int:
+        stub = Stub()
+        stub.put("pods", pod("a"))
+        async with watching(stub) as watcher:
+            await asyncio.gather(watcher.informer.looked_again(), watcher.informer.looked_again())
+            return watcher.metrics.relists["pods"]
+
+    assert run(check()) >= 2
 
 
 def test_a_deleted_object_is_told_with_its_final_state() -> None:

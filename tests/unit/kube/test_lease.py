@@ -75,6 +75,16 @@ def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
     assert me.wanted(0.0, START) is not None
 
 
+@pytest.mark.parametrize(
+    "seen, follows", [(None, False), (lease("me"), False), (lease("other"), True), (lease(""), True)]
+)
+def test_who_takes_over_knows_that_there_was_somebody_before(seen: Lease | None, follows: bool) -> None:
+    me = Election("me", PLACE)
+    me.saw(seen, 0.0)
+    me.saw(lease("me", version=2), 20.0)
+    assert me.follows_another is follows
+
+
 def test_a_renewal_keeps_when_it_was_acquired() -> None:
     me = Election("me", PLACE)
     me.wrote(lease("me"), 0.0, 0.0)

@@ -28,10 +28,16 @@ UNREACHABLE = Deliberate(
     "a state that no kubelet gets into, or a setting of the publisher that we do not have",
     publisherstates.unreachable,
 )
+UNKNOWN_CPU = Deliberate(
+    "states-of-no-kubelet",
+    "a container with a CPU that the machine does not have",
+    publisherstates.holds_unknown_cpus,
+    lambda case: case["expect"] == {"payload": None},
+)
 MORE_THAN_NONE = Deliberate(
     "less-than-nothing",
     "the updater reports less than nothing of a device in several zones (D-24); nothing is the least",
-    lambda row: any(len(each["numa"] or ()) for each in row["allocatable"]["devices"]),
+    publisherstates.has_spanning_devices,
     lambda case: any(each["available"] < 0 for zone in case["expect"]["zones"] for each in zone["resources"]),
 )
 
@@ -137,7 +143,7 @@ def _made(name: str, answer: Callable[[Row], object], *deliberate: Deliberate) -
 SUITES: tuple[Suite, ...] = (
     _made("exporter.scan", _scanned("rte"), UNREACHABLE),
     _made("exporter.scan_derived", _scanned("rte"), UNREACHABLE),
-    _made("exporter.placement_derived", _placed, UNREACHABLE),
+    _made("exporter.placement_derived", _placed, UNKNOWN_CPU),
     _made("exporter.fingerprint_method_derived", _signed),
     _made("exporter.exclusive_filter", _exclusive),
     _made("exporter.exclusive_filter_derived", _exclusive),

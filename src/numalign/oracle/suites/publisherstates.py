@@ -38,15 +38,22 @@ def unified(row: Row) -> Row:
 def unreachable(row: Row) -> bool:
     """Whether no kubelet gets into this state, or the publisher was told to leave something out."""
     case = unified(row)
-    return bool(case.get("namespace") or case.get("exclude")) or _odd_cpus(case) or _odd_memory(case)
+    # The static policy refuses to start where no CPU is reserved.
+    unreserved = set(case.get("allocatable", {}).get("cpus", ())) == _cpus(case)
+    return bool(case.get("namespace") or case.get("exclude")) or unreserved or _odd_memory(case)
 
 
-def _odd_cpus(case: Row) -> bool:
-    """None reserved, as the static policy refuses to start, or some that the machine does not have."""
-    every = {cpu for zone in case["topology"]["nodes"] for cpu in zone["cpus"]}
-    usable = set(case.get("allocatable", {}).get("cpus", ()))
-    held = {cpu for pod in case["pods"] for container in pod["containers"] for cpu in container.get("cpus", ())}
-    return usable == every or not usable | held <= every
+def holds_unknown_cpus(row: Row) -> bool:
+    held = {cpu for pod in row["pods"] for container in pod["containers"] for cpu in container.get("cpus", ())}
+    return not held <= _cpus(row)
+
+
+def has_spanning_devices(row: Row) -> bool:
+    return any(len(zones or ()) > 1 for zones in _devices(row["allocatable"]["devices"]).values())
+
+
+def _cpus(case: Row) -> set[int]:
+    return {cpu for zone in case["topology"]["nodes"] for cpu in zone["cpus"]}
 
 
 def _odd_memory(case: Row) -> bool:

@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from numalign.agent import forms
 from numalign.api import nrt, nrtwire, topologymanager
 from numalign.kubelet import plainreport, presets, report
 from numalign.simulator.nodes import garbage, reports
@@ -65,8 +66,8 @@ def test_others_list_resources_in_random_order_and_we_do_not() -> None:
 
 
 def test_each_publisher_writes_its_own_attributes() -> None:
-    assert names(body("rte")) == list(reports.RTE_ORDER)
-    assert names(body("nfd")) == list(reports.NFD_ORDER[:2])
+    assert names(body("rte")) == list(forms.ORDERS["rte"])
+    assert names(body("nfd")) == list(forms.ORDERS["nfd"][:2])
     assert "numalign.io/cores" in names(body("agent"))
 
 

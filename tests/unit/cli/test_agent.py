@@ -1,0 +1,69 @@
+"""`numalign agent once` and `show` on machines made of files, and what `run` refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from numalign.api import nrt, nrtwire
+from numalign.cli.main import app
+from numalign.kubelet import presets
+from tests.unit.agent import machine_trees
+
+MACHINES = ["2x16", "gpu-8"]
+
+
+def numalign(*words: str) -> str:
+    result = CliRunner().invoke(app, ["agent", *words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("mode", ["own", "rte", "nfd"])
+def test_once_prints_a_report_that_readers_understand(tmp_path: Path, name: str, mode: str) -> None:
+    root = str(machine_trees.preset(name, tmp_path))
+    written = numalign("once", "--host-root", root, "--mode", mode, "--node-name", "laptop", "-o", "json")
+    topology = nrt.normalise(nrtwire.decode(written))
+    assert topology.node == "laptop"
+    assert [zone.id for zone in topology.zones] == list(presets.machine(name).zone_ids)
+
+
+def test_once_speaks_the_older_version_on_request(tmp_path: Path) -> None:
+    root = str(machine_trees.preset("2x16", tmp_path))
+    written = json.loads(numalign("once", "--host-root", root, "--api-version", "v1alpha1", "-o", "json"))
+    assert written["apiVersion"] == "topology.node.k8s.io/v1alpha1"
+    assert written["topologyPolicies"] == ["None"]
+    assert "attributes" not in written
+
+
+def test_show_draws_zones_cpus_and_distances(tmp_path: Path) -> None:
+    drawn = numalign("show", "--host-root", str(machine_trees.preset("gpu-8", tmp_path)))
+    assert drawn.startswith("2 zones, 2 sockets, 96 cores, 2 threads each, 192 CPUs, 2Ti\n")
+    assert "0-47,96-143" in drawn
+    assert drawn.rstrip().endswith("1  32  10")
+
+
+def test_show_tells_programs_the_same(tmp_path: Path) -> None:
+    told = json.loads(numalign("show", "--host-root", str(machine_trees.preset("2x16", tmp_path)), "-o", "json"))
+    assert [zone["cpus"] for zone in told["zones"]] == ["0-15", "16-31"]
+    assert any("not there" in each for each in told["problems"])
+
+
+REFUSED = {
+    "another mode": (["once", "--mode", "koordinator"], '"koordinator" is no mode'),
+    "another version": (["once", "--api-version", "v1"], '"v1" is no version'),
+    "no machine": (["show", "--host-root", "nowhere"], "no CPU is listed there"),
+    "no cluster": (["run", "--kubeconfig", "none.yaml"], "none.yaml"),
+}
+
+
+@pytest.mark.parametrize("words, why", REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_refused_with_a_reason(words: list[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    result = CliRunner().invoke(app, ["agent", *words])
+    assert result.exit_code == 2
+    assert why in result.stderr
