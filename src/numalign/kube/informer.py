@@ -25,6 +25,8 @@ T = TypeVar("T", bound=Named)
 
 LOG: Final = logging.getLogger(__name__)
 DELETED: Final = "DELETED"
+AT_ONCE: Final = 100
+"""Changes told in a row."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -111,7 +113,7 @@ class Informer(Generic[T]):
             if not token:
                 break
         self._watch.listed(page.metadata.resource_version, self._sender.clock.now())
-        self._finish_finding()
+        await self._finish_finding()
 
     async def _follow(self, step: Follow) -> None:
         clock, asked = self._sender.clock, request.watch(self._target, self._options.selection, step.since)
@@ -121,6 +123,9 @@ class Informer(Generic[T]):
         async with self._sender.stream(asked) as answer:
             self._watch.opened(clock.now())
             self._stream = answer
+            if self._heard < self._wishes:
+                # Wished for while the stream was being opened: what it goes on from is older than the wish.
+                self._leave_stream()
             try:
                 await self._read(asked, answer, step)
             finally:
@@ -131,7 +136,8 @@ class Informer(Generic[T]):
         split = lines.Lines()
         while piece := await self._piece(answer, self._watch.patience(step)):
             for event in self._events(split, piece):
-                self._take(asked, event)
+                if self._take(asked, event):
+                    await self._finish_finding()
 
     def _leave_stream(self) -> None:
         if self._stream is not None:
@@ -154,17 +160,17 @@ class Informer(Generic[T]):
         async with self._sender.clock.timeout(quiet):
             return await answer.read()
 
-    def _take(self, asked: request.Request, event: reading.Event[T]) -> None:
+    def _take(self, asked: request.Request, event: reading.Event[T]) -> bool:
+        """Whether with it all that is there was seen."""
         thing = event.object
         if isinstance(thing, Status):
             raise errors.refused(asked, thing.code, thing)
         meta = thing.metadata
         meaning = self._watch.saw(event.type, meta.resource_version, meta.annotations)
         self._count(event.type, meaning)
-        if meaning is Meaning.COMPLETE:
-            self._finish_finding()
-        elif not isinstance(thing, reading.Bookmark):
+        if meaning is not Meaning.COMPLETE and not isinstance(thing, reading.Bookmark):
             self._use(thing, meaning, gone=event.type == DELETED)
+        return meaning is Meaning.COMPLETE
 
     def _use(self, thing: T | Unreadable, meaning: Meaning, gone: bool) -> None:
         match meaning, gone:
@@ -182,9 +188,13 @@ class Informer(Generic[T]):
         self._finding = Finding(self.store)
         self._heard = self._wishes
 
-    def _finish_finding(self) -> None:
+    async def _finish_finding(self) -> None:
+        """Tells what is new, and lets others have their turn now and then: it may be all pods of a large cluster."""
         found, self._finding = self._finding, Finding(self.store)
-        self._tell(self.store.replace(found))
+        changes = self.store.replace(found)
+        for first in range(0, len(changes), AT_ONCE):
+            self._tell(changes[first : first + AT_ONCE])
+            await asyncio.sleep(0)
         self._synced.set()
         if self._heard == self._wishes:
             self._granted.set()

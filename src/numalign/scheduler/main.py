@@ -176,6 +176,9 @@ class Scheduler:
         if self._election is None:
             await self._work()
         else:
+            if not self.config.delay_cache_until_active:
+                # To take in a large cluster takes longer than a lease may wait for its renewal.
+                await self.watched.synced()
             await leading.lead(elector, self._election, self._work, self._reporter)
 
     async def _work(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from numalign.agent import inventory
+from numalign.agent import inventory, main
 from numalign.agent.cycle import Agent
 from numalign.agent.looks import Look
 from numalign.agent.pace import Pace
@@ -65,12 +65,12 @@ class Script:
 
 
 class Town:
-    """The server, which can be away, and what it has."""
+    """The server, which can be away or take calls without answering, and what it has."""
 
     def __init__(self) -> None:
         self.clock = virtualtime.clock(random.Random(1))
         self.api = Api(self.clock, random.Random(1), admission=admission)
-        self.away = False
+        self.away = self.hangs = False
         furnishing.furnish(self.api)
         self.add_node()
 
@@ -82,6 +82,8 @@ class Town:
         serving, open_ones = Serving(self.api.state), set[Connection]()
 
         def listening() -> wires.Listening | None:
+            if self.hangs:
+                return asyncio.Protocol
             return None if self.away else lambda: Connection(serving, open_ones, "")
 
         return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=wires.dial(listening))
@@ -99,7 +101,7 @@ class Town:
 
     @asynccontextmanager
     async def agent(self, script: Script, name: str = "first", **manner: Any) -> AsyncIterator[Agent]:
-        async with Client(self.access(), clock=self.clock) as client, asyncio.TaskGroup() as group:
+        async with Client(self.access(), main.LIMITS, clock=self.clock) as client, asyncio.TaskGroup() as group:
             waiting = Triggers({}, Pace(period=PERIOD), self.clock)
             made = Agent(NODE, client, Manner(instance=name, period=PERIOD, **manner), script, waiting)
             started = [group.create_task(made.run()), group.create_task(made.recorder.run())]

@@ -113,6 +113,20 @@ def test_when_the_server_is_back_it_knows_the_newest_within_a_period(minutes: fl
     played(story)
 
 
+@pytest.mark.parametrize("seconds", [3, 47, 600])
+def test_a_server_that_does_not_answer_holds_nothing_up_for_longer_than_a_period(seconds: float) -> None:
+    async def story(town: Town, script: Script) -> None:
+        town.hangs = True
+        async with town.agent(script) as agent:
+            await later(seconds)
+            town.hangs, script.kubelet = False, STRICT
+            await later(PERIOD + 1)
+            assert agent.standing.failure == ""
+        assert town.read().manager.policy == "single-numa-node"
+
+    played(story)
+
+
 def test_without_the_definition_it_waits_and_says_what_is_missing() -> None:
     async def story(town: Town, script: Script) -> None:
         town.api.delete(CUSTOMRESOURCEDEFINITIONS, CRD)

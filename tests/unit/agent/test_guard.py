@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numalign.agent import published
 from numalign.agent.guard import Guard
 from numalign.agent.published import ManagedFields, ManagedMeta, Published
 
-ZONES = {"f:zones": {}}
+ZONES: dict[str, Any] = {"f:zones": {}}
 OURS = ManagedFields(published.MANAGER, "", ZONES)
 
 

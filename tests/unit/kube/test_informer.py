@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from numalign.kube.client import Client
+from numalign.kube.clock import SystemClock
 from numalign.kube.informer import Informer, Options
 from numalign.kube.resources import PODS
 from tests.unit.kube.clocks import FastClock, run
@@ -57,6 +58,22 @@ def test_whoever_wants_to_know_how_things_are_now_does_not_depend_on_a_stream_th
             return list(watcher.heard)
 
     assert run(check()) == ["+a", "~an1"]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
+def test_a_wish_is_heard_whatever_the_informer_is_at(turns: int) -> None:
+    """Right after the first look it opens a stream, which it would follow for minutes."""
+
+    async def check() -> int:
+        stub = Stub()
+        stub.put("pods", pod("a"))
+        async with watching(stub, clock=SystemClock()) as watcher:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await asyncio.wait_for(watcher.informer.looked_again(), 30)
+            return watcher.metrics.relists["pods"]
+
+    assert run(check()) == 2
 
 
 def test_a_look_that_began_before_it_was_wished_for_does_not_count() -> None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from numalign.api.pod import Pod
 from numalign.kube.client import Client
+from numalign.kube.clock import Clock
 from numalign.kube.informer import Informer, Options
 from numalign.kube.resources import PODS
 from numalign.kube.store import Change
@@ -65,9 +66,9 @@ class Watcher:
 
 
 @asynccontextmanager
-async def watching(stub: Stub, options: Options = BY_LIST) -> AsyncIterator[Watcher]:
+async def watching(stub: Stub, options: Options = BY_LIST, clock: Clock | None = None) -> AsyncIterator[Watcher]:
     """Entered once what was there is in the store."""
-    async with serving(stub), Client(access(stub), QUICK, clock=FastClock()) as client:
+    async with serving(stub), Client(access(stub), QUICK, clock=clock or FastClock()) as client:
         watcher = Watcher(client, options)
         task = asyncio.create_task(watcher.informer.run())
         try:
