@@ -50,9 +50,9 @@ class Workload(Struct, frozen=True, kw_only=True):
     churn: Churn | None = None
 
     def sized(self, nodes: int, measured: int) -> Workload:
-        """The same with so many nodes, and no more measured pods than that."""
+        """The same with so many nodes and as many pods for each; of those measured, no more than that."""
         before = tuple(structs.replace(each, count=each.count * nodes // self.nodes) for each in self.before)
-        count = min(measured, self.measured.count)
+        count = min(measured, self.measured.count * nodes // self.nodes)
         return structs.replace(
             self,
             nodes=nodes,

@@ -28,6 +28,7 @@ OUT: Final = -1
 """The rank of a node that does not take the pod."""
 FEW: Final = 8
 """Changed rows up to which one by one is quicker than all at once."""
+NONE: Final[Rows] = np.zeros(0, np.intp)
 
 Weighted = tuple[int, Follows]
 
@@ -97,13 +98,14 @@ class Ranks:
     def refresh(self) -> None:
         """Look at rows that changed."""
         codes = self._engine.survey(self._shape)[: min(len(self._codes), self._engine.columns.height)]
-        known = self._codes[: len(codes)]
-        differs = codes != known
+        differs = codes != self._codes[: len(codes)]
+        differing: Rows = differs.nonzero()[0] if differs.any() else NONE
+        self._codes[differing] = codes[differing]
         few = self._log.few_since(self._seen) if self._seen >= 0 else None
-        if few is None or len(few) > FEW or differs.any():
-            self._look_at_many(codes, np.flatnonzero(differs))
+        if few is None or len(differing) > FEW:
+            self._look_at_many(differing)
         else:
-            for row in set(few):
+            for row in {*few, *differing.tolist()}:
                 self._look_at(row)
         self._seen = self._log.generation
 
@@ -113,13 +115,8 @@ class Ranks:
         left = self._engine.survey(self._shape).item(row) >= 0 and totals[place] >= tiers.BY_SCORE << TIER_BITS
         totals[place] = totals[place] - (1 << TIER_BITS) if left else OUT
 
-    def _look_at_many(self, codes: Codes, differing: Rows) -> None:
-        self._codes[differing] = codes[differing]
+    def _look_at_many(self, differing: Rows) -> None:
         changed = self._log.since(self._seen) if self._seen >= 0 else None
-        if changed is not None and len(changed) + len(differing) <= FEW:
-            for row in {*changed.tolist(), *differing.tolist()}:
-                self._look_at(row)
-            return
         rows = np.flatnonzero(self._open) if changed is None else np.union1d(changed, differing).astype(np.intp)
         rows = rows[self._open[rows]]
         self._ranks[rows] = self._ranks_of(rows)
