@@ -17,7 +17,8 @@ def asked(module: str, task: object) -> dict[str, float]:
     command = [sys.executable, "-m", module, msgspec.json.encode(task).decode()]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
-        raise RuntimeError(f"{module}: {ran.stderr.strip().splitlines()[-1]}")
+        told = ran.stderr.strip().splitlines()
+        raise RuntimeError(f"{module}: {told[-1] if told else f'ended with {ran.returncode}'}")
     found: dict[str, float] = msgspec.json.decode(ran.stdout)
     return found
 

@@ -48,6 +48,12 @@ class Line:
         self._open = [each for each in self._open if each.usable] + [connection]
         return connection
 
+    def deafen(self) -> None:
+        """Streams that are open bring nothing any more, and nobody notices."""
+        for connection in self._open:
+            if connection._answer is not None:
+                connection.hold()
+
     def cut(self) -> None:
         self.is_cut = True
         for connection in self._open:
@@ -135,6 +141,10 @@ class Replica:
         await self._clock.sleep(seconds)
         if leash is self._leash and not self._line.is_cut:
             leash.is_cut = False
+
+    def deafen(self) -> None:
+        """What it watches falls silent."""
+        self._line.deafen()
 
     async def deny(self, seconds: float) -> None:
         """For so long the server wants none of its bindings."""

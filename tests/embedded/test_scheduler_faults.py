@@ -13,6 +13,7 @@ from numalign.scheduler.binding import Binder
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.outcomes import Outcomes
 from numalign.scheduler.queue import Queue
+from numalign.simulator.apiserver import resources
 from tests.embedded import schedulerhavoc as havoc
 from tests.embedded import schedulerstories as stories
 from tests.embedded.schedulerhavoc import CPUS, NODES, PODS
@@ -113,6 +114,25 @@ def test_when_everything_goes_wrong_at_once_no_pod_is_lost_bound_twice_or_bounce
 @pytest.mark.parametrize("seed", range(1000, 2000))
 def test_a_campaign_of_everything_going_wrong(seed: int) -> None:
     assert havoc.complaints(havoc.played(seed)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_new_leader_that_has_not_heard_of_the_last_bindings_does_not_bind_on_top_of_them(seed: int) -> None:
+    async def plot(stage: Stage) -> None:
+        (leader,) = (replica for replica in stage.replicas if replica.leads)
+        denying = asyncio.ensure_future(leader.deny(5.0))
+        await burst(stage)
+        for replica in stage.replicas:
+            if replica is not leader:
+                replica.deafen()
+        await denying
+        while not any(pod["spec"].get("nodeName") for pod in stage.api.list(resources.PODS).items):
+            await stage.clock.sleep(0.01)
+        leader.kill()
+
+    told = stories.told(plot, NODES, seed=seed, replicas=2)
+    held(told)
+    assert told.count("rejected") == 0
 
 
 def test_a_node_that_goes_while_pods_are_on_their_way_gets_none_after_we_saw_it_go() -> None:

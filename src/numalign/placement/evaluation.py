@@ -37,6 +37,8 @@ class Evaluation:
         self.scoring = scoring
         self._columns = columns
         self._lanes = KeptLanes(columns)
+        self._usual = UNREPORTED
+        """The kind that more than half of the rows were of; none yet, or none at all."""
         self._ask = ask
 
     @property
@@ -57,7 +59,7 @@ class Evaluation:
     def survey(self, table: VerdictTable, rows: Rows) -> None:
         """Put the answers of these rows into the table, kind by kind; its peaks are the caller's affair."""
         while len(rows):
-            kind = int(self._columns.kind[rows[0]])
+            kind = self._kind_to_ask(rows)
             if kind >= 0 and self.judgement(table, kind).allowed:
                 rows = self._survey_kind(table, kind, rows)
             else:
@@ -131,12 +133,21 @@ class Evaluation:
         table.masks[row] = tightrows.NO_MASK
         return self._ask(table, row)
 
+    def _kind_to_ask(self, rows: Rows) -> int:
+        """The kind that most rows are of, where all are asked: their lanes serve one kind."""
+        columns = self._columns
+        if rows is columns.every_row and self._usual >= 0:
+            return self._usual
+        return int(columns.kind[rows[0]])
+
     def _survey_kind(self, table: VerdictTable, kind: int, rows: Rows) -> Rows:
         """All of these rows that are of one kind; the others are handed back."""
         plan = self.plan(table, kind)
         nodes, answers = fit.nodes(self._columns, kind, table.totals), Outcomes(table.codes, table.masks)
         every = self._lanes.current() if rows is self._columns.every_row else None
         undecided, others = self.kernel.survey(self.block(kind), nodes, rows, plan, answers, every)
+        if 2 * (len(rows) - len(others)) > self._columns.height:
+            self._usual = kind
         if len(undecided):
             table.codes[undecided] = self._undecided(table, kind, undecided)
         penalty = self.judgement(table, kind).penalty

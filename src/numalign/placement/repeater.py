@@ -122,7 +122,9 @@ class Repeater:
                 these = slice(len(done), len(done) + placed)
                 done += self._decisions(kept, table, pods[these], uids[these])
             if why != DONE:
-                chances[len(done)] = float(kept.job.chances[placed])
+                # The last pod's row may be one to ask about, too.
+                if placed < wanted:
+                    chances[len(done)] = float(kept.job.chances[placed])
                 self._go_on(why, kept, table, asking, done)
         return done
 

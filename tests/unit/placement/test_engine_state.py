@@ -88,3 +88,10 @@ def test_machine_code_decides_as_python_does(count: int) -> None:
     require(find_spec("numba"), "numba, as `make fast` installs it")
     for seed in range(count):
         assert replicas_placed(seed, fast=True) == replicas_placed(seed, fast=False)
+
+
+# The last pod of a batch left its row to the row model.
+@pytest.mark.parametrize("seed", [222, 225])
+def test_machine_code_may_stop_after_the_last_pod(seed: int) -> None:
+    require(find_spec("numba"), "numba, as `make fast` installs it")
+    assert replicas_placed(seed, fast=True) == replicas_placed(seed, fast=False)

@@ -21,17 +21,18 @@ from tests.campaigns import campaign
 from tests.conftest import require
 from tests.unit.kubelet import made
 
-NODES = 410
-"""More than are looked at side by side, and more than NumPy calls few."""
+NODES = 600
+"""So many that those of one policy are more than NumPy calls few."""
 MOST = {"cpu": 16, "memory": 1 << 20, made.NIC: 4}
-POLICIES: tuple[Policy, ...] = ("single-numa-node", "single-numa-node", "restricted", "best-effort")
+MOSTLY: Policy = "single-numa-node"
+OTHERS: tuple[Policy, ...] = ("restricted", "best-effort")
 
 
 def show(engine: Engine, rng: Random, name: str) -> None:
     """A node with two zones, anything between empty and full."""
     offered = {resource: quantity.of(2 * most) for resource, most in MOST.items()} | {"pods": quantity.of(9)}
     engine.apply(NodeSeen(Node(metadata=ObjectMeta(name=name), status=NodeStatus(offered, offered))))
-    manager = TopologyManager(policy=rng.choice(POLICIES), scope="container")
+    manager = TopologyManager(policy=MOSTLY if rng.random() < 0.8 else rng.choice(OTHERS), scope="container")
     zones = tuple(Zone(id=zone, resources=amounts(rng)) for zone in range(2))
     engine.apply(ReportSeen(NodeTopology(node=name, manager=manager, zones=zones), 0.0))
 
@@ -74,7 +75,7 @@ def history(engine: Engine, rng: Random) -> None:
         check(engine, engine.shape(pod))
 
 
-@pytest.mark.parametrize("count", [pytest.param(3, id="quick"), campaign(3)])
+@pytest.mark.parametrize("count", [pytest.param(1, id="quick"), campaign(1)])
 @pytest.mark.parametrize("fast", [False, True], ids=["numpy", "compiled"])
 def test_all_rows_at_once_answer_as_one_by_one(fast: bool, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if fast:
