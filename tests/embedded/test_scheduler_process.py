@@ -7,6 +7,7 @@ import http.client
 import os
 import signal
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 
@@ -52,14 +53,23 @@ def free_port() -> int:
         return int(bound.getsockname()[1])
 
 
-def page(port: int, path: str) -> str:
+def page(port: int, path: str, tls: ssl.SSLContext | None = None) -> str:
     try:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        if tls is not None:
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=tls)
         with contextlib.closing(connection):
             connection.request("GET", path)
             return connection.getresponse().read().decode()
     except OSError:
         return ""
+
+
+def unwary() -> ssl.SSLContext:
+    """As Prometheus with `insecure_skip_verify`."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def test_pods_get_nodes_and_forecasts_and_a_signal_ends_it_in_order(up: Up) -> None:
@@ -80,12 +90,19 @@ def test_its_pages_are_served(up: Up) -> None:
         assert "scheduler_pending_pods" in page(port, "/metrics")
 
 
+def test_where_others_reach_it_they_are_served_with_a_certificate_of_its_own(up: Up) -> None:
+    port, client = free_port(), unwary()
+    with scheduler(up, f"--port {port} --bind-address 0.0.0.0"):
+        clusters.awaited(lambda: page(port, "/readyz", client) == "ok")
+        assert 'cannot get path \\"/metrics\\"' in page(port, "/metrics", client)
+
+
 @pytest.mark.parametrize(
     "options, words",
     [
-        ("--bind-address 0.0.0.0", "--tls-certificate: is needed to serve on an address that others reach"),
         ("--config no-such-file", "no-such-file"),
-        ("--tls-certificate no-such-file", "cannot be used"),
+        ("--tls-certificate no-such-file", "no-such-file, --tls-certificate: cannot be read"),
+        ("--tls-key no-such-file", "--tls-key: is of no use alone"),
     ],
 )
 def test_what_cannot_start_says_why(up: Up, options: str, words: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-import ssl
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
@@ -13,21 +13,23 @@ import typer
 from numalign.cli import output
 
 if TYPE_CHECKING:
+    import ssl
+
     from numalign.api.schedulerconfig.configuration import Configuration
     from numalign.kube.auth import Access
+    from numalign.process.servertls import CertificateFiles
     from numalign.scheduler.main import Scheduler
 
-LOG = logging.getLogger(__name__)
-RELOAD = 60.0
-"""Seconds between two looks at the certificate's files."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 ConfigFile = Annotated[str, typer.Option("--config", help="a KubeSchedulerConfiguration; without one, defaults")]
 Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBECONFIG or the pod's own account")]
 Address = Annotated[str, typer.Option(metavar="ADDRESS", help="where health and metrics are served")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
-Certificate = Annotated[str, typer.Option(metavar="FILE", help="certificate to serve with; needs --tls-key")]
-Key = Annotated[str, typer.Option(metavar="FILE", help="its private key")]
+Certificate = Annotated[
+    str, typer.Option(metavar="FILE", help="to serve with; without one, plain on the loopback, self-signed elsewhere")
+]
+Key = Annotated[str, typer.Option(metavar="FILE", help="its private key, unless that is in the same file")]
 OpenPaths = Annotated[
     str,
     typer.Option(
@@ -40,13 +42,20 @@ Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging; can
 Form = Annotated[str, typer.Option("--log-format", help="text or json")]
 
 
+class Shown(NamedTuple):
+    """What is shown over TLS, and the files that it came from."""
+
+    context: ssl.SSLContext
+    files: CertificateFiles | None
+
+
 class Pages(NamedTuple):
     """Where they are served, and how."""
 
     address: str
     port: int
-    certificate: str
-    key: str
+    shown: Shown | None
+    """None: without TLS."""
     open_to_all: tuple[str, ...]
 
 
@@ -71,16 +80,16 @@ def run(
 
     form: Literal["text", "json"] = "json" if log_format == "json" else "text"
     log.start(form, verbosity)
-    pages = Pages(bind_address, port, tls_certificate, tls_key, tuple(filter(None, open_paths.split(","))))
     try:
         read = _configuration(config)
-        context = _context(pages)
+        shown = _from_files(tls_certificate, tls_key) if tls_certificate or tls_key else _of_our_own(bind_address)
+        pages = Pages(bind_address, port, shown, tuple(filter(None, open_paths.split(","))))
         found = access.found(kubeconfig or read.client_connection.kubeconfig)
     except BadObject as problem:
         output.fail(str(problem))
     try:
         with loops.runner() as runner:
-            runner.run(_served(read, found, pages, context))
+            runner.run(_served(read, found, pages))
     except LeadershipLost as problem:
         output.fail(str(problem), 1)
     except BadObject as problem:
@@ -102,31 +111,26 @@ def _configuration(file: str) -> Configuration:
     return config
 
 
-def _context(pages: Pages) -> ssl.SSLContext | None:
+def _from_files(certificate: str, key: str) -> Shown:
     from numalign.api.errors import BadObject
+    from numalign.process.servertls import CertificateFiles, Unusable
 
-    if not pages.certificate:
-        if pages.port and pages.address not in LOOPBACK:
-            why = "is needed to serve on an address that others reach; give one, or serve on 127.0.0.1"
-            raise BadObject("scheduler run", "", "--tls-certificate", why)
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    if not certificate:
+        raise BadObject("scheduler run", key, "--tls-key", "is of no use alone; give --tls-certificate, too")
     try:
-        context.load_cert_chain(pages.certificate, pages.key or None)
-    except (OSError, ssl.SSLError) as problem:
-        why = f"cannot be used: {problem}"
-        raise BadObject("scheduler run", pages.certificate, "--tls-certificate", why) from None
-    return context
+        files = CertificateFiles(Path(certificate), Path(key or certificate))
+    except Unusable as problem:
+        raise BadObject("scheduler run", certificate, "--tls-certificate", str(problem)) from None
+    return Shown(files.context, files)
 
 
-async def _renewed(pages: Pages, context: ssl.SSLContext) -> None:
-    """Certificates are replaced while we run; from then on, new connections see the new one."""
-    while True:
-        await asyncio.sleep(RELOAD)
-        try:
-            context.load_cert_chain(pages.certificate, pages.key or None)
-        except (OSError, ssl.SSLError) as problem:
-            LOG.warning("the certificate in %s cannot be used, the last one stays: %s", pages.certificate, problem)
+def _of_our_own(address: str) -> Shown | None:
+    from numalign.process import servertls
+
+    if address in LOOPBACK:
+        return None
+    hosts = ("localhost", socket.gethostname(), "127.0.0.1", "::1")
+    return Shown(servertls.self_made(hosts, datetime.now(UTC)), None)
 
 
 async def _settled(scheduler: Scheduler) -> None:
@@ -136,7 +140,7 @@ async def _settled(scheduler: Scheduler) -> None:
     garbage.settle()
 
 
-async def _served(config: Configuration, access: Access, served: Pages, context: ssl.SSLContext | None) -> None:
+async def _served(config: Configuration, access: Access, served: Pages) -> None:
     from contextlib import AsyncExitStack
 
     from numalign.kube import leading
@@ -157,13 +161,14 @@ async def _served(config: Configuration, access: Access, served: Pages, context:
         elector = await stack.enter_async_context(Client(access))
         scheduler = Scheduler(Setup(config=config, instance=instance), client, election)
         if served.port:
-            guard = guarding.guard(client, served.open_to_all) if context is not None else None
+            guard = guarding.guard(client, served.open_to_all) if served.shown is not None else None
             pages = serve.Pages(serving.pages(scheduler, config, election), guard)
+            context = served.shown.context if served.shown is not None else None
             await stack.enter_async_context(serve.serving(pages, (served.address, served.port), context))
         beside: dict[str, tasks.Part] = {
             "warming": asyncio.to_thread(scheduler.cluster.engine.warm),
             "settling": _settled(scheduler),
         }
-        if context is not None:
-            beside["certificate"] = _renewed(served, context)
+        if served.shown is not None and served.shown.files is not None:
+            beside["certificate"] = served.shown.files.follow()
         await tasks.until_signalled(tasks.together(scheduler.run(elector), beside))

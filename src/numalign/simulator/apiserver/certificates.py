@@ -1,24 +1,21 @@
 """An authority of our own, and a server certificate that it vouches for, where the embedded server speaks TLS.
 
-Python has no way to make certificates, so the `openssl` program does; where it is missing, that is said. The keys
-live in the directory that the caller gives and are good for nothing but this server."""
+The keys live in the directory that the caller gives, for its owner's eyes only, and are good for nothing but this
+server. The authority's own key is forgotten at once."""
 
-import ipaddress
-import shutil
+import os
 import ssl
-import subprocess
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-DAYS: Final = "3650"
+from numalign.process import certificates
+from numalign.process.certificates import YEAR, Life
+
 HOSTS: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
-
-
-class NoOpenssl(Exception):
-    """`openssl` is not installed, or did not do its work."""
 
 
 class Certificates(Struct, frozen=True):
@@ -34,38 +31,12 @@ class Certificates(Struct, frozen=True):
 
 
 def made(directory: Path, hosts: Sequence[str] = HOSTS) -> Certificates:
-    """Writes them into the directory, which has to exist; raises NoOpenssl."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        raise NoOpenssl("TLS needs the openssl program to make certificates; install it, or serve plain HTTP")
-    authority, authority_key = directory / "ca.crt", directory / "ca.key"
-    certificate, key = directory / "server.crt", directory / "server.key"
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", DAYS]
-    usage = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
-    _run(openssl, "req", "-x509", *curve, "-subj", "/CN=numalign embedded CA", *usage, *_out(authority, authority_key))
-    issuer = ["-CA", str(authority), "-CAkey", str(authority_key)]
-    names = ["-addext", f"subjectAltName={','.join(map(_name, hosts))}", "-addext", "extendedKeyUsage=serverAuth"]
-    plain = ["-addext", "basicConstraints=critical,CA:FALSE"]
-    _run(
-        openssl, "req", "-x509", *curve, "-subj", "/CN=kube-apiserver", *issuer, *names, *plain, *_out(certificate, key)
-    )
-    for secret in (authority_key, key):
-        secret.chmod(0o600)
-    return Certificates(authority, certificate, key)
-
-
-def _out(certificate: Path, key: Path) -> list[str]:
-    return ["-out", str(certificate), "-keyout", str(key)]
-
-
-def _name(host: str) -> str:
-    try:
-        return f"IP:{ipaddress.ip_address(host)}"
-    except ValueError:
-        return f"DNS:{host}"
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NoOpenssl(f"openssl could not make a certificate: {done.stderr.strip().splitlines()[-1:]}")
+    """Writes them into the directory, which has to exist."""
+    authority = certificates.authority("numalign embedded CA", Life.of(datetime.now(UTC), 10 * YEAR))
+    issued = authority.vouched("kube-apiserver", hosts)
+    files = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
+    files.authority.write_text(authority.certificate())
+    files.certificate.write_text(issued.certificate)
+    with open(os.open(files.key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+        opened.write(issued.key)
+    return files

@@ -12,7 +12,6 @@ from numalign.simulator.apiserver import certificates, server, streams
 from numalign.simulator.apiserver.api import Api
 from numalign.simulator.apiserver.resources import CONFIGMAPS
 from numalign.simulator.apiserver.server import Address, Listening
-from tests.conftest import require
 from tests.unit.simulator.apiserver import doors, wires
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -223,10 +222,7 @@ def test_other_machines_are_not_served_unless_told() -> None:
 
 
 def test_tls_with_an_authority_of_our_own(tmp_path: Path) -> None:
-    try:
-        made = certificates.made(tmp_path)
-    except certificates.NoOpenssl:
-        require(False, "the openssl program")
+    made = certificates.made(tmp_path)
 
     async def check(api: Api, address: Address) -> tuple[str, int]:
         context = ssl.create_default_context(cafile=str(made.authority))
@@ -239,7 +235,6 @@ def test_tls_with_an_authority_of_our_own(tmp_path: Path) -> None:
     assert wires.run(check, Listening(certificates=made)) == ("https", 200)
 
 
-def test_without_openssl_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(certificates.NoOpenssl, match="install it, or serve plain HTTP"):
-        certificates.made(tmp_path)
+def test_the_key_is_for_its_owner_alone(tmp_path: Path) -> None:
+    assert certificates.made(tmp_path).key.stat().st_mode & 0o777 == 0o600
+    assert not list(tmp_path.glob("ca.key"))

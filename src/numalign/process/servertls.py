@@ -1,0 +1,98 @@
+"""What a server shows over TLS: a certificate from files, read again when they change, or one of its own making.
+
+`numalign scheduler run` serves its pages with it. A new certificate counts for new connections; files that do not
+belong together yet, because somebody is just replacing them, leave the last one in place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from numalign.process import certificates
+from numalign.process.certificates import Issued
+
+LOG: Final = logging.getLogger(__name__)
+RELOAD: Final = 60.0
+"""Seconds between two looks at the files; the stock scheduler's."""
+
+
+class Unusable(Exception):
+    """The files cannot be read, or are no certificate with its key."""
+
+
+class CertificateFiles:
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Both may be the same file."""
+        self._certificate, self._key = certificate, key
+        self._shown = self._read()
+        self.context = context(self._shown)
+
+    async def follow(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(RELOAD)
+            try:
+                self.look()
+            except Unusable as problem:
+                LOG.warning("the certificate in %s %s; the last one stays", self._certificate, problem)
+
+    def look(self) -> bool:
+        """Whether there was something new; Unusable where it cannot be used."""
+        found = self._read()
+        if found == self._shown:
+            return False
+        # A context that refuses a key has already let go of the certificate before; so another one tries.
+        context(found)
+        _load(self.context, found)
+        self._shown = found
+        LOG.info("the certificate in %s is new", self._certificate)
+        return True
+
+    def _read(self) -> Issued:
+        try:
+            return Issued(self._certificate.read_text(), self._key.read_text())
+        except (OSError, UnicodeDecodeError) as problem:
+            raise Unusable(f"cannot be read: {problem}") from None
+
+
+def self_made(hosts: Sequence[str], now: datetime) -> ssl.SSLContext:
+    return context(certificates.self_made(hosts, now))
+
+
+def context(shown: Issued) -> ssl.SSLContext:
+    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    _load(made, shown)
+    return made
+
+
+def _load(made: ssl.SSLContext, shown: Issued) -> None:
+    with _as_file(shown.certificate + "\n" + shown.key) as file:
+        try:
+            # Without a password that is wrong, a locked key would be asked for at the terminal.
+            made.load_cert_chain(file, password="")
+        except ssl.SSLError as problem:
+            raise Unusable(f"cannot be used: {problem}") from None
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """OpenSSL reads files only. Where the system can, it is one in memory, so that the key is on no disk."""
+    if sys.platform == "linux":
+        with open(os.memfd_create("certificate"), "w+") as file:
+            file.write(text)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile("w+") as file:
+            file.write(text)
+            file.flush()
+            yield file.name
