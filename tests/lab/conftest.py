@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from numalign.kube import loops
-from numalign.lab import ability, up
-from numalign.lab.spec import LabSpec
+from numalign.lab import ability
 from tests.conftest import require
-from tests.lab import fleet
+from tests.lab import fleet, tales
 from tests.lab.live import Live
+from tests.lab.tales import Tales
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,16 +24,13 @@ def able() -> None:
 
 @pytest.fixture(scope="session")
 def live(able: None) -> Iterator[Live]:
-    name = f"tests-{os.getpid()}"
-    wanted = LabSpec(name=name, nodes=fleet.nodes(), scheduler=True, agent=True, stock_scheduler=True)
-    with loops.runner() as runner:
-        context = up.up(wanted)
-        lab = runner.run(context.__aenter__())
-        try:
-            with Live.of(lab, runner) as found:
-                yield found
-        finally:
-            runner.run(context.__aexit__(None, None, None))
+    with Live.up(tales.spec(f"tests-{os.getpid()}", fleet.nodes())) as found:
+        yield found
+
+
+@pytest.fixture(scope="session", name="tales")
+def told(request: pytest.FixtureRequest, able: None) -> Tales:
+    return Tales(lambda: request.getfixturevalue("live"))
 
 
 @pytest.fixture

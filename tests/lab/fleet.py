@@ -1,95 +1,115 @@
-"""The nodes of the shared lab: every policy and scope on a machine with everything, and machines of other shapes.
+"""The nodes that loads are played on: kinds of hardware and pods, each under every policy and scope.
 
-Each node has its own load: pods by the seed of its name, more of them than fit."""
+One lab is shared by most tests; its nodes have every policy and scope on a machine with everything, and every kind at
+least once. The rest of the matrix comes kind by kind, each in a lab of its own (`slow`)."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, get_args
 
+from msgspec import Struct, structs
+
 from numalign.api import topologymanager
-from numalign.kubelet import machinefile, presets
+from numalign.kubelet import machinefile, presets, start
 from numalign.kubelet.machine import Machine
 from numalign.lab import spec
-from numalign.lab.spec import NodeSpec
+from numalign.lab.spec import NodeSpec, Reporter
 
 POLICIES: tuple[str, ...] = get_args(topologymanager.Policy)
 SCOPES: tuple[str, ...] = get_args(topologymanager.Scope)
-PLAIN, PODWISE = "plain", "podwise"
-NIC, GPU = "example.com/nic", "example.com/gpu"
-FULL_CORES = {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}}
-PODS = 24
+STRICT = ("restricted", "single-numa-node")
+PLAIN, PODWISE, LISTING = "plain", "podwise", "listing"
+NIC, GPU, HUGEPAGES = "example.com/nic", "example.com/gpu", "hugepages-2Mi"
 
-EVERYTHING = machinefile.read(
-    {
-        "name": "everything",
-        "extends": "2x16",
-        "zones": [{"id": 0, "hugepages": {"2Mi": "2Gi"}}, {"id": 1, "hugepages": {"2Mi": "2Gi"}}],
-        "devices": {NIC: {0: 4, 1: 4}, GPU: {0: 1, 1: 2}},
-    },
-    "everything",
-)
-EIGHT_ZONES = machinefile.read(
-    {"name": "eight", "zones": [{"cpus": f"{4 * zone}-{4 * zone + 3}", "memory": "16Gi"} for zone in range(8)]},
-    "eight",
+NO_MEMORY_MANAGER: Mapping[str, Any] = {"memoryManagerPolicy": "None", "reservedMemory": []}
+FULL_CORES: Mapping[str, Any] = {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}}
+LISTS_ENDED_PODS: Mapping[str, Any] = {"featureGates": {"KubeletPodResourcesListUseActivePods": False}}
+CLOSEST: Mapping[str, Any] = {"topologyManagerPolicyOptions": {start.PREFER_CLOSEST: "true"}}
+
+
+class Kind(Struct, frozen=True, kw_only=True):
+    """A kind of hardware, with what its pods ask for beside CPUs and memory."""
+
+    machine: Machine
+    more: Mapping[str, Any] = {}
+    """Of the kubelet's configuration."""
+    extras: tuple[str, ...] = ()
+    inits: bool = False
+    wide: bool = False
+    """Whether some pods need more than a zone has."""
+    reporter: Reporter = "own"
+
+
+def _machine(name: str, **described: Any) -> Machine:
+    return machinefile.read({"name": name, **described}, name)
+
+
+def _zones(count: int, cpus: int, memory: str) -> list[dict[str, Any]]:
+    """Two neighbours are closer to each other than to the rest."""
+    return [
+        {
+            "cpus": f"{cpus * zone}-{cpus * zone + cpus - 1}",
+            "memory": memory,
+            "distances": [10 if other == zone else 12 if other // 2 == zone // 2 else 32 for other in range(count)],
+        }
+        for zone in range(count)
+    ]
+
+
+TWO_PAGES = [{"id": zone, "hugepages": {"2Mi": "2Gi"}} for zone in (0, 1)]
+DEVICES: dict[str, Any] = {NIC: {0: 4, 1: 4}, GPU: {0: 1, 1: 2}}
+SMALL = presets.machine("2x16")
+EVERYTHING = _machine("everything", extends="2x16", zones=TWO_PAGES, devices=DEVICES)
+
+KINDS: Mapping[str, Kind] = {
+    "cpu": Kind(machine=SMALL, more=NO_MEMORY_MANAGER),
+    "memory": Kind(machine=_machine("scarce", zones=_zones(2, 16, "24Gi")), wide=True),
+    "hugepages": Kind(machine=_machine("paged", extends="2x16", zones=TWO_PAGES), extras=(HUGEPAGES,)),
+    "devices": Kind(machine=_machine("devices", extends="2x16", devices=DEVICES), extras=(NIC, GPU)),
+    "inits": Kind(machine=SMALL, inits=True),
+    "eight": Kind(machine=_machine("eight", zones=_zones(8, 4, "16Gi")), wide=True),
+    "cores": Kind(machine=presets.machine("2x32-smt"), more=FULL_CORES),
+    "closest": Kind(machine=_machine("close", zones=_zones(4, 8, "16Gi")), more=CLOSEST, wide=True),
+    "rte": Kind(machine=EVERYTHING, extras=(NIC, GPU, HUGEPAGES), inits=True, reporter="rte"),
+    "nfd": Kind(machine=EVERYTHING, extras=(NIC, GPU, HUGEPAGES), inits=True, reporter="nfd"),
+    "all": Kind(machine=EVERYTHING, extras=(NIC, GPU, HUGEPAGES), inits=True),
+}
+ALSO_SHARED = (
+    "cpu-single-numa-node-container",
+    "memory-restricted-container",
+    "eight-single-numa-node-pod",
+    "cores-single-numa-node-container",
+    "closest-best-effort-pod",
+    "rte-single-numa-node-container",
+    "nfd-single-numa-node-container",
 )
 
 
 def nodes() -> tuple[NodeSpec, ...]:
-    """Two for tests that look at single pods; the rest for loads."""
-    small = presets.machine("2x16")
-    podwise = aligned("restricted", "pod")
-    return (spec.node(PLAIN, small), spec.node(PODWISE, small, more=podwise), *loaded())
+    """Of the shared lab: some for tests that look at single pods; the rest for loads."""
+    single = {PLAIN: {}, PODWISE: _aligned("restricted", "pod"), LISTING: LISTS_ENDED_PODS}
+    return (*(spec.node(name, SMALL, more=more) for name, more in single.items()), *shared())
 
 
-def loaded() -> Iterator[NodeSpec]:
+def shared() -> Iterator[NodeSpec]:
+    yield from of_kind("all")
+    for kind in KINDS:
+        yield from (node for node in of_kind(kind) if node.name in ALSO_SHARED)
+
+
+def of_kind(kind: str) -> Iterator[NodeSpec]:
+    about = KINDS[kind]
     for policy, scope in product(POLICIES, SCOPES):
-        yield spec.node(f"all-{policy}-{scope}", EVERYTHING, more=aligned(policy, scope))
-    for scope in SCOPES:
-        more = aligned("single-numa-node", scope)
-        yield spec.node(f"eight-zones-{scope}", EIGHT_ZONES, more=more)
-        yield spec.node(f"full-cores-{scope}", presets.machine("2x32-smt"), more=more | FULL_CORES)
+        more = {**about.more, **_aligned(policy, scope)}
+        node = spec.node(f"{kind}-{policy}-{scope}", about.machine, more=more)
+        yield structs.replace(node, reporter=about.reporter)
 
 
-def aligned(policy: str, scope: str) -> dict[str, Any]:
+def kind_of(name: str) -> str:
+    return name.partition("-")[0]
+
+
+def _aligned(policy: str, scope: str) -> dict[str, Any]:
     return {"topologyManagerPolicy": policy, "topologyManagerScope": scope}
-
-
-def load(node: NodeSpec, scheduler: str) -> Iterator[dict[str, Any]]:
-    """The same pods for every scheduler."""
-    chances = random.Random(node.name)
-    for number in range(PODS):
-        body = pod(f"{node.name}-{number}", node, chances)
-        body["spec"]["schedulerName"] = scheduler
-        yield body
-
-
-def pod(name: str, node: NodeSpec, chances: random.Random) -> dict[str, Any]:
-    machine = node.machine
-    inner: dict[str, Any] = {
-        "nodeSelector": {"kubernetes.io/hostname": node.name},
-        "terminationGracePeriodSeconds": 0,
-        "containers": [container("main", machine, chances)],
-    }
-    if chances.random() < 0.3:
-        inner["containers"].append(container("beside", machine, chances))
-    if chances.random() < 0.3:
-        inner["initContainers"] = [container("before", machine, chances)]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": inner}
-
-
-def container(name: str, machine: Machine, chances: random.Random) -> dict[str, Any]:
-    amounts: dict[str, str] = {"cpu": str(_cpus(machine, chances)), "memory": f"{chances.randint(1, 6)}Gi"}
-    if machine is EVERYTHING:
-        extras = {NIC: "1", GPU: "1", "hugepages-2Mi": f"{64 * chances.randint(1, 6)}Mi"}
-        amounts |= {resource: amount for resource, amount in extras.items() if chances.random() < 0.3}
-    return {"name": name, "image": "none", "resources": {"requests": amounts, "limits": amounts}}
-
-
-def _cpus(machine: Machine, chances: random.Random) -> int:
-    """In whole cores, where a core has two threads."""
-    core = max(len(core.cpus) for zone in machine.zones for core in zone.cores)
-    most = min(len(zone.cores) for zone in machine.zones) // 2
-    return core * chances.randint(1, most)

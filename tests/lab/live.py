@@ -8,17 +8,16 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any, TypeVar
 
-import msgspec
-
-from numalign.api import cpuset
 from numalign.api.node import Node
 from numalign.api.pod import Pod
-from numalign.kube import errors
+from numalign.kube import errors, loops
 from numalign.kube.client import Client
 from numalign.kube.objects import DeleteOptions
 from numalign.kube.resources import NODES, PODS
+from numalign.lab import up
 from numalign.lab.labs import Lab
 from numalign.lab.node import LabNode
+from numalign.lab.spec import LabSpec
 
 T = TypeVar("T")
 PATIENCE = 60.0
@@ -41,6 +40,19 @@ class Live:
             yield Live(lab, runner, client)
         finally:
             runner.run(client.__aexit__())
+
+    @staticmethod
+    @contextlib.contextmanager
+    def up(wanted: LabSpec) -> Iterator[Live]:
+        """A lab of its own, ended with the block."""
+        with loops.runner() as runner:
+            context = up.up(wanted)
+            lab = runner.run(context.__aenter__())
+            try:
+                with Live.of(lab, runner) as live:
+                    yield live
+            finally:
+                runner.run(context.__aexit__(None, None, None))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
@@ -85,18 +97,14 @@ class Live:
 
         async def gone() -> bool:
             pods = await self.client.every(PODS.within(NAMESPACE))
-            for pod in pods:
-                with contextlib.suppress(errors.NotFound):
-                    await self.client.delete(PODS.at(pod.metadata.name, NAMESPACE), AT_ONCE)
+            await asyncio.gather(*(self.remove(pod.metadata.name) for pod in pods))
             return not pods
 
         self.awaited(gone, "pods stay")
 
-
-def cpus(node: LabNode) -> dict[tuple[str, str], int]:
-    """What the CPU manager wrote down, by the pod's uid and the container."""
-    entries = msgspec.json.decode(node.cpu_state.read_bytes()).get("entries", {})
-    return {(uid, name): cpuset.parse(text) for uid, held in entries.items() for name, text in held.items()}
+    async def remove(self, name: str) -> None:
+        with contextlib.suppress(errors.NotFound):
+            await self.client.delete(PODS.at(name, NAMESPACE), AT_ONCE)
 
 
 def guaranteed(name: str, cpu: int, memory: str = "1Gi", **more: Any) -> dict[str, Any]:

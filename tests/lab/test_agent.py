@@ -14,6 +14,7 @@ from numalign.kube.resources import TOPOLOGIES
 from numalign.kubelet import presets, report
 from numalign.lab import spec, up
 from numalign.lab.spec import LabSpec
+from tests.lab import books
 from tests.lab import live as lives
 from tests.lab.live import Live
 
@@ -65,7 +66,7 @@ def test_pods_hold_in_the_report_what_they_hold_in_the_kubelets_books(cluster: L
     for number in range(2):
         cluster.create(lives.guaranteed(f"web-{number}", 3, nodeName=NODE))
         cluster.settled(f"web-{number}")
-    assert held(until_told(cluster, 2)) == lives.cpus(cluster.node(NODE))
+    assert held(until_told(cluster, 2)) == books.cpus(cluster.node(NODE))
     cluster.clear()
     until_told(cluster, 0)
 

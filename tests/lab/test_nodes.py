@@ -10,6 +10,7 @@ from numalign.api import resourcenames
 from numalign.kubelet import mask as masks
 from numalign.kubelet import predicates
 from numalign.kubelet.cpu import topology
+from tests.lab import books
 from tests.lab import live as lives
 from tests.lab.fleet import PLAIN, PODWISE
 from tests.lab.live import Live
@@ -29,7 +30,7 @@ def test_two_pods_get_a_zone_each_and_a_third_that_needs_both_is_turned_away(clu
     for number in range(3):
         cluster.create(lives.guaranteed(f"web-{number}", 10, nodeName=PLAIN))
     first, second, third = (cluster.settled(f"web-{number}") for number in range(3))
-    held = lives.cpus(node)
+    held = books.cpus(node)
     zones = topology.of(node.spec.machine).zones
     found = [masks.of(zone for zone, members in zones.items() if cpus & members) for cpus in held.values()]
     assert sorted(found) == [0b01, 0b10]
@@ -50,11 +51,11 @@ def test_a_kubelet_that_is_started_again_keeps_what_pods_hold(cluster: Live) -> 
     node = cluster.node(PODWISE)
     cluster.create(lives.guaranteed("kept", 4, nodeName=PODWISE))
     cluster.settled("kept")
-    before = lives.cpus(node)
+    before = books.cpus(node)
     node.kubelet.restart()
     cluster.create(lives.guaranteed("after", 4, nodeName=PODWISE))
     cluster.settled("after")
-    after = lives.cpus(node)
+    after = books.cpus(node)
     assert before
     assert {key: after[key] for key in before} == before
     assert len(after) == 2

@@ -1,43 +1,54 @@
-"""Our scheduler on real kubelets: pods until nothing fits, none turned away, and everything where the model says."""
+"""Our scheduler on real kubelets: pods until nothing fits, none turned away, and everything where the model says.
+
+The whole matrix of kinds, policies and scopes is in the slow tier; the shared lab has a part of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 
 import pytest
 
-from numalign.agent import checkpoints
-from numalign.api.pod import Pod
-from numalign.kubelet import admission
+from numalign.api import cpuset
+from numalign.kubelet import mask as masks
+from numalign.kubelet import report
 from numalign.kubelet.cpu import topology
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState
 from numalign.kubelet.memory.state import MemoryState
 from numalign.kubelet.state import KubeletState
-from numalign.lab.node import LabNode
+from numalign.lab.spec import NodeSpec
 from numalign.scheduler import forecasts
-from tests.lab import fleet, loads
-from tests.lab.live import Live
-from tests.lab.loads import Story
+from tests.lab import books, fleet
+from tests.lab.loads import Chapter
+from tests.lab.tales import SEPARATE, SHARED_LAB, Tales
 
-LOADED = [node.name for node in fleet.loaded()]
-# Without a policy that aligns, a kubelet takes devices in no order at all.
-WITH_DEVICES = [name for name in LOADED if name.startswith("all-") and not name.startswith("all-none")]
-
-
-@pytest.fixture(scope="module")
-def stories(live: Live) -> Iterator[dict[str, Story]]:
-    yield live.run(loads.played(live, LOADED))
-    live.clear()
+SHARED = [node.name for node in fleet.shared()]
+EVERY = [node.name for kind in fleet.KINDS for node in fleet.of_kind(kind)]
+LABS = [SHARED_LAB, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SEPARATE)]
 
 
-def modelled(node: LabNode, placed: list[Pod]) -> KubeletState:
-    kubelet = node.spec.modelled
-    state = kubelet.initial()
-    for pod in placed:
-        state, outcome = admission.admit(kubelet, state, pod)
-        assert outcome.admitted, outcome
-    return state
+def matrix(wanted: Callable[[str], bool] = bool) -> pytest.MarkDecorator:
+    """Those of the shared lab at once, the others among slow tests."""
+    shared = [pytest.param(name) for name in SHARED if wanted(name)]
+    others = [pytest.param(name, marks=pytest.mark.slow) for name in EVERY if name not in SHARED and wanted(name)]
+    return pytest.mark.parametrize("name", [*shared, *others])
+
+
+def has_devices(name: str) -> bool:
+    return bool(fleet.KINDS[fleet.kind_of(name)].machine.devices)
+
+
+def aligns(name: str) -> bool:
+    """Without a policy that aligns, a kubelet takes devices in no order at all."""
+    return "-none-" not in name
+
+
+def is_reported_by_us(name: str) -> bool:
+    return fleet.KINDS[fleet.kind_of(name)].reporter == "own"
+
+
+def has_inits(name: str) -> bool:
+    return fleet.KINDS[fleet.kind_of(name)].inits
 
 
 def cpus_of(state: CPUState | None) -> object:
@@ -48,36 +59,15 @@ def cpus_of(state: CPUState | None) -> object:
 
 def memory_of(state: MemoryState | None) -> object:
     """A container's blocks are in no order: the kubelet walks a map of types."""
-    assert state is not None
+    if state is None:
+        return None
     blocks = {uid: {name: set(held) for name, held in held.items()} for uid, held in state.blocks.items()}
     return state.zones, blocks
 
 
-def zones_of(node: LabNode, cpus: int) -> tuple[int, ...]:
-    return tuple(zone for zone, members in topology.of(node.spec.machine).zones.items() if members & cpus)
-
-
-@pytest.mark.parametrize("name", LOADED)
-def test_no_pod_is_turned_away_and_the_node_gets_full(stories: dict[str, Story], name: str) -> None:
-    story = stories[name]
-    assert story.rejected == []
-    assert story.placed
-    assert story.waiting
-
-
-# Pods that come together may be admitted in another order than the model is told, so that CPUs may differ.
-@pytest.mark.slow
-@pytest.mark.parametrize("name", LOADED)
-def test_the_kubelet_wrote_down_what_the_model_says(live: Live, stories: dict[str, Story], name: str) -> None:
-    node = live.node(name)
-    expected = modelled(node, stories[name].placed)
-    assert cpus_of(checkpoints.cpu(node.cpu_state.read_bytes()).state) == cpus_of(expected.cpu)
-    assert memory_of(checkpoints.memory(node.memory_state.read_bytes()).state) == memory_of(expected.memory)
-
-
-def device_zones(node: LabNode, state: DeviceState) -> dict[tuple[str, str, str], list[str]]:
+def device_zones(node: NodeSpec, state: DeviceState) -> dict[tuple[str, str, str], list[str]]:
     """By pod, container and resource, the zones of the devices: which of them in a zone is up to the plugin."""
-    plugins = node.spec.machine.devices
+    plugins = node.machine.devices
     known = {name: {each.id: str(each.zones) for each in plugin.devices} for name, plugin in plugins.items()}
     return {
         (uid, container, name): sorted(known[name][each] for each in ids)
@@ -87,20 +77,108 @@ def device_zones(node: LabNode, state: DeviceState) -> dict[tuple[str, str, str]
     }
 
 
-@pytest.mark.parametrize("name", WITH_DEVICES)
-def test_devices_are_of_the_zones_that_the_model_says(live: Live, stories: dict[str, Story], name: str) -> None:
-    node = live.node(name)
-    expected = device_zones(node, modelled(node, stories[name].placed).devices)
+@matrix()
+def test_no_pod_is_turned_away_and_the_node_gets_full(tales: Tales, name: str) -> None:
+    story = tales.of_node(name)
+    assert story.rejected == []
+    assert len(story.full.pods) > 1
+    assert story.waiting
+
+
+@matrix()
+def test_the_kubelet_wrote_down_what_the_model_says(tales: Tales, name: str) -> None:
+    story = tales.of_node(name)
+    expected, found = books.modelled(story.node, story.full.pods), story.full.books
+    assert cpus_of(found.cpus) == cpus_of(expected.cpu)
+    assert memory_of(found.memory) == memory_of(expected.memory)
+
+
+@matrix(has_inits)
+def test_once_init_containers_have_ended_their_memory_is_free_as_the_model_says(tales: Tales, name: str) -> None:
+    story = tales.of_node(name)
+    expected, found = books.begun(story.node, books.modelled(story.node, story.full.pods)), story.begun.books
+    assert cpus_of(found.cpus) == cpus_of(expected.cpu)
+    assert memory_of(found.memory) == memory_of(expected.memory)
+    assert memory_of(found.memory) != memory_of(story.full.books.memory)
+
+
+@matrix(lambda name: has_devices(name) and aligns(name))
+def test_devices_are_of_the_zones_that_the_model_says(tales: Tales, name: str) -> None:
+    story = tales.of_node(name)
+    expected = device_zones(story.node, books.modelled(story.node, story.full.pods).devices)
     assert expected
-    assert device_zones(node, checkpoints.devices(node.device_state.read_bytes()).state) == expected
+    assert device_zones(story.node, story.full.books.devices) == expected
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", LOADED)
-def test_pods_sit_in_the_zones_that_the_scheduler_foretold(live: Live, stories: dict[str, Story], name: str) -> None:
-    node = live.node(name)
-    held = checkpoints.cpu(node.cpu_state.read_bytes()).state.assignments
-    for pod in stories[name].placed:
+@matrix(aligns)
+def test_containers_are_aligned_to_the_zones_that_the_scheduler_foretold(tales: Tales, name: str) -> None:
+    """Also under best-effort, where a container that is aligned to a zone may get CPUs of others besides."""
+    story = tales.of_node(name)
+    affinities = books.modelled(story.node, story.full.pods).affinities
+    for pod in story.full.pods:
+        foretold = forecasts.decode(pod.metadata)
+        assert foretold
+        for container, choices in foretold.items():
+            mask = affinities[pod.metadata.uid][container].mask
+            assert mask in [masks.of(choice) for choice in choices], (pod.metadata.name, container)
+
+
+@matrix(lambda name: any(policy in name for policy in fleet.STRICT))
+def test_cpus_are_in_the_zones_that_the_scheduler_foretold(tales: Tales, name: str) -> None:
+    story = tales.of_node(name)
+    zones = topology.of(story.node.machine).zones
+    for pod in story.full.pods:
         for container, choices in (forecasts.decode(pod.metadata) or {}).items():
-            cpus = held[pod.metadata.uid][container]
-            assert any(set(zones_of(node, cpus)) <= set(choice) for choice in choices), (pod.metadata.name, container)
+            cpus = story.full.books.cpus.assignments[pod.metadata.uid][container]
+            sits = {zone for zone, members in zones.items() if members & cpus}
+            assert any(sits <= set(choice) for choice in choices), (pod.metadata.name, container)
+
+
+def held(chapter: Chapter, state: KubeletState) -> Mapping[tuple[str, str], object]:
+    """By pod and container, what podresources is to list: nothing of init containers that end."""
+    assert state.cpu is not None
+    found = {}
+    for pod in chapter.pods:
+        ends = {each.name for each in pod.spec.init_containers if not each.is_sidecar}
+        for container in (each.name for each in pod.in_admission_order() if each.name not in ends):
+            cpus = state.cpu.assigned(pod.metadata.uid, container)
+            blocks = state.memory.held(pod.metadata.uid, container) if state.memory else None
+            memory = {(block.kind, block.size, masks.members(block.zones)) for block in blocks or ()}
+            found[pod.metadata.name, container] = tuple(cpuset.members(cpus or 0)), memory
+    return found
+
+
+@matrix()
+def test_podresources_lists_what_the_model_says(tales: Tales, name: str) -> None:
+    story = tales.of_node(name)
+    state = books.begun(story.node, books.modelled(story.node, story.full.pods))
+    found = {
+        (pod.name, each.name): (each.cpus, {(block.type, block.size, block.zones) for block in each.memory})
+        for pod in story.begun.books.listed.values()
+        for each in pod.containers
+    }
+    assert found == held(story.begun, state)
+
+
+@matrix(lambda name: aligns(name) and is_reported_by_us(name))
+def test_the_agent_tells_the_cluster_what_the_model_says_is_left(tales: Tales, name: str) -> None:
+    story = tales.of_node(name)
+    state = books.modelled(story.node, story.full.pods)
+    for chapter, then in ((story.full, state), (story.begun, books.begun(story.node, state))):
+        expected = report.of(name, story.node.modelled, then)
+        assert chapter.books.report.zones == expected.zones
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_nothing_turned_out_otherwise_than_the_scheduler_predicted(tales: Tales, lab: str) -> None:
+    counted = tales.of_lab(lab).counted
+    assert counted["scheduler_schedule_attempts_total"] > 0
+    assert counted.get("numalign_prediction_divergence_total", 0) == 0
+    assert counted.get("numalign_pods_rejected_total", 0) == 0
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_stock_scheduler_gets_some_of_the_same_pods_turned_away(tales: Tales, lab: str) -> None:
+    """Why all this: the same pods on the same nodes, placed by a scheduler that does not know zones."""
+    rejected = tales.of_lab(lab).rejected_by_stock
+    assert any("opology" in each for each in rejected)

@@ -43,13 +43,14 @@ async def start(lab: Lab) -> None:
         await settling.until_pods_can_be(lab)
     if lab.spec.scheduler:
         await settling.until_scheduled(lab)
-    if lab.spec.agent or lab.spec.nfd:
+    if any(map(lab.spec.reporters, lab.spec.nodes)):
         await settling.until_reported(lab)
     lab.announce()
 
 
 def _built(lab: Lab) -> dict[str, Path]:
-    names = [*ALWAYS, *schedulers.binaries(lab.spec), *(["nfd-topology-updater"] if lab.spec.nfd else [])]
+    reporters = {reporter for each in lab.spec.nodes for reporter in lab.spec.reporters(each)}
+    names = [*ALWAYS, *schedulers.binaries(lab.spec), *(["nfd-topology-updater"] if "nfd" in reporters else [])]
     wanted = catalogue.chosen(names)
     built = binaries.build(wanted, lambda each: lab.say(f"building {each.name}: about {each.minutes:.0f} min, once"))
     found = {each.binary.name: each.path for each in built}

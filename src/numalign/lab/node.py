@@ -154,11 +154,13 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
     """Who reports on the node, once it is there: others than ours do not wait for a kubelet."""
     login = {"NODE_NAME": node.name, "KUBECONFIG": str(admin)}
     made = []
-    if lab.agent:
-        made.append(_program(node.spec, node.place, "agent", *OURS, "agent", "run", **login))
-    if lab.nfd:
-        command = (str(found["nfd-topology-updater"]), *_nfd_flags(admin))
-        made.append(_program(node.spec, node.place, "nfd", *command, **login))
+    for reporter in lab.reporters(node.spec):
+        if reporter == "nfd":
+            command = (str(found["nfd-topology-updater"]), *_nfd_flags(admin))
+            made.append(_program(node.spec, node.place, "nfd", *command, **login))
+        else:
+            ours = (*OURS, "agent", "run", "--mode", reporter)
+            made.append(_program(node.spec, node.place, "agent", *ours, **login))
     return made
 
 

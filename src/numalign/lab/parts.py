@@ -37,6 +37,8 @@ class Program(Struct, frozen=True, kw_only=True):
     """The node it belongs to; none for the control plane."""
     mounts: tuple[tuple[str, str], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    port: int = 0
+    """Where it serves its pages without TLS, on loopback; 0: nowhere."""
 
     @property
     def title(self) -> str:

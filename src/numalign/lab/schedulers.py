@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.lab import controlplane
 from numalign.lab.controlplane import Plan
 from numalign.lab.node import OURS
 from numalign.lab.parts import Program
@@ -34,8 +35,8 @@ def binaries(lab: LabSpec) -> list[str]:
 def programs(lab: LabSpec, plan: Plan, found: dict[str, Path], kubeconfigs: dict[str, Path]) -> list[Program]:
     """`kubeconfigs` are by account."""
 
-    def program(name: str, *command: str) -> Program:
-        return Program(name=name, command=command, log=plan.folder / f"{name}.log")
+    def program(name: str, *command: str, port: int = 0) -> Program:
+        return Program(name=name, command=command, log=plan.folder / f"{name}.log", port=port)
 
     admin, made = kubeconfigs["admin"], []
     if lab.controllers:
@@ -50,7 +51,9 @@ def programs(lab: LabSpec, plan: Plan, found: dict[str, Path], kubeconfigs: dict
         config = _config(plan.folder, admin, _reference_profile())
         made.append(program("reference-scheduler", str(found["reference-scheduler"]), *_go_flags(config)))
     if lab.scheduler:
-        made.append(program("scheduler", *OURS, "scheduler", "run", "--kubeconfig", str(admin), "--port", "0"))
+        port = controlplane.free_port()
+        ours = (*OURS, "scheduler", "run", "--kubeconfig", str(admin), "--port", str(port))
+        made.append(program("scheduler", *ours, port=port))
     return made
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct, structs
 
@@ -25,6 +25,9 @@ KIND: Final[dict[str, Any]] = {"apiVersion": configuration.API_VERSION, "kind": 
 USUAL: Final = {"topologyManagerPolicy": "single-numa-node", "topologyManagerScope": "container"}
 NOTHING_MORE: Final[Mapping[str, Any]] = {}
 
+Reporter = Literal["own", "rte", "nfd"]
+"""Our agent; the same writing as RTE would; nfd-topology-updater."""
+
 
 class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
     name: str
@@ -33,6 +36,8 @@ class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
     """All of a KubeletConfiguration but what the lab itself has to decide."""
     devices: Mapping[str, Any] | None = None
     """A file for `numalign device-plugin`; None: the machine's own devices."""
+    reporter: Reporter | None = None
+    """Who writes its report; None: whoever does for all nodes of the lab."""
 
     @cached_property
     def settings(self) -> Settings:
@@ -58,6 +63,12 @@ class LabSpec(Struct, frozen=True, kw_only=True):
     nfd: bool = False
     stock_scheduler: bool = False
     reference_scheduler: bool = False
+
+    def reporters(self, node: NodeSpec) -> tuple[Reporter, ...]:
+        if node.reporter is not None:
+            return (node.reporter,)
+        asked: dict[Reporter, bool] = {"own": self.agent, "nfd": self.nfd}
+        return tuple(reporter for reporter, wanted in asked.items() if wanted)
 
 
 def node(
