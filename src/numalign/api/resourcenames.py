@@ -9,6 +9,7 @@ from typing import Final
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 QUOTA_PREFIX: Final = "requests."
 NATIVE_DOMAIN: Final = "kubernetes.io/"
@@ -20,6 +21,11 @@ MAX_DOMAIN: Final = 253
 
 def is_hugepages(name: str) -> bool:
     return name.startswith(HUGEPAGES_PREFIX)
+
+
+def is_bytes(name: str) -> bool:
+    """Whether people write its amounts with a unit such as Gi."""
+    return name in (MEMORY, EPHEMERAL_STORAGE) or is_hugepages(name)
 
 
 def is_native(name: str) -> bool:

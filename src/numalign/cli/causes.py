@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from numalign.api import resourcenames
 from numalign.cli import wording
 from numalign.kubelet import mask as masks
 from numalign.kubelet.hints import HintList
@@ -48,7 +49,7 @@ class Request(Struct, frozen=True):
 
     @property
     def is_memory(self) -> bool:
-        return wording.is_bytes(self.resource)
+        return resourcenames.is_bytes(self.resource)
 
     @property
     def fits_nowhere(self) -> bool:

@@ -121,7 +121,7 @@ def _offered(admission: Admission) -> Mapping[str, Hints | None] | None:
 
 def _hints(resource: str, offered: Mapping[str, Hints | None] | None) -> Hints | None:
     # Memory that fits nowhere is left out of the offers; others that fit nowhere offer an empty list.
-    nowhere = HintList() if wording.is_bytes(resource) else None
+    nowhere = HintList() if resourcenames.is_bytes(resource) else None
     return None if offered is None else offered.get(resource, nowhere)
 
 

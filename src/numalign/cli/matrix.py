@@ -12,6 +12,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from numalign.api import resourcenames
 from numalign.cli import output, wording
 from numalign.cli.drawing import Page
 from numalign.cli.report import Report, Resource, Zones, ZoneState
@@ -117,7 +118,7 @@ def _free(state: Resource | ZoneState, resource: str) -> Text:
 
 
 def _bar(state: ZoneState, resource: str, marks: Marks) -> Text:
-    width = BAR if wording.is_bytes(resource) else min(BAR, int(state.allocatable))
+    width = BAR if resourcenames.is_bytes(resource) else min(BAR, int(state.allocatable))
     *held, free = _shares([*state.pods.values(), state.free], width)
     bar = Text()
     for pod, length in zip(state.pods, held, strict=True):

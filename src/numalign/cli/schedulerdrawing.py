@@ -1,4 +1,4 @@
-"""What a scheduler tells about itself, drawn: its queue, one pod's story, one node's zones, a decision made again.
+"""What a scheduler tells about itself, drawn: its queue, one pod's story, one node's zones.
 
 `schedulerlook` hands in the page as it came; the scheduler may be of another version, so that nothing in it is taken
 for granted."""
@@ -6,14 +6,10 @@ for granted."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from numalign.cli import drawing
+from numalign.cli import drawing, wording
 from numalign.cli.drawing import INDENT, Page
-
-if TYPE_CHECKING:
-    from numalign.scheduler.ranking import Ranked
-    from numalign.scheduler.repeating import Repeated
 
 Told = Mapping[str, Any]
 BEFORE_DETAILS = ("at", "what")
@@ -22,7 +18,7 @@ BEFORE_DETAILS = ("at", "what")
 def state(told: Told) -> str:
     page = Page()
     if isinstance(told.get("node"), dict):
-        _node(page, told["node"])
+        node(page, told["node"])
         return page.text()
     if "leads" in told:
         _numbers(page, told)
@@ -32,25 +28,9 @@ def state(told: Told) -> str:
         _story(page, story)
     if told.get("node"):
         _held(page, told)
-    for node in told["nodes"] if isinstance(told.get("nodes"), list) else ():
+    for each in told["nodes"] if isinstance(told.get("nodes"), list) else ():
         page.add()
-        _node(page, node)
-    return page.text()
-
-
-def repeated(again: Repeated) -> str:
-    page, grid = Page(), drawing.labelled()
-    grid.add_row("pod", again.pod)
-    grid.add_row("now", _outcome(again.node, again.zones, again.message))
-    if again.before is not None:
-        grid.add_row("then", _outcome(again.before.node, again.before.zones, again.before.message))
-        grid.add_row("", "the same" if again.agrees else "not the same: the cluster has changed since")
-    else:
-        grid.add_row("then", "not remembered")
-    page.add(grid)
-    if again.best:
-        page.add()
-        _ranked(page, again.best)
+        node(page, each)
     return page.text()
 
 
@@ -114,20 +94,24 @@ def _held(page: Page, told: Told) -> None:
     page.add(f"On {told['node']}, {_containers(held)} ({held['source']})")
 
 
-def _node(page: Page, node: Told) -> None:
-    head = f"{node['name']}"
-    if "policy" not in node:
-        pods = ", ".join(node.get("pods") or ()) or "none"
-        return page.add(f"{head}: no report; pods: {pods}" if node.get("isThere") else f"{head}: no such node")
-    page.add(f"{head}: {node['policy']}, scope {node['scope']}")
-    zones = node.get("zones") or ()
+def node(page: Page, told: Told) -> None:
+    head = f"{told['name']}"
+    if "policy" not in told:
+        pods = ", ".join(told.get("pods") or ()) or "none"
+        return page.add(f"{head}: no report; pods: {pods}" if told.get("isThere") else f"{head}: no such node")
+    page.add(f"{head}: {told['policy']}, scope {told['scope']}")
+    zones = told.get("zones") or ()
     table = page.table("FREE", *(f"zone {zone}" for zone in zones), "elsewhere")
-    for resource, cells in (node.get("resources") or {}).items():
-        by_zone = {tuple(cell["zones"]): f"{cell['free']}/{cell['allocatable']}" for cell in cells}
+    for resource, cells in (told.get("resources") or {}).items():
+        by_zone = {tuple(cell["zones"]): _free(resource, cell) for cell in cells}
         others = [text for place, text in by_zone.items() if len(place) != 1]
         table.add_row(resource, *(by_zone.get((zone,), "") for zone in zones), ", ".join(others))
     page.add(table, indent=INDENT)
-    _tenants(page, node.get("tenants") or ())
+    _tenants(page, told.get("tenants") or ())
+
+
+def _free(resource: str, cell: Told) -> str:
+    return f"{wording.amount(resource, cell['free'])}/{wording.amount(resource, cell['allocatable'])}"
 
 
 def _tenants(page: Page, tenants: Iterable[Told]) -> None:
@@ -148,22 +132,6 @@ def _containers(held: Told) -> str:
 
 def _sets(sets: Iterable[Iterable[int]]) -> str:
     return " or ".join("+".join(map(str, zones)) for zones in sets)
-
-
-def _outcome(node: str, zones: str, message: str) -> str:
-    return f"{node}" + (f", {zones}" if zones else "") if node else message
-
-
-def _ranked(page: Page, best: Iterable[Ranked]) -> None:
-    ranked = list(best)
-    table = page.table("NODE", "TOTAL", *ranked[0].plugins)
-    for each in ranked:
-        table.add_row(each.node, str(each.total), *(str(each.plugins.get(name, 0)) for name in ranked[0].plugins))
-    if page.fits(table):
-        return page.add(table)
-    for each in ranked:
-        parts = ", ".join(f"{name} {score}" for name, score in each.plugins.items() if score)
-        page.add(f"{each.node}: {each.total} = {parts}")
 
 
 def _seconds(seconds: float) -> str:

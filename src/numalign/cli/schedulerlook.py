@@ -26,6 +26,7 @@ Written = Annotated[
 ]
 Dump = Annotated[str, typer.Argument(metavar="FILE", help="A scheduler's dump, or what kubectl prints of a cluster.")]
 Whose = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="whose decision")]
+There = Annotated[str, typer.Option("--node", metavar="NAME", help="one node in depth: why not, its score, its zones")]
 
 
 def state(
@@ -71,22 +72,22 @@ def dump(
     _write(file, text)
 
 
-def repeat(file: Dump, pod: Whose, fmt: Output = Format.TABLE) -> None:
+def repeat(file: Dump, pod: Whose, node: There = "", fmt: Output = Format.TABLE) -> None:
     """Make one decision of a dump again, and hold it against what the scheduler had decided.
 
     Exit code: 0 if it comes out the same or was not remembered, 1 if it does not, 2 if the file cannot be used."""
     from numalign.api.errors import BadObject
-    from numalign.cli import schedulerdrawing
+    from numalign.cli import schedulerrepeat
     from numalign.scheduler import repeating
 
     try:
-        again = repeating.repeated(_snapshot(file), _qualified(pod))
+        again = repeating.repeated(_snapshot(file), _qualified(pod), node)
     except BadObject as problem:
         output.fail(str(problem))
     for left_out in again.problems:
         output.warn(left_out)
-    told = schedulerdrawing.repeated(again) if fmt is Format.TABLE else output.structured(again, fmt)
-    output.show(told)
+    is_table = fmt is Format.TABLE
+    output.show(schedulerrepeat.drawn(again) if is_table else output.structured(schedulerrepeat.plain(again), fmt))
     if again.agrees is False:
         raise typer.Exit(DIFFERS)
 

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from numalign.api import cpuset, resourcenames
 from numalign.cli.amounts import Amount
 from numalign.cli.report import Kubelet, Zones
+from numalign.placement import amounts
 
-UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 MOST_LISTED = 3
 
 
 def amount(resource: str, value: Amount) -> str:
     """An amount as people write it; bytes are rounded down, so that what looks sufficient is."""
-    if is_bytes(resource):
-        return _bytes(int(value))
+    if resourcenames.is_bytes(resource):
+        return f"{'-' * (value < 0)}{amounts.bare(resource, abs(int(value)))}"
     return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
@@ -29,13 +29,9 @@ def free_of(resource: str, free: Amount, allocatable: Amount) -> str:
     return f"{part.removesuffix(unit) if unit else part} of {whole} free"
 
 
-def is_bytes(resource: str) -> bool:
-    return resource == resourcenames.MEMORY or resourcenames.is_hugepages(resource) or resource == "ephemeral-storage"
-
-
-def wants(amounts: Mapping[str, Amount]) -> str:
+def wants(requested: Mapping[str, Amount]) -> str:
     """A whole request in one line: 48 cpu, 512Gi memory, 4 nvidia.com/gpu."""
-    return ", ".join(f"{amount(name, value)} {name}" for name, value in amounts.items()) or "nothing"
+    return ", ".join(f"{amount(name, value)} {name}" for name, value in requested.items()) or "nothing"
 
 
 def zones(ids: Iterable[int]) -> str:
@@ -127,10 +123,3 @@ def slow(steps: int) -> str:
 
 def not_on_this_machine(resource: str) -> str:
     return f"the machine has no {resource}, which a kubelet ignores; a scheduler would not send the pod here"
-
-
-def _bytes(value: int) -> str:
-    power = min(max(0, (abs(value).bit_length() - 1) // 10), len(UNITS) - 1)
-    hundredths = abs(value) * 100 >> 10 * power
-    text = f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")
-    return f"{'-' * (value < 0)}{text}{UNITS[power]}"

@@ -9,7 +9,6 @@ from typing import Final
 
 from numalign.api import resourcenames
 
-STORAGE: Final = "ephemeral-storage"
 SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 HUNDREDTHS: Final = 100
 
@@ -26,11 +25,7 @@ def bare(resource: str, amount: int, *, up: bool = False) -> str:
     """The number alone."""
     if resource == resourcenames.CPU:
         return _decimal(*divmod(amount, 1000), digits=3)
-    return _bytes(amount, up=up) if is_bytes(resource) else str(amount)
-
-
-def is_bytes(resource: str) -> bool:
-    return resource in (resourcenames.MEMORY, STORAGE) or resourcenames.is_hugepages(resource)
+    return _bytes(amount, up=up) if resourcenames.is_bytes(resource) else str(amount)
 
 
 def _bytes(amount: int, *, up: bool) -> str:

@@ -67,6 +67,11 @@ class Ranking:
         places += [place for name, place in names.items() if name != chosen]
         return tuple(self._ranked(world, place) for place in places[:MOST])
 
+    def of(self, world: World, node: str) -> Ranked | None:
+        """None: it was not among those that were scored."""
+        places = np.flatnonzero(self._rows == world.rows.get(node, -1)).tolist()
+        return self._ranked(world, places[0]) if places else None
+
     def _ranked(self, world: World, place: int) -> Ranked:
         plugins = {name: int(part[place]) for name, part in self._parts.items()}
         return Ranked(world.names[int(self._rows[place])], int(self._totals[place]), plugins)

@@ -12,14 +12,29 @@ from msgspec import Struct, structs
 
 from numalign.api.errors import BadObject
 from numalign.api.pod import Pod
-from numalign.scheduler import choosing, forecasts, messages, restoring
+from numalign.placement import occupancy
+from numalign.placement.occupancy import Occupancy
+from numalign.scheduler import choosing, explanations, forecasts, messages, restoring
 from numalign.scheduler.asking import Surroundings
-from numalign.scheduler.choosing import Chosen
+from numalign.scheduler.choosing import Attempt, Chosen
+from numalign.scheduler.explanations import Answer
 from numalign.scheduler.profiles import Profile
 from numalign.scheduler.ranking import Ranked, Ranking
 from numalign.scheduler.recollection import Redrawn, Told
 from numalign.scheduler.restoring import Restored
 from numalign.scheduler.snapshot import Snapshot
+
+
+class OnNode(Struct, frozen=True, kw_only=True):
+    """What one node had to say to the pod, and what it looked like then."""
+
+    node: str
+    answer: Answer | None = None
+    """Why it refused; None: it would have taken the pod, as far as that was tried."""
+    ranked: Ranked | None = None
+    """None: it was not scored."""
+    occupied: Occupancy | None = None
+    """None: it has no report, or nobody keeps books."""
 
 
 class Repeated(Struct, frozen=True, kw_only=True):
@@ -31,6 +46,8 @@ class Repeated(Struct, frozen=True, kw_only=True):
     """As in the placement annotation."""
     message: str = ""
     best: tuple[Ranked, ...] = ()
+    on_node: OnNode | None = None
+    """Of the node that was asked about."""
     before: Told | None = None
     """None: the snapshot does not remember it."""
     problems: tuple[str, ...] = ()
@@ -45,16 +62,19 @@ class Repeated(Struct, frozen=True, kw_only=True):
         return (self.node, self.zones, self.message) == (self.before.node, self.before.zones, said)
 
 
-def repeated(taken: Snapshot, name: str) -> Repeated:
-    """`name`: namespace/name. BadObject where the snapshot has no such pod, or nobody who would schedule it."""
+def repeated(taken: Snapshot, name: str, node: str = "") -> Repeated:
+    """`name`: namespace/name; `node`: told in depth. BadObject where the snapshot has no such pod or node, or nobody
+    who would schedule it."""
     pod = taken.pod(name)
     if pod is None:
         raise BadObject("Pod", name, "", "is not in the snapshot")
     decisions = taken.state.decisions if taken.state is not None else ()
     before, after = _recalled(decisions, pod.metadata.uid)
     made = restoring.restored(taken, without=frozenset((pod.metadata.uid, *after)))
+    if node and not made.cluster.has_node(node):
+        raise BadObject("Node", node, "", "is not in the snapshot")
     asked = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
-    return structs.replace(_asked(made, asked, before), before=before, problems=made.problems)
+    return structs.replace(_asked(made, asked, before, node), before=before, problems=made.problems)
 
 
 def _recalled(decisions: Sequence[Told], uid: str) -> tuple[Told | None, list[str]]:
@@ -65,7 +85,7 @@ def _recalled(decisions: Sequence[Told], uid: str) -> tuple[Told | None, list[st
     return decisions[places[-1]], [each.uid for each in decisions[places[-1] + 1 :]]
 
 
-def _asked(made: Restored, pod: Pod, before: Told | None) -> Repeated:
+def _asked(made: Restored, pod: Pod, before: Told | None, node: str) -> Repeated:
     name, profile = pod.metadata.full_name, _profile(made, pod)
     try:
         shape = made.engine.shape(pod)
@@ -76,12 +96,21 @@ def _asked(made: Restored, pod: Pod, before: Told | None) -> Repeated:
     ranking = Ranking(lambda: made.now)
     attempt = surroundings.attempt(pod, shape, now, start, ranking)
     chances = Redrawn(before.chances if before is not None else ())
+    # Before the choice, which charges the node that it falls on.
+    on_node = _on_node(made, surroundings, attempt, profile, node) if node else None
     found = choosing.choose(attempt, profile, made.cluster, chances)
+    on_node = structs.replace(on_node, ranked=ranking.of(made.world, node)) if on_node is not None else None
     if isinstance(found, Chosen):
         decision = found.decision
         best = ranking.best(made.world, decision.node or "")
-        return Repeated(pod=name, node=decision.node or "", zones=forecasts.of(decision), best=best)
-    return Repeated(pod=name, message=messages.refusal(found, pod, shape, made.engine).message)
+        zones = forecasts.of(decision)
+        return Repeated(pod=name, node=decision.node or "", zones=zones, best=best, on_node=on_node)
+    return Repeated(pod=name, message=messages.refusal(found, pod, shape, made.engine).message, on_node=on_node)
+
+
+def _on_node(made: Restored, around: Surroundings, attempt: Attempt, profile: Profile, node: str) -> OnNode:
+    found = explanations.explained(attempt.pod, profile, around, attempt.now)
+    return OnNode(node=node, answer=found.problem or found.refused.get(node), occupied=occupancy.of(made.engine, node))
 
 
 def _profile(made: Restored, pod: Pod) -> Profile:

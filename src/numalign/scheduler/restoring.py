@@ -124,6 +124,7 @@ def _shelves(stock: Stock) -> dict[str, Taker]:
         watching.CSI_DRIVERS: volumes.drivers.put,
         watching.CAPACITIES: volumes.capacities.put,
         watching.ATTACHMENTS: volumes.attachments.put,
+        watching.DEVICE_CLASSES: stock.device_classes.put,
     }
     return {resource.plural: taker for resource, taker in shelves.items()}
 

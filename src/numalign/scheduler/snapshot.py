@@ -42,6 +42,7 @@ RESOURCES: Final[tuple[Resource[Any], ...]] = (
     watching.CSI_DRIVERS,
     watching.CAPACITIES,
     watching.ATTACHMENTS,
+    watching.DEVICE_CLASSES,
 )
 """What a snapshot has, in the order in which it is taken in."""
 KEPT: Final = ("numalign.io", "kubernetes.io", "k8s.io", "k8stopoawareschedwg")

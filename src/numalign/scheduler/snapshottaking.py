@@ -12,11 +12,13 @@ from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.reading import Unreadable
 from numalign.kube.resources import NODES, PODS, Resource
-from numalign.scheduler import main, snapshot
+from numalign.scheduler import main, snapshot, watching
 from numalign.scheduler.snapshot import Snapshot
 
 NEEDED = (NODES, PODS)
 """Without these there is nothing to say: what is wrong with them is raised."""
+UNMISSED = (watching.DEVICE_CLASSES,)
+"""A cluster that does not know these has no pods that they would matter to."""
 
 
 async def taken(client: Client, config: Configuration | None = None) -> Snapshot:
@@ -29,7 +31,8 @@ async def taken(client: Client, config: Configuration | None = None) -> Snapshot
         except (errors.NotFound, errors.Forbidden) as problem:
             if resource in NEEDED:
                 raise
-            missing.append(_why(resource, problem))
+            if resource not in UNMISSED or isinstance(problem, errors.Forbidden):
+                missing.append(_why(resource, problem))
             continue
         left_out += [str(each.problem) for each in found if isinstance(each, Unreadable)]
         objects[resource.plural] = tuple(snapshot.discreet(each) for each in found if not isinstance(each, Unreadable))

@@ -198,6 +198,25 @@ def test_a_decision_is_repeated_and_held_against_the_first(
     assert (result.exit_code, words in result.stdout, SENTENCE in result.stdout) == (code, True, True)
 
 
+def test_one_node_is_told_in_depth(tmp_path: Path) -> None:
+    text = " ".join(look("repeat", written(tmp_path), "--pod", "p", "--node", "a").stdout.split())
+    assert "a refuses: the pod requests 9 nvidia.com/gpu, at most 8 left on a node" in text
+    assert "node has 8 free, 1 short" in text
+    assert "a: single-numa-node, scope container FREE zone 0 zone 1" in text
+
+
+def test_machines_get_the_node_in_depth_too(tmp_path: Path) -> None:
+    told = json.loads(look("repeat", written(tmp_path), "--pod", "p", "--node", "a", "-o", "json").stdout)
+    assert told["on_node"]["answer"]["lacks"][0]["need"] == 9
+    assert told["on_node"]["occupied"]["policy"] == "single-numa-node"
+    assert told["on_node"]["ranked"] is None
+
+
+def test_a_node_that_is_not_there_cannot_be_told(tmp_path: Path) -> None:
+    result = look("repeat", written(tmp_path), "--pod", "p", "--node", "b")
+    assert (result.exit_code, "Node b: is not in the snapshot" in result.stderr) == (2, True)
+
+
 def test_a_pod_that_is_not_there_cannot_be_repeated(tmp_path: Path) -> None:
     result = look("repeat", written(tmp_path), "--pod", "default/nobody")
     assert (result.exit_code, "Pod default/nobody: is not in the snapshot" in result.stderr) == (2, True)

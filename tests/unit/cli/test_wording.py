@@ -16,6 +16,7 @@ AMOUNTS = [
     ("cpu", 0.001, "0.001"),
     ("nvidia.com/gpu", 2**63 - 1, "9223372036854775807"),
     ("memory", 0, "0"),
+    ("memory", -GIB, "-1Gi"),
     ("memory", 1023, "1023"),
     ("memory", 64 * GIB, "64Gi"),
     ("memory", 64 * GIB - 1, "63.99Gi"),

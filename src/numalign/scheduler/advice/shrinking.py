@@ -11,7 +11,6 @@ from typing import Final
 
 from numalign.api import requests, resourcenames
 from numalign.api.pod import Container, Pod, ResourceList
-from numalign.placement import amounts
 from numalign.placement.reasons import Lack, Reason
 from numalign.scheduler.advice import whatif as asking
 from numalign.scheduler.advice.suggestions import Absent, Oversized, Shrinking
@@ -63,7 +62,7 @@ class Wish:
         written = container.resources.requests.get(lack.resource) or container.resources.limits.get(lack.resource)
         is_cpu = lack.resource == resourcenames.CPU
         self.amount = 0 if written is None else written.milli if is_cpu else written.value
-        self.step = 1000 if is_cpu else _round(self.amount) if amounts.is_bytes(lack.resource) else 1
+        self.step = 1000 if is_cpu else _round(self.amount) if resourcenames.is_bytes(lack.resource) else 1
 
     def most(self, fits: Callable[[int], bool]) -> int | None:
         """The largest smaller amount that fits, in whole steps."""
