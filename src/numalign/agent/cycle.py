@@ -73,7 +73,7 @@ class Agent:
         self._period = manner.period
         self._looks, self._triggers = looks, triggers
         self._publisher = Publisher(client, node, manner)
-        self._mode = manner.mode
+        self._manner = manner
         self._node: Node | None = None
         self._backoff = Backoff()
         self._pods: frozenset[tuple[str, str]] = frozenset()
@@ -108,7 +108,8 @@ class Agent:
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
         if look.inventory is not None and not look.unknown:
-            await self._tell(look.inventory.report(self._name, self._mode), started, check=check)
+            report = look.inventory.report(self._name, self._manner.mode, self._manner.left_out)
+            await self._tell(report, started, check=check, periodic=reasons == {PERIOD})
 
     async def _ask_for_node(self) -> None:
         """Its uid changes when it is made anew (exporter spec, D-33), and its kubelet may be another one."""
@@ -144,10 +145,10 @@ class Agent:
                 self._triggers.ask_again(seconds)
         self._pods = pods
 
-    async def _tell(self, topology: NodeTopology, looked_at: float, *, check: bool) -> None:
+    async def _tell(self, topology: NodeTopology, looked_at: float, *, check: bool, periodic: bool) -> None:
         owner = {"name": self._name, "uid": self._node.metadata.uid} if self._node is not None else None
         try:
-            outcome = await self._publisher.publish(topology, owner, check=check)
+            outcome = await self._publisher.publish(topology, owner, check=check, periodic=periodic)
         except errors.KubeError as problem:
             return self._failed(problem)
         self.standing.failure = ""
@@ -180,7 +181,9 @@ class Agent:
     def _report(self, other: str) -> None:
         uid = self._node.metadata.uid if self._node is not None else ""
         regarding = ObjectReference(kind="Node", api_version="v1", name=self._name, uid=uid)
-        note = f"{other} writes the NodeResourceTopology of this node too; {CONTROLLER} stands back until it is quiet"
+        note = (
+            f"{other} writes the NodeResourceTopology of this node too; {CONTROLLER} stands back, and tries again later"
+        )
         what = Occurrence(
             regarding=regarding, reason="SecondTopologyPublisher", action="Publishing", note=note, type="Warning"
         )

@@ -1,8 +1,9 @@
 """A node's report as the object that a publisher writes: in our own form, or in that of RTE or NFD.
 
-`publish` and the simulator's nodes ask here. The numbers are `kubelet.report`'s and `kubelet.plainreport`'s; this is
-which attributes there are and in which order (exporter spec 1.9, 9). Resources and zones are in the order of their
-names, so that equal reports are equal objects; the random order of the others is not imitated (exporter spec, D-09)."""
+`publish` and the simulator's nodes ask here. The numbers are `kubelet.report`'s and `plainform`'s, and for nodes that
+others report on, `kubelet.plainreport`'s; this is which attributes there are and in which order (exporter spec 1.9, 9).
+Resources and zones are in the order of their names, so that equal reports are equal objects; the random order of the
+others is not imitated (exporter spec, D-09)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ ORDERS: Final = {
     ),
     "nfd": (topologymanager.POLICY, topologymanager.SCOPE, nrt.FINGERPRINT),
 }
-"""What the others know of; they leave out the limit of zones (exporter spec, D-27)."""
+"""What the others know of; behind it the limit of zones, which they forget, where it is not the usual one (D-27)."""
 
 
 def document(topology: NodeTopology, mode: Mode = "own", version: nrt.Version = nrtwire.V1ALPHA2) -> Document:
@@ -35,7 +36,9 @@ def document(topology: NodeTopology, mode: Mode = "own", version: nrt.Version = 
         return made
     if "attributes" in made:
         known = {each["name"]: each for each in made["attributes"]}
-        made["attributes"] = [known[name] for name in ORDERS[mode] if name in known]
+        limited = topology.manager.max_zones != topologymanager.DEFAULT_MAX_ZONES
+        wanted = (*ORDERS[mode], topologymanager.MAX_ZONES) if limited else ORDERS[mode]
+        made["attributes"] = [known[name] for name in wanted if name in known]
     if mode == "nfd":
         made["topologyPolicies"] = [topologymanager.legacy_token(topology.manager)]
         made["metadata"].pop("annotations", None)

@@ -1,10 +1,12 @@
 """Reports of nodes that are gone: found and deleted, as NFD's collector does it (exporter spec 6).
 
-`numalign agent gc` calls `sweep`, once or again and again. Our own reports belong to their Node and go with it; this is
-for those of other publishers. A report may come before its Node, so that young ones are left alone (spec 13.22)."""
+`numalign agent gc` calls `sweep` once, or `run`, which sweeps now and then and acts at once where a Node goes. Our
+own reports belong to their Node and go with it; this is for those of other publishers. A report may come before its
+Node, so that young ones are left alone (spec 13.22), unless the Node was seen to go."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -18,7 +20,10 @@ from numalign.api.meta import ObjectMeta
 from numalign.api.wire import Wire
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
+from numalign.kube.informer import Informer
 from numalign.kube.objects import DeleteOptions, Preconditions
+from numalign.kube.store import Change
+from numalign.process import tasks
 
 LOG: Final = logging.getLogger(__name__)
 GRACE: Final = 300.0
@@ -85,11 +90,46 @@ async def _delete(client: Client, report: ObjectMeta) -> None:
         LOG.debug("report %s is gone already", report.name)
 
 
+async def forget(client: Client, node: str) -> Swept:
+    """The report of a node that was seen to go, unless it has come back. KubeError where nobody can tell."""
+    try:
+        await client.get(NODES.at(node))
+        return Swept()
+    except errors.NotFound:
+        LOG.debug("node %s is gone", node)
+    try:
+        await _delete(client, (await client.get(REPORTS.at(node))).metadata)
+    except errors.NotFound:
+        return Swept()  # it went with its Node
+    return Swept((node,), (node,))
+
+
 async def run(client: Client, interval: float, grace: float, told: Callable[[Swept], object]) -> None:
-    """Sweeps, this many seconds apart, until cancelled."""
+    """Sweeps, this many seconds apart, and looks after every Node that is deleted meanwhile; until cancelled."""
+    gone: asyncio.Queue[str] = asyncio.Queue()
+
+    def noticed(change: Change[Named]) -> None:
+        if change.new is None and change.old is not None:
+            gone.put_nowait(change.old.metadata.name)
+
+    nodes = Informer(client, NODES.everywhere(), noticed)
+    await tasks.together(_collect(client, (interval, grace), gone, told), {"nodes": nodes.run()})
+
+
+async def _collect(
+    client: Client, pace: tuple[float, float], gone: asyncio.Queue[str], told: Callable[[Swept], object]
+) -> None:
+    clock, (interval, grace) = client.sender.clock, pace
+    due = clock.now()
     while True:
         try:
-            told(await sweep(client, grace))
+            async with clock.timeout(max(0.0, due - clock.now())):
+                name = await gone.get()
+            work = forget(client, name)
+        except TimeoutError:
+            due, work = clock.now() + interval, sweep(client, grace)
+        try:
+            told(await work)
         except errors.KubeError as problem:
-            LOG.warning("no sweep: %s", problem)
-        await client.sender.clock.sleep(interval)
+            # What was missed is found by the next sweep.
+            LOG.warning("nothing is cleared away: %s", problem)

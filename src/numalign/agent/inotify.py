@@ -15,12 +15,14 @@ from typing import Final
 from msgspec import Struct
 
 CREATED, MOVED_TO, CLOSED_AFTER_WRITE, DELETED = 0x100, 0x80, 0x8, 0x200
+TOUCHED: Final = 0x4
+"""Its times or rights were changed, which is how some ask for a look (exporter spec 4.8)."""
 FOLDER_GONE: Final = 0x400 | 0x800
 """The folder itself was removed or renamed."""
 IGNORED: Final = 0x8000
 OVERFLOW: Final = 0x4000
 ONLY_FOLDERS: Final = 0x01000000
-WANTED: Final = CREATED | MOVED_TO | CLOSED_AFTER_WRITE | DELETED | FOLDER_GONE | ONLY_FOLDERS
+WANTED: Final = CREATED | MOVED_TO | CLOSED_AFTER_WRITE | DELETED | TOUCHED | FOLDER_GONE | ONLY_FOLDERS
 
 HEAD: Final = struct.Struct("iIII")
 BUFFER: Final = 1 << 16

@@ -1,9 +1,10 @@
 """What the readings amount to: the machine with its devices, the kubelet, and what its managers hold.
 
 `main` asks for a report after each look. Everything comes down to the model's own `Kubelet` and `KubeletState`, so that
-`kubelet.report` and `kubelet.plainreport` write what they would write about a simulated node. Checkpoints count where
-they can be read, because they know what plain init containers hold; podresources says which pods are still there. What
-may be held by somebody is not free: where it is open whose an entry is, it stays charged and nobody is named."""
+`kubelet.report` writes what it would write about a simulated node. Checkpoints count where they can be read, because
+they know what plain init containers hold; podresources says which pods are still there. What may be held by somebody
+is not free: where it is open whose an entry is, it stays charged and nobody is named. Others' forms are `plainform`'s,
+with what is free as the books have it."""
 
 from __future__ import annotations
 
@@ -12,16 +13,18 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct, structs
 
-from numalign.agent import matching
+from numalign.agent import exclusions, matching, offering, plainform
+from numalign.agent.exclusions import Exclusions
 from numalign.agent.matching import Match, Name, Told
-from numalign.agent.podresources import ContainerResources, DeviceEntry, MemoryEntry, PodResources
+from numalign.agent.plainform import real
+from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.agent.readings import Readings
 from numalign.api import fingerprint
 from numalign.api.meta import ObjectMeta
-from numalign.api.nodetopology import NodeTopology
+from numalign.api.nodetopology import Amounts, NodeTopology, Zone
 from numalign.api.pod import Container, Pod, PodSpec
-from numalign.kubelet import machinefile, plainreport, report, start
 from numalign.kubelet import mask as masks
+from numalign.kubelet import report, start
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held, Ids
 from numalign.kubelet.machine import Device, DevicePlugin, Machine
@@ -39,24 +42,47 @@ class Inventory(Struct, frozen=True):
 
     kubelet: Kubelet
     state: KubeletState
+    pods: tuple[PodResources, ...] = ()
+    """As the kubelet lists them."""
+    allocatable: Allocatable = Allocatable()
+    unlisted: bool = False
+    """Whether books have entries of pods that exist, or may exist, and are not listed."""
     contradictions: tuple[str, ...] = ()
     """Where the kubelet's answer and its checkpoints do not tell the same."""
 
-    def report(self, node: str, mode: Mode = "own", method: fingerprint.Method | None = None) -> NodeTopology:
+    def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
+        own = report.of(node, self.kubelet, self.state, fingerprint.Method.EXCLUSIVE)
         if mode == "own":
-            return report.of(node, self.kubelet, self.state, method or fingerprint.Method.EXCLUSIVE)
-        return plainreport.of(node, self.kubelet, self.state, mode)
+            return own
+        counted = plainform.zones(self.kubelet.machine, self.allocatable, self.pods, mode, left_out.resources)
+        zones = tuple(_by_the_books(zone, books) for zone, books in zip(counted, own.zones, strict=True))
+        signed = [pod for pod in self.pods if not left_out.has(pod.namespace, pod.name)]
+        return structs.replace(plainform.of(node, self.kubelet, signed, mode), zones=zones)
+
+
+def _by_the_books(zone: Zone, books: Zone) -> Zone:
+    """They know of plain init containers, of pods that a kubelet which just started does not list yet, and how a block
+    is split."""
+    free = {name: each.available for name, each in books.resources.items()}
+    resources = {
+        name: Amounts(each.capacity, each.allocatable, min(each.allocatable, free.get(name, each.available)))
+        for name, each in zone.resources.items()
+    }
+    return structs.replace(zone, resources=resources)
 
 
 def of(readings: Readings, machine: Machine, told: Told) -> Inventory:
     """StartRefusal where no kubelet would start with these settings on this machine: then one was read wrongly."""
-    kubelet = start.start(structs.replace(machine, devices=_plugins(readings)), readings.settings)
     match = matching.of(readings, told)
+    kubelet = start.start(structs.replace(machine, devices=_plugins(readings, match.open)), readings.settings)
     books = _Books(kubelet, readings, match, told)
     state = KubeletState(
         devices=books.devices(), cpu=books.cpus(), memory=books.memory(), active=dict(map(books.active, books.pods))
     )
-    return Inventory(kubelet, state, tuple(books.contradictions()))
+    offered = readings.allocatable or offering.of(kubelet)
+    return Inventory(
+        kubelet, state, readings.pods or (), offered, bool(match.open), contradictions=tuple(books.contradictions())
+    )
 
 
 class _Books(Struct, frozen=True):
@@ -161,15 +187,17 @@ class _Books(Struct, frozen=True):
         return state
 
 
-def _plugins(readings: Readings) -> dict[str, DevicePlugin]:
-    """Healthy devices as they are offered; those that pods have and nobody offers any more are sick."""
+def _plugins(readings: Readings, unlisted: frozenset[str]) -> dict[str, DevicePlugin]:
+    """Healthy devices as they are offered; those that pods have and nobody offers any more are sick. So are, for the
+    time being, those of pods that may exist and are not listed."""
     offered = _zones_by_id(readings.allocatable.devices if readings.allocatable is not None else ())
     held = _zones_by_id(each for pod in readings.pods or () for one in pod.containers for each in one.devices)
     registered = readings.device_checkpoint.registered if readings.device_checkpoint is not None else {}
     found = {}
     for resource in sorted({*offered, *held, *registered}):
         known, used = offered.get(resource, {}), held.get(resource, {})
-        healthy = [Device(each, zones) for each, zones in sorted(known.items())]
+        spoken_for = _held_by(unlisted, resource, readings)
+        healthy = [Device(each, zones, each not in spoken_for) for each, zones in sorted(known.items())]
         sick = [Device(each, zones, healthy=False) for each, zones in sorted(used.items()) if each not in known]
         # A topology without a zone keeps a device out of the list of what is offered (exporter spec 2.4).
         hidden = registered.get(resource, frozenset()) - known.keys() if readings.allocatable is not None else ()
@@ -177,6 +205,12 @@ def _plugins(readings: Readings) -> dict[str, DevicePlugin]:
             (*healthy, *_hidden(hidden, used), *(each for each in sick if each.id not in hidden))
         )
     return found
+
+
+def _held_by(uids: Iterable[str], resource: str, readings: Readings) -> frozenset[str]:
+    books = readings.device_checkpoint.state.pods if readings.device_checkpoint is not None else {}
+    containers = (held for uid in uids for held in books.get(uid, {}).values())
+    return frozenset(each for held in containers for each in held.get(resource, ()))
 
 
 def _hidden(ids: Iterable[str], used: Mapping[str, tuple[int, ...] | None]) -> Iterator[Device]:
@@ -190,14 +224,9 @@ def _zones_by_id(entries: Iterable[DeviceEntry]) -> dict[str, dict[str, tuple[in
         devices = found.setdefault(entry.resource, {})
         for each in entry.ids:
             before = devices.get(each)
-            here = None if entry.zones is None else _real(entry.zones)
+            here = None if entry.zones is None else real(entry.zones)
             devices[each] = here if before is None else tuple(sorted({*before, *(here or ())}))
     return found
-
-
-def _real(zones: Iterable[int]) -> tuple[int, ...]:
-    """Plugins name whatever zones they like, -1 for none in particular (exporter spec, D-01)."""
-    return tuple(zone for zone in zones if 0 <= zone <= machinefile.MAX_ZONE_ID)
 
 
 def _held(container: ContainerResources) -> Held:
@@ -208,7 +237,7 @@ def _held(container: ContainerResources) -> Held:
 
 
 def _blocks(entries: Iterable[MemoryEntry]) -> tuple[Block, ...]:
-    blocks = (Block(each.type, masks.of(_real(each.zones)), each.size) for each in entries)
+    blocks = (Block(each.type, masks.of(real(each.zones)), each.size) for each in entries)
     return tuple(block for block in blocks if block.size and block.zones)
 
 

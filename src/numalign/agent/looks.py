@@ -11,15 +11,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.agent import inventory, matching, readings
+from numalign.agent import inventory, listing, matching, readings
 from numalign.agent.inventory import Inventory
 from numalign.agent.matching import Told
 from numalign.agent.readings import Readings, Sources
 from numalign.agent.uids import Uids
+from numalign.api.placementcodec import ContainerRef
 from numalign.kubelet.refusals import StartRefusal, Undecided
 
 LOG: Final = logging.getLogger(__name__)
 TRIES: Final = 2
+YOUNG: Final = 60.0
+"""Seconds for which a kubelet counts as one that has just started."""
 
 
 class Look(Struct, frozen=True):
@@ -34,9 +37,10 @@ class Look(Struct, frozen=True):
 
 
 class Looker:
-    def __init__(self, sources: Sources, uids: Uids | None = None) -> None:
+    def __init__(self, sources: Sources, uids: Uids | None = None, reference: ContainerRef | None = None) -> None:
         self.sources = sources
         self._uids = uids
+        self._reference = reference
 
     def tell_version(self, kubelet: str) -> None:
         """v1.37.1, as the Node says it."""
@@ -56,13 +60,22 @@ class Looker:
     async def _once(self) -> Look:
         read = await readings.read(self.sources)
         told = await self._told(read)
+        read = listing.put_right(read, told.finished, self._reference)
         if read.machine is None:
             return Look(read, unknown=("no machine can be made out of what the kernel says",))
         try:
-            return Look(read, inventory.of(read, read.machine, told), _unknown(read))
+            found = inventory.of(read, read.machine, told)
+            return Look(read, found, (*_unknown(read), *self._unlisted(found)))
         except (StartRefusal, Undecided) as refusal:
             why = f"no kubelet would start with what {read.settings_source} says on this machine: {refusal}"
             return Look(read, unknown=(*_unknown(read), why))
+
+    def _unlisted(self, found: Inventory) -> tuple[str, ...]:
+        """A kubelet that has just started lists its pods one after the other."""
+        young = self.sources.clock.now() - self.sources.kubelet_since < YOUNG
+        return (
+            ("the kubelet does not list all of the pods yet that hold something",) if young and found.unlisted else ()
+        )
 
     async def _told(self, read: Readings) -> Told:
         written = matching.uids(read)
@@ -75,6 +88,8 @@ def _unknown(read: Readings) -> tuple[str, ...]:
     found = []
     if read.pods is None:
         found.append("the kubelet does not say what its pods hold")
+    if read.checkpoint_lost:
+        found.append("a checkpoint of the kubelet's is broken")
     if read.settings_assumed:
         found.append("the kubelet's configuration is not known")
     return tuple(found)

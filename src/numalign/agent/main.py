@@ -23,6 +23,7 @@ from numalign.agent.publish import Manner
 from numalign.agent.readings import Sources
 from numalign.agent.triggers import Triggers
 from numalign.agent.uids import Uids
+from numalign.api.placementcodec import ContainerRef
 from numalign.kube.client import Client
 from numalign.kube.transport import Limits
 from numalign.process import serve, tasks
@@ -46,10 +47,18 @@ class Places(Struct, frozen=True, kw_only=True):
     """Its configuration; empty: found out."""
     notification: Path | None = None
     """A file that others touch to ask for a look."""
+    podresources: Path | None = None
+    """The socket, as we see it; None: below the kubelet's root."""
+    reference: ContainerRef | None = None
+    """A container without CPUs of its own, for kubelets before 1.23."""
 
     @property
     def kubelet_root(self) -> Path:
         return self.host / self.kubelet.lstrip("/")
+
+    @property
+    def socket(self) -> Path:
+        return self.podresources or self.kubelet_root / podresources.SOCKET
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -67,19 +76,20 @@ async def looker(
     places: Places, node: str = "", client: Client | None = None, *, proxy: bool = False
 ) -> AsyncIterator[Looker]:
     """Open until the block is left."""
-    kubelet = PodResourcesClient(places.kubelet_root / podresources.SOCKET)
+    kubelet = PodResourcesClient(places.socket)
     pods = PodsClient(places.kubelet_root / podsapi.SOCKET)
     fetch = configz.through_api_server(client.sender, node) if proxy and client is not None else None
     sources = Sources(
         host=places.host,
         kubelet_root=places.kubelet_root,
         podresources=kubelet,
+        socket=places.socket,
         configuration=kubeletconfig.Sources(
             host=places.host, kubelet_root=places.kubelet, config=places.config, configz=fetch
         ),
     )
     try:
-        yield Looker(sources, Uids(node, pods, client))
+        yield Looker(sources, Uids(node, pods, client), places.reference)
     finally:
         await kubelet.close()
         await pods.close()
@@ -88,7 +98,7 @@ async def looker(
 async def run(setup: Setup, client: Client) -> None:
     """Until cancelled. OSError where the pages cannot be served."""
     places = setup.places
-    files = triggers.of_kubelet(places.kubelet_root, places.notification)
+    files = triggers.of_kubelet(places.kubelet_root, places.notification, places.socket)
     async with contextlib.AsyncExitStack() as stack:
         looks = await stack.enter_async_context(looker(places, setup.node, client, proxy=setup.proxy))
         waiting = await stack.enter_async_context(Triggers(files, Pace(period=setup.manner.period)))

@@ -32,6 +32,8 @@ class Told(Struct, frozen=True):
     """Under which the kubelet keeps its books, where that is another one."""
     unsure: bool = False
     """Whether pods may exist of which nobody could tell."""
+    finished: frozenset[Name] = frozenset()
+    """Pods that have ended, and are still there."""
 
     @property
     def uids(self) -> frozenset[str]:

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeVar
 
 from numalign.agent import podresourcesmessages as messages
 from numalign.agent.podresourcesmessages import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
-from numalign.api import protomessages
+from numalign.api import errors, protomessages
 from numalign.api.protowire import BadProtobuf
 from numalign.process import rpc
 
@@ -47,6 +47,15 @@ KINDS: Final[dict[str, ErrorKind]] = {
 }
 
 T = TypeVar("T")
+UNIX: Final = "unix://"
+
+
+def endpoint(text: str) -> Path:
+    """The socket of a URL such as unix:///run/kubelet.sock. BadObject for any other kind."""
+    if not text.startswith(UNIX):
+        why = f"{errors.echo(text)} is not of the form unix:///path; the kubelet is asked on a socket of this machine"
+        raise errors.BadObject("Agent", "settings", "podresources socket", why)
+    return Path(text.removeprefix(UNIX))
 
 
 class PodResourcesError(Exception):

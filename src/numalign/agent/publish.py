@@ -12,7 +12,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from numalign.agent import forms, guard, published
+from numalign.agent import exclusions, forms, guard, published
+from numalign.agent.exclusions import Exclusions
 from numalign.agent.forms import Document
 from numalign.agent.guard import Guard
 from numalign.agent.inventory import Mode
@@ -21,6 +22,7 @@ from numalign.api import nrt, nrtwire
 from numalign.api.nodetopology import NodeTopology
 from numalign.kube import errors
 from numalign.kube.client import Client
+from numalign.kube.resources import Target
 
 HEARTBEAT: Final = 300.0
 """Seconds within which an agent that lives writes something."""
@@ -35,6 +37,8 @@ class Manner(Struct, frozen=True, kw_only=True):
     instance: str
     """Tells this process from another agent on the same node."""
     mode: Mode = "own"
+    left_out: Exclusions = exclusions.NONE
+    """In the modes of others."""
     version: nrt.Version = nrtwire.V1ALPHA2
     period: float = 60.0
     """Seconds between two looks at what the server has."""
@@ -44,59 +48,99 @@ class Publisher:
     """What this process wrote, and where; for one task."""
 
     def __init__(self, client: Client, node: str, manner: Manner) -> None:
-        self._client, self._clock = client, client.sender.clock
-        self._target = published.resource(manner.version).at(node)
+        self._client, self._clock, self._node = client, client.sender.clock, node
         self._manner = manner
-        quiet = max(guard.PATIENCE * manner.period, HEARTBEAT + manner.period)
-        self.guard = Guard(instance=manner.instance, quiet=quiet)
+        self.guard = Guard(instance=manner.instance, patience=guard.PATIENCE * manner.period)
         self._written: Document | None = None
+        self._in = manner.version
+        """The version in which it was."""
         self._at = 0.0
         self.pruned: tuple[str, ...] = ()
         """Attributes that the server did not keep, because its definition of the kind is older."""
 
-    async def publish(self, topology: NodeTopology, owner: Mapping[str, str] | None, *, check: bool) -> Outcome:
-        """`owner`: name and uid of the Node, where it is known. `check`: look at the server even if all is told."""
-        document = forms.document(topology, self._manner.mode, self._manner.version)
-        if owner is not None:
-            document["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", **owner}]
-        equal, alive = document == self._written, self._clock.now() - self._at < HEARTBEAT - self._manner.period
+    async def publish(
+        self, topology: NodeTopology, owner: Mapping[str, str] | None, *, check: bool, periodic: bool = False
+    ) -> Outcome:
+        """`owner`: name and uid of the Node, where it is known. `check`: look at the server even if all is told.
+        `periodic`: whether nothing but time asked for the look."""
+        wanted = self._document(topology, owner, self._manner.version)
+        equal, alive = wanted == self._written, self._clock.now() - self._at < HEARTBEAT - self._manner.period
         if equal and alive and not check:
             return "equal"
-        there = await self._there()
+        there, served = await self._there()
+        equal = equal and served == self._in
         if self.guard.other_than_us(there, self._clock.now()):
             self._written = None
             return "stood back"
         if equal and alive and there is not None:
             return "equal"
-        await self._apply(document)
+        documents = {each: self._document(topology, owner, each) for each in self._versions}
+        await self._apply(documents, periodic=periodic)
         return "heartbeat" if equal and there is not None else "written"
 
-    async def _there(self) -> Published | None:
-        try:
-            return await self._client.get(self._target)
-        except errors.NotFound:
-            return None
+    def _document(self, topology: NodeTopology, owner: Mapping[str, str] | None, version: nrt.Version) -> Document:
+        return _owned(forms.document(topology, self._manner.mode, version), owner)
 
-    async def _apply(self, document: Document) -> None:
-        now, metadata = self._clock.now(), document["metadata"]
+    @property
+    def _versions(self) -> tuple[nrt.Version, ...]:
+        """Best first: older definitions of the kind serve v1alpha1 alone."""
+        return tuple(dict.fromkeys((self._manner.version, nrtwire.V1ALPHA1)))
+
+    async def _there(self) -> tuple[Published | None, nrt.Version]:
+        """The object, and in which version it can be had."""
+        for version in self._versions:
+            try:
+                return await self._client.get(published.resource(version).at(self._node)), version
+            except errors.NotFound:
+                continue
+        return None, self._manner.version
+
+    async def _apply(self, documents: Mapping[nrt.Version, Document], *, periodic: bool) -> None:
+        now = self._clock.now()
         signed = {published.SIGNED: self._manner.instance, published.HEARTBEAT: _time(self._clock.wall())}
-        wanted = document | {"metadata": metadata | {"annotations": metadata.get("annotations", {}) | signed}}
+        if self._manner.mode == "rte":
+            signed[published.RTE_UPDATE] = "periodic" if periodic else "reactive"
         # An answer that gets lost on its way may be to a write that was taken.
         self._written = None
-        answer = await self._applied(wanted)
-        self._written, self._at, self.guard.wrote = document, now, True
+        answer, self._in = await self._in_some_version(documents, signed)
+        self._written, self._at, self.guard.wrote = documents[self._manner.version], now, True
         kept = {each.name for each in answer.attributes}
-        self.pruned = tuple(each["name"] for each in document.get("attributes", ()) if each["name"] not in kept)
+        meant = self._written.get("attributes", ())
+        self.pruned = tuple(each["name"] for each in meant if each["name"] not in kept)
 
-    async def _applied(self, wanted: Document) -> Published:
+    async def _in_some_version(
+        self, documents: Mapping[nrt.Version, Document], signed: Mapping[str, str]
+    ) -> tuple[Published, nrt.Version]:
+        problem: errors.NotFound | None = None
+        for version, document in documents.items():
+            try:
+                return await self._applied(
+                    published.resource(version).at(self._node), _signed(document, signed)
+                ), version
+            except errors.NotFound as missing:
+                problem = problem or missing
+        assert problem is not None
+        raise problem
+
+    async def _applied(self, target: Target[Published], wanted: Document) -> Published:
         try:
-            return await self._client.apply(self._target, wanted, manager=published.MANAGER, force=True)
+            return await self._client.apply(target, wanted, manager=published.MANAGER, force=True)
         except errors.ServerFailure as problem:
             # Fields that a definition does not have are pruned from what is put, but refused where it is applied.
             if UNDECLARED not in problem.status.message or "attributes" not in wanted:
                 raise
         known = {name: value for name, value in wanted.items() if name != "attributes"}
-        return await self._client.apply(self._target, known, manager=published.MANAGER, force=True)
+        return await self._client.apply(target, known, manager=published.MANAGER, force=True)
+
+
+def _owned(document: Document, owner: Mapping[str, str] | None) -> Document:
+    references = [{"apiVersion": "v1", "kind": "Node", **owner}] if owner is not None else []
+    return document | {"metadata": document["metadata"] | ({"ownerReferences": references} if references else {})}
+
+
+def _signed(document: Document, annotations: Mapping[str, str]) -> Document:
+    metadata = document["metadata"]
+    return document | {"metadata": metadata | {"annotations": {**metadata.get("annotations", {}), **annotations}}}
 
 
 def _time(wall: datetime) -> str:

@@ -19,6 +19,8 @@ SIGNED: Final = "numalign.io/agent"
 """Annotation: which process wrote the report."""
 HEARTBEAT: Final = "numalign.io/heartbeat"
 """Annotation: when it last did, so that an idle agent and a dead one can be told apart."""
+RTE_UPDATE: Final = "k8stopoawareschedwg/rte-update"
+"""Annotation of RTE's: what made it look (exporter spec 1.10)."""
 CLAIM: Final = "app.kubernetes.io/managed-by"
 OURS: Final = ("f:zones", "f:attributes", "f:topologyPolicies")
 

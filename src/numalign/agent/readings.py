@@ -60,6 +60,8 @@ class Readings(Struct, frozen=True, kw_only=True):
     device_checkpoint: DeviceCheckpoint | None = None
     consistent: bool = True
     """Whether the checkpoints stayed the same while the kubelet was asked."""
+    checkpoint_lost: bool = False
+    """Whether one of them is broken that was whole a short while ago."""
     problems: tuple[str, ...] = ()
     taken_at: float = 0.0
     """By a clock that never jumps."""
@@ -74,6 +76,7 @@ class Sources:
         host: Path = Path("/"),
         kubelet_root: Path = Path(kubeletflags.DEFAULT_ROOT),
         podresources: PodResourcesSource | None = None,
+        socket: Path | None = None,
         configuration: kubeletconfig.Sources | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -81,9 +84,11 @@ class Sources:
         self.podresources = podresources
         self.configuration = configuration or kubeletconfig.Sources(host=host)
         self.checkpoints = Checkpoints(kubelet_root)
-        self._socket = kubelet_root / podresourcesocket.SOCKET
+        self._socket = socket or kubelet_root / podresourcesocket.SOCKET
         self._seen = watching.signature(self._socket)
         self.clock = clock or SystemClock()
+        self.kubelet_since = self.clock.now()
+        """Since when it may be the kubelet that it is."""
         self.kubelet_version = ""
         self.hardware = Remembered[Survey](STEADY)
         self.configured = Remembered[Configuration](STEADY)
@@ -92,7 +97,7 @@ class Sources:
         """A kubelet that started anew may be configured otherwise, and has looked at the hardware again."""
         now = watching.signature(self._socket)
         if now != self._seen:
-            self._seen = now
+            self._seen, self.kubelet_since = now, self.clock.now()
             self.hardware.forget()
             self.configured.forget()
 
@@ -130,6 +135,7 @@ async def read(sources: Sources) -> Readings:
         memory_checkpoint=found.memory,
         device_checkpoint=found.devices,
         consistent=steady,
+        checkpoint_lost=sources.checkpoints.lost(sources.clock.now()),
         problems=(
             *missing,
             *known,
@@ -176,9 +182,9 @@ async def _steadily(sources: Sources) -> tuple[_Answers, bool]:
     """Ask between two looks at the checkpoints, until both see the same and nothing is newly broken."""
     before = sources.checkpoints.problems
     for _ in range(TRIES):
-        sources.checkpoints.look()
+        sources.checkpoints.look(sources.clock.now())
         answers = await _answers(sources.podresources)
-        changed = sources.checkpoints.look()
+        changed = sources.checkpoints.look(sources.clock.now())
         broken = sources.checkpoints.problems
         if not changed and (not broken or broken == before):
             return answers, True

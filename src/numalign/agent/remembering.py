@@ -16,6 +16,9 @@ from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCh
 from numalign.api import errors
 
 T = TypeVar("T")
+PATIENCE: Final = 60.0
+"""Seconds after which a checkpoint that cannot be read any more is done without: a kubelet of another version may write
+it in a form of its own."""
 
 
 class Remembered(Generic[T]):
@@ -45,11 +48,14 @@ class _File(Generic[T]):
         self._path = path
         self._parse = parse
         self._seen: bytes | str | None = None
+        self._good_until: float | None = None
         self.value: T | None = None
         self.problem = ""
 
-    def look(self) -> bool:
+    def look(self, now: float) -> bool:
         """Whether it is another than before."""
+        if self.value is not None:
+            self._good_until = now
         seen = self._content()
         if seen == self._seen:
             return False
@@ -58,6 +64,10 @@ class _File(Generic[T]):
         if isinstance(seen, bytes):
             self._read(seen)
         return True
+
+    def is_lost(self, now: float) -> bool:
+        """Whether there is something at its place that cannot be read, and could be a short while ago."""
+        return bool(self.problem) and self._good_until is not None and now - self._good_until < PATIENCE
 
     def _content(self) -> bytes | str | None:
         """The bytes, or why there are none; nothing at all where there is no file."""
@@ -88,10 +98,13 @@ class Checkpoints:
         self._devices = _File(root / checkpoints.DEVICES, checkpoints.devices)
         self._files: Final = (self._cpu, self._memory, self._devices)
 
-    def look(self) -> bool:
+    def look(self, now: float) -> bool:
         """Whether any is another than before."""
-        changed = [file.look() for file in self._files]
+        changed = [file.look(now) for file in self._files]
         return any(changed)
+
+    def lost(self, now: float) -> bool:
+        return any(file.is_lost(now) for file in self._files)
 
     @property
     def found(self) -> Found:

@@ -23,11 +23,12 @@ LOOK: Final = 1.0
 """Seconds between two looks at files of which the kernel does not tell."""
 
 
-def of_kubelet(root: Path, notification: Path | None = None) -> dict[Path, str]:
+def of_kubelet(root: Path, notification: Path | None = None, socket: Path | None = None) -> dict[Path, str]:
     """The files of a kubelet with this root folder, and the one by which others ask for a look (exporter spec 4.8)."""
     state = {root / file: STATE for file in (checkpoints.CPU, checkpoints.MEMORY, checkpoints.DEVICES)}
-    asked = {notification: NOTIFIED} if notification else {}
-    return state | {root / podresources.SOCKET: SOCKET} | asked
+    # Who writes through a link touches another file.
+    asked = dict.fromkeys((notification, notification.resolve()), NOTIFIED) if notification else {}
+    return state | {socket or root / podresources.SOCKET: SOCKET} | asked
 
 
 class Triggers:

@@ -19,6 +19,7 @@ from numalign.api.meta import ObjectMeta
 from numalign.api.wire import Wire
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
+from numalign.kube.reading import Unreadable
 from numalign.kube.request import Selection
 
 LOG: Final = logging.getLogger(__name__)
@@ -35,10 +36,15 @@ class PodsSource(Protocol):
     async def list(self) -> tuple[LocalPod, ...]: ...
 
 
+class Phase(Wire, frozen=True):
+    phase: str = ""
+
+
 class Named(Wire, frozen=True):
-    """A pod, read for nothing but who it is."""
+    """A pod, read for nothing but who it is, and whether it has ended."""
 
     metadata: ObjectMeta = ObjectMeta()
+    status: Phase = Phase()
 
 
 PODS: Final = resources.of("v1", "pods", "Pod", Named)
@@ -46,8 +52,7 @@ PODS: Final = resources.of("v1", "pods", "Pod", Named)
 
 class Uids:
     def __init__(self, node: str, kubelet: PodsSource | None, client: Client | None) -> None:
-        unfinished = "status.phase!=Succeeded,status.phase!=Failed"
-        self._selection = Selection(fields=f"spec.nodeName={node},{unfinished}")
+        self._selection = Selection(fields=f"spec.nodeName={node}")
         self._kubelet = kubelet
         self._client = client
         self._ask_kubelet_after = 0.0
@@ -60,7 +65,8 @@ class Uids:
         server, known = await self._by_api_server(), kubelet or Told()
         if server is None:
             return structs.replace(known, unsure=self._client is not None)
-        return Told({**server.public, **known.public}, {**server.kept, **known.kept})
+        finished = server.finished | known.finished
+        return Told({**server.public, **known.public}, {**server.kept, **known.kept}, finished=finished)
 
     async def _by_kubelet(self, now: float) -> Told | None:
         if self._kubelet is None or now < self._ask_kubelet_after:
@@ -80,21 +86,28 @@ class Uids:
         except errors.KubeError as problem:
             LOG.debug("uids are not told by the API server: %s", problem)
             return None
-        return of_api_server(each.metadata for each in found)
+        return of_api_server(found)
 
 
 def of_kubelet(pods: Iterable[LocalPod]) -> Told:
-    """Without finished ones: another pod may have the name by now."""
-    found = {(pod.namespace, pod.name): pod.uid for pod in pods if pod.phase not in FINISHED}
-    return Told({name: uid for name, uid in found.items() if not matching.STATIC.fullmatch(uid)}, found)
+    """Finished ones have no uid to be found by: another pod may have the name by now."""
+    every = list(pods)
+    found = {(pod.namespace, pod.name): pod.uid for pod in every if pod.phase not in FINISHED}
+    ended = frozenset((pod.namespace, pod.name) for pod in every) - found.keys()
+    public = {name: uid for name, uid in found.items() if not matching.STATIC.fullmatch(uid)}
+    return Told(public, found, finished=ended)
 
 
-def of_api_server(pods: Iterable[ObjectMeta]) -> Told:
+def of_api_server(pods: Iterable[Named | Unreadable]) -> Told:
     public: dict[Name, str] = {}
     kept: dict[Name, str] = {}
+    finished: set[Name] = set()
     for pod in pods:
-        name = pod.namespace, pod.name
-        public[name] = pod.uid
-        if MIRRORED in pod.annotations and HASH in pod.annotations:
-            kept[name] = pod.annotations[HASH]
-    return Told(public, kept)
+        name, annotations = (pod.metadata.namespace, pod.metadata.name), pod.metadata.annotations
+        if isinstance(pod, Named) and pod.status.phase in FINISHED:
+            finished.add(name)
+            continue
+        public[name] = pod.metadata.uid
+        if MIRRORED in annotations and HASH in annotations:
+            kept[name] = annotations[HASH]
+    return Told(public, kept, finished=frozenset(finished))

@@ -129,16 +129,30 @@ def parse_metadata(text: str, vectors: Mapping[int, str] | None = None) -> Paylo
 def validate(payload: Payload) -> None:
     """Raise unless the payload can be decoded; the first failing check, in upstream's order, names the reason."""
     vectors, zones, busiest = payload.vectors, payload.zones, payload.busiest
-    checks = (
+    _checked(
         (payload.encoding == ENCODING, Reason.UNSUPPORTED_ENCODING, f"ve={errors.echo(payload.encoding)}"),
         (busiest != UNKNOWN, Reason.UNKNOWN_BUSIEST, "bn is missing or -1"),
         (0 <= busiest < zones, Reason.INCONSISTENT_BUSIEST, f"bn={busiest} with nn={zones}"),
         (len(vectors) < zones, Reason.INCONSISTENT_VECTORS, f"{len(vectors)} vectors for nn={zones}"),
         (busiest not in vectors, Reason.CORRUPTED_VECTOR, f"the busiest zone {busiest} has a vector"),
+    )
+    validate_numbers(payload)
+
+
+def validate_numbers(payload: Payload) -> None:
+    """The part that holds for every encoding: whether the payload's numbers agree with each other."""
+    vectors, zones, busiest = payload.vectors, payload.zones, payload.busiest
+    _checked(
         (payload.containers >= 0, Reason.INCONSISTENT_CONTAINERS, f"cc={payload.containers}"),
+        (zones > 0, Reason.INCONSISTENT_ZONES, f"nn={zones}"),
+        (0 <= busiest < zones, Reason.INCONSISTENT_BUSIEST, f"bn={busiest} with nn={zones}"),
         (payload.containers > 0 or not vectors, Reason.INCONSISTENT_VECTORS, "vectors, but cc=0"),
+        (len(vectors) <= zones, Reason.INCONSISTENT_VECTORS, f"{len(vectors)} vectors for nn={zones}"),
         (all(0 <= zone < zones for zone in vectors), Reason.CORRUPTED_VECTOR, f"a vector outside of nn={zones}"),
     )
+
+
+def _checked(*checks: tuple[bool, Reason, str]) -> None:
     for holds, reason, why in checks:
         if not holds:
             raise PlacementError(reason, why)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from numalign.api import errors
 from numalign.cli import output
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
+    from numalign.agent.exclusions import Exclusions
     from numalign.agent.gc import Swept
     from numalign.agent.inventory import Mode
     from numalign.agent.looks import Look
@@ -30,6 +32,14 @@ Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBEC
 Host = Annotated[Path, typer.Option("--host-root", metavar="DIR", help="Where the host's root is mounted.")]
 Root = Annotated[str, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder on the host.")]
 Config = Annotated[str, typer.Option("--kubelet-config", metavar="FILE", help="Its configuration, if it is not found.")]
+Socket = Annotated[
+    str, typer.Option("--podresources-socket", metavar="PATH", help="If it is not in the kubelet's folder.")
+]
+Reference = Annotated[
+    str,
+    typer.Option("--reference-container", metavar="NS/POD/NAME", help="Without own CPUs; for kubelets before 1.23."),
+]
+Exclude = Annotated[str, typer.Option("--exclude", metavar="FILE", help="What rte and nfd leave out, as their files.")]
 Notify = Annotated[str, typer.Option("--notify-file", metavar="FILE", help="Touched by others to ask for a look.")]
 Proxy = Annotated[
     bool, typer.Option("--configz", help="Ask the kubelet by way of the API server how it is configured.")
@@ -59,6 +69,9 @@ def run(
     host_root: Host = Path("/"),
     kubelet_dir: Root = "/var/lib/kubelet",
     kubelet_config: Config = "",
+    podresources_socket: Socket = "",
+    reference_container: Reference = "",
+    exclude: Exclude = "",
     notify_file: Notify = "",
     configz: Proxy = False,
     bind_address: Address = "127.0.0.1",
@@ -69,26 +82,35 @@ def run(
     """Keep the node's NodeResourceTopology as the node is, until a signal ends it.
 
     Exit code: 0 after a signal, 2 if it cannot start."""
+    from msgspec import structs
+
+    from numalign.agent import listing
     from numalign.agent.main import Setup
     from numalign.agent.publish import Manner
-    from numalign.api.errors import BadObject
     from numalign.kube import access, loops
     from numalign.process import log
 
     log.start("json" if log_format == "json" else "text", verbosity)
-    instance = f"{socket.gethostname()}-{os.getpid()}"
-    setup = Setup(
-        node=node_name or socket.gethostname().lower(),
-        manner=Manner(instance=instance, mode=_mode(mode), version=_version(api_version), period=period),
-        places=_places(host_root, kubelet_dir, kubelet_config, notify_file),
-        proxy=configz,
-        address=(bind_address, port) if port else None,
-    )
+    instance, node = f"{socket.gethostname()}-{os.getpid()}", node_name or socket.gethostname().lower()
     try:
-        found = access.found(kubeconfig)
+        found = _places(host_root, kubelet_dir, kubelet_config, podresources_socket)
+        places = structs.replace(
+            found,
+            notification=Path(notify_file) if notify_file else None,
+            reference=listing.reference(reference_container),
+        )
+        manner = Manner(
+            instance=instance,
+            mode=_mode(mode),
+            left_out=_left_out(exclude, node, mode),
+            version=_version(api_version),
+            period=period,
+        )
+        address = (bind_address, port) if port else None
+        setup = Setup(node=node, manner=manner, places=places, proxy=configz, address=address)
         with loops.runner() as runner:
-            runner.run(_run(setup, found))
-    except BadObject as problem:
+            runner.run(_run(setup, access.found(kubeconfig)))
+    except errors.BadObject as problem:
         output.fail(str(problem))
     except OSError as problem:
         output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
@@ -111,6 +133,8 @@ def once(
     host_root: Host = Path("/"),
     kubelet_dir: Root = "/var/lib/kubelet",
     kubelet_config: Config = "",
+    podresources_socket: Socket = "",
+    exclude: Exclude = "",
     fmt: Output = Format.YAML,
 ) -> None:
     """Print the object that would be published now. Needs no API server and no kubelet.
@@ -118,16 +142,16 @@ def once(
     Exit code: 0, or 2 if nothing is known of this machine."""
     from numalign.agent import forms
 
-    chosen, version = _mode(mode), _version(api_version)
-    look = _look(_places(host_root, kubelet_dir, kubelet_config))
+    chosen, version, node = _mode(mode), _version(api_version), node_name or socket.gethostname().lower()
+    left_out = _left_out(exclude, node, mode)
+    look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
     for each in (*look.readings.problems, *look.contradictions):
         output.warn(each)
     if look.unknown:
         output.warn(f"an agent would not publish this: {'; '.join(look.unknown)}")
     if look.inventory is None:
         output.fail("; ".join(look.unknown))
-    report = look.inventory.report(node_name or socket.gethostname().lower(), chosen)
-    written = forms.document(report, chosen, version)
+    written = forms.document(look.inventory.report(node, chosen, left_out), chosen, version)
     output.show(output.structured(written, Format.YAML if fmt is Format.TABLE else fmt))
 
 
@@ -136,12 +160,13 @@ def show(
     host_root: Host = Path("/"),
     kubelet_dir: Root = "/var/lib/kubelet",
     kubelet_config: Config = "",
+    podresources_socket: Socket = "",
     fmt: Output = Format.TABLE,
 ) -> None:
     """Draw this machine: zones, CPUs, memory, distances, caches, and devices where a kubelet tells of them."""
     from numalign.cli import agentdrawing
 
-    look = _look(_places(host_root, kubelet_dir, kubelet_config))
+    look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
     if look.readings.machine is None:
         output.fail("; ".join((*look.unknown, *look.readings.problems)))
     told = agentdrawing.told(look)
@@ -158,11 +183,10 @@ def gc(
     verbosity: Verbosity = 2,
     log_format: LogForm = "text",
 ) -> None:
-    """Delete the reports of nodes that are gone.
+    """Delete the reports of nodes that are gone: at once where a Node is deleted, else by sweeps now and then.
 
     Exit code: 0, 1 if something could not be deleted, 2 if the cluster cannot be asked."""
     from numalign.agent import gc as collecting
-    from numalign.api.errors import BadObject
     from numalign.kube import access, loops
     from numalign.kube.client import Client
     from numalign.kube.errors import KubeError
@@ -180,7 +204,7 @@ def gc(
     try:
         with loops.runner() as runner:
             well = runner.run(swept())
-    except (BadObject, KubeError) as problem:
+    except (errors.BadObject, KubeError) as problem:
         output.fail(str(problem))
     if not well:
         raise typer.Exit(1)
@@ -204,11 +228,28 @@ def _look(places: Places) -> Look:
     return asyncio.run(looked())
 
 
-def _places(host: Path, kubelet: str, config: str = "", notification: str = "") -> Places:
+def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> Places:
+    from numalign.agent import podresources
     from numalign.agent.main import Places
 
-    touched = Path(notification) if notification else None
-    return Places(host=host, kubelet=kubelet, config=config, notification=touched)
+    url = podresources.UNIX + podresources_socket if podresources_socket.startswith("/") else podresources_socket
+    try:
+        asked = podresources.endpoint(url) if url else None
+    except errors.BadObject as problem:
+        output.fail(str(problem))
+    return Places(host=host, kubelet=kubelet, config=config, podresources=asked)
+
+
+def _left_out(file: str, node: str, mode: str) -> Exclusions:
+    """In our own form there is no leaving out: whoever reads it takes it for the whole node."""
+    from numalign.agent import exclusions
+
+    if file and mode == "own":
+        output.fail("--exclude is for the modes rte and nfd; a report in our own form is always whole")
+    try:
+        return exclusions.read(Path(file), node) if file else exclusions.NONE
+    except errors.BadObject as problem:
+        output.fail(str(problem))
 
 
 def _mode(word: str) -> Mode:

@@ -78,6 +78,8 @@ def costs(zone: machine.Zone, others: Iterable[int]) -> dict[int, int]:
 def _only_zone(holding: Holding, cpus: Mapping[int, int]) -> int | None:
     """By the first kind of resource that the container holds; -1, which the codec refuses, for several zones."""
     zones = masks.of(zone for zone, members in cpus.items() if members & (holding.cpus & -holding.cpus))
+    if holding.cpus and not zones:
+        return placementcodec.UNKNOWN  # a CPU that the machine does not have
     places = (zones, *(held.zones for held in holding.devices), *(block.zones for block in holding.memory))
     first = next((mask for mask in places if mask), None)
     if first is None:

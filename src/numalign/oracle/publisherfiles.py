@@ -14,9 +14,10 @@ DATA_SETS: Final = frozenset({"fingerprint.pod_set_259"})
 """Rows that are no cases; cases refer to them."""
 OUTCOMES: Final = frozenset(
     {
-        "allow", "bytes", "bytes_per_numa", "chars", "compatible", "count", "encoded", "encoded_length", "error",
-        "expected", "fingerprint", "found", "hash", "included", "json", "left", "map", "metadata", "ns_hash", "numa",
-        "payload", "pod_hash", "present", "repr", "result", "string", "triggers", "updater", "valid", "value", "zones",
+        "allow", "bytes", "bytes_per_numa", "chars", "compatible", "count", "encoded", "encoded_length", "entries",
+        "error", "excluded", "exclusive", "expected", "fingerprint", "found", "hash", "included", "json", "kept",
+        "left", "map", "metadata", "ns_hash", "numa", "ok", "path", "payload", "pod_hash", "present", "repr", "result",
+        "steps", "string", "triggers", "updater", "valid", "value", "watchable", "watched", "zones",
     }
 )  # fmt: skip
 """Columns that say what came of a row, unless `GIVEN` has them."""
@@ -33,6 +34,7 @@ GIVEN: Final[Mapping[str, frozenset[str]]] = {
     "numaplacement.vector_decode": frozenset({"encoded"}),
     "numaplacement.decoder_result": frozenset({"payload"}),
     "exporter.locality_present": frozenset({"numa"}),
+    "updater.state_events_derived": frozenset({"path"}),
 }
 GAINED: Final[Mapping[str, frozenset[str]]] = {
     "nrt.numa_id_to_name": frozenset({"name"}),

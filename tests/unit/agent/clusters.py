@@ -101,12 +101,19 @@ class Town:
 
     @asynccontextmanager
     async def agent(self, script: Script, name: str = "first", **manner: Any) -> AsyncIterator[Agent]:
-        async with Client(self.access(), main.LIMITS, clock=self.clock) as client, asyncio.TaskGroup() as group:
+        async with Client(self.access(), main.LIMITS, clock=self.clock) as client:
             waiting = Triggers({}, Pace(period=PERIOD), self.clock)
             made = Agent(NODE, client, Manner(instance=name, period=PERIOD, **manner), script, waiting)
-            started = [group.create_task(made.run()), group.create_task(made.recorder.run())]
-            try:
+            async with running(made):
                 yield made
-            finally:
-                for task in started:
-                    task.cancel()
+
+
+@asynccontextmanager
+async def running(agent: Agent) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as group:
+        started = [group.create_task(agent.run()), group.create_task(agent.recorder.run())]
+        try:
+            yield
+        finally:
+            for task in started:
+                task.cancel()

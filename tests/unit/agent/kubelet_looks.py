@@ -65,7 +65,11 @@ def offered(kubelet: Kubelet) -> Allocatable:
         for device in inventory.plugin.devices:
             places = [None] if device.zones is None else [(zone,) for zone in device.zones]
             found += [DeviceEntry(resource, (device.id,), place) for place in places if device.healthy]
-    return Allocatable(tuple(found), (), ())
+    memory = kubelet.memory.allocatable if kubelet.memory else {}
+    blocks = [
+        MemoryEntry(kind, size, (zone,)) for zone, kinds in memory.items() for kind, size in kinds.items() if size > 0
+    ]
+    return Allocatable(tuple(found), masks.members(kubelet.cpu.allocatable) if kubelet.cpu else (), tuple(blocks))
 
 
 def registered(kubelet: Kubelet) -> dict[str, frozenset[str]]:

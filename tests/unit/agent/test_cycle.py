@@ -187,21 +187,36 @@ def test_it_stands_back_for_another_publisher_and_says_so() -> None:
                 overwrite(town, "restricted")
             assert agent.other == "other-publisher"
             assert town.read().manager.policy == "restricted"
+            assert agent.metrics.stands_back.values[()] == 1.0
             events = town.api.list(EVENTS).items
-        assert [event["reason"] for event in events] == ["SecondTopologyPublisher"]
+        assert {event["reason"] for event in events} == {"SecondTopologyPublisher"}
         assert "other-publisher" in events[0]["message"]
 
     played(story)
 
 
-def test_when_the_other_has_been_quiet_for_ten_periods_it_writes_again() -> None:
+def test_it_tries_again_every_ten_periods() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script) as agent:
+            for _ in range(60):
+                await later(PERIOD)
+                if town.read().manager.policy != "restricted":
+                    overwrite(town, "restricted")
+            tries = agent.metrics.reports.values[("written",)]
+            # One write at first, then one in every ten periods and the one in which the other's is found out.
+            assert 5 <= tries - 1 <= 6
+
+    played(story)
+
+
+def test_a_publisher_that_ended_is_followed_after_ten_periods() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script) as agent:
             await later(90)
             overwrite(town, "restricted")
-            await later(5 * PERIOD)
+            await later(9 * PERIOD)
             assert town.read().manager.policy == "restricted"
-            await later(8 * PERIOD)
+            await later(3 * PERIOD)
             assert agent.other == ""
         assert town.read().manager.policy == "none"
 
@@ -233,19 +248,37 @@ def test_an_object_that_is_claimed_by_a_label_is_left_alone() -> None:
     played(story)
 
 
-def test_of_two_agents_on_one_node_the_newer_writes_until_it_ends() -> None:
+def test_of_two_agents_on_one_node_one_writes_at_a_time_and_the_last_one_goes_on() -> None:
     async def story(town: Town, script: Script) -> None:
-        newer = Script()
-        newer.kubelet = STRICT
         async with town.agent(script, "older") as first:
             await later(90)
-            async with town.agent(newer, "newer") as second:
-                await later(3600)
+            async with town.agent(Script(), "newer") as second:
+                await later(5 * PERIOD)
                 assert (first.other, second.other) == ("newer", "")
-                assert town.read().manager.policy == "single-numa-node"
+                await later(3600)
+                written = [agent.metrics.reports.values[("written",)] for agent in (first, second)]
+                # The two take turns of ten periods, and change places within one.
+                assert all(1 <= count <= 5 for count in written)
             await later(12 * PERIOD)
             assert first.other == ""
-        assert town.read().manager.policy == "none"
+            age = first.age()
+            assert age is not None
+            assert age <= PERIOD + 1
+
+    played(story)
+
+
+@pytest.mark.parametrize("mode, words", [("own", set()), ("rte", {"reactive", "periodic"}), ("nfd", set())])
+def test_rtes_form_says_what_made_it_look(mode: str, words: set[str]) -> None:
+    async def story(town: Town, script: Script) -> None:
+        found = set()
+        async with town.agent(script, mode=mode):
+            for _ in range(10):
+                await later(PERIOD / 2)
+                report = town.report()
+                assert report is not None
+                found.add(report["metadata"]["annotations"].get(published.RTE_UPDATE))
+        assert found - {None} == words
 
     played(story)
 

@@ -10,7 +10,7 @@ from numalign.agent import gc
 from numalign.agent.gc import Swept
 from numalign.kube.client import Client
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS
+from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, NODES
 from numalign.simulator.nodes import nrtcrd
 from numalign.simulator.nodes.nrtcrd import RESOURCE
 from tests.unit.agent.clusters import NODE, Town
@@ -55,6 +55,29 @@ def test_where_nobody_defined_reports_there_is_nothing_to_do() -> None:
     async def story(town: Town, client: Client) -> None:
         town.api.delete(CUSTOMRESOURCEDEFINITIONS, f"{nrtcrd.PLURAL}.topology.node.k8s.io")
         assert await gc.sweep(client, 0.0) == Swept()
+
+    played(story)
+
+
+def test_where_a_node_is_deleted_its_report_goes_at_once() -> None:
+    async def story(town: Town, client: Client) -> None:
+        sweeps = list[Swept]()
+        task = asyncio.create_task(gc.run(client, 3600.0, 3600.0, sweeps.append))
+        await asyncio.sleep(10)
+        town.api.delete(NODES, NODE)
+        await asyncio.sleep(1)
+        task.cancel()
+        assert sweeps == [Swept(), Swept(stale=(NODE,), deleted=(NODE,))]
+        assert left(town) == ["gone"]
+
+    played(story)
+
+
+def test_the_report_of_a_node_that_came_back_stays() -> None:
+    async def story(town: Town, client: Client) -> None:
+        assert await gc.forget(client, NODE) == Swept()
+        assert await gc.forget(client, "never") == Swept()
+        assert left(town) == ["gone", NODE]
 
     played(story)
 

@@ -21,7 +21,7 @@ def there(version: str, *managers: ManagedFields, signed: str = "us", claim: str
 
 
 def guard(*, wrote: bool = True) -> Guard:
-    return Guard(instance="us", quiet=600.0, wrote=wrote)
+    return Guard(instance="us", patience=600.0, wrote=wrote)
 
 
 def test_our_own_report_is_no_reason_to_stand_back() -> None:
@@ -45,13 +45,22 @@ def test_another_agent_of_ours_is_told_by_its_signature() -> None:
     assert guard().other_than_us(there("1", OURS, signed="them"), 0.0) == "them"
 
 
-def test_it_goes_on_once_the_other_has_been_quiet_for_long_enough() -> None:
+def test_it_tries_again_after_a_while_whether_the_other_was_quiet_or_not() -> None:
     ours = guard()
     found = [ours.other_than_us(there(version, ManagedFields("rte", "", ZONES)), now) for version, now in WRITES]
     assert found == ["rte", "rte", "rte", ""]
 
 
-WRITES = [("1", 0.0), ("2", 500.0), ("2", 1099.0), ("2", 1100.0)]
+WRITES = [("1", 0.0), ("2", 500.0), ("2", 599.0), ("3", 600.0)]
+
+
+def test_it_stands_back_again_where_the_other_is_still_at_work() -> None:
+    ours = guard()
+    for now in (0.0, 600.0):
+        ours.other_than_us(there("1", ManagedFields("rte", "", ZONES)), now)
+    ours.wrote = True
+    found = [ours.other_than_us(there("2", ManagedFields("rte", "", ZONES)), now) for now in (660.0, 1259.0, 1260.0)]
+    assert found == ["rte", "rte", ""]
 
 
 def test_it_goes_on_at_once_where_the_object_is_gone() -> None:

@@ -46,12 +46,45 @@ def test_a_report_made_from_the_kubelets_answers_is_the_one_made_from_its_memory
         assert inventory_.report("n") == report.of("n", kubelet, state)
 
 
+@holds_for(lives().map(healthy), examples=30)
+def test_so_is_what_is_free_in_the_forms_of_others(life: Life) -> None:
+    kubelet, state = life.kubelet, life.end
+    inventory_ = found(looks.at(kubelet, state), kubelet.machine, looks.told(state))
+    own = report.of("n", kubelet, state)
+    for mode in ("rte", "nfd"):
+        told = inventory_.report("n", mode)
+        assert free(told).items() <= free(own).items()
+        assert told.fingerprint == plainreport.of("n", kubelet, state, mode).fingerprint
+
+
+def free(told: NodeTopology) -> dict[tuple[int, str], int]:
+    return {(zone.id, name): each.available for zone in told.zones for name, each in zone.resources.items()}
+
+
 @holds_for(lives(), examples=30)
-def test_so_it_is_in_the_forms_of_others(life: Life) -> None:
+def test_what_pods_can_ever_get_is_what_the_programs_say(life: Life) -> None:
     kubelet, state = life.kubelet, life.end
     inventory_ = found(looks.at(kubelet, state), kubelet.machine, looks.told(state))
     for mode in ("rte", "nfd"):
-        assert inventory_.report("n", mode) == plainreport.of("n", kubelet, state, mode)
+        ours, theirs = inventory_.report("n", mode), plainreport.of("n", kubelet, state, mode)
+        assert usable(theirs).items() <= usable(ours).items()
+        # A zone without a CPU to allocate says so, whatever else it has (exporter spec, D-37).
+        assert {name for _, name in usable(ours).keys() - usable(theirs)} <= {"cpu"}
+
+
+def usable(told: NodeTopology) -> dict[tuple[int, str], int]:
+    return {(zone.id, name): each.allocatable for zone in told.zones for name, each in zone.resources.items()}
+
+
+@holds_for(lives(), examples=20)
+def test_a_kubelet_that_does_not_say_what_can_be_allocated_is_taken_at_the_models_word(life: Life) -> None:
+    kubelet, state = life.kubelet, life.end
+    look, told = looks.at(kubelet, state), looks.told(state)
+    silent = found(structs.replace(look, allocatable=None), kubelet.machine, told).report("n", "rte")
+    said = usable(found(look, kubelet.machine, told).report("n", "rte"))
+    assert {key: usable(silent)[key] for key in said if "/" not in key[1]} == {
+        key: amount for key, amount in said.items() if "/" not in key[1]
+    }
 
 
 @holds_for(lives(), examples=30)

@@ -85,7 +85,7 @@ def test_a_kubelet_without_the_socket_is_not_asked_every_time() -> None:
 def test_a_static_pod_has_one_uid_for_the_cluster_and_one_for_its_kubelet() -> None:
     annotations = {uids.MIRRORED: HASH, uids.HASH: HASH}
     mirror = ObjectMeta(namespace="default", name="web", uid="u-1", annotations=annotations)
-    assert uids.of_api_server([mirror]) == Told({WEB: "u-1"}, {WEB: HASH})
+    assert uids.of_api_server([uids.Named(mirror)]) == Told({WEB: "u-1"}, {WEB: HASH})
     assert uids.of_kubelet([LocalPod(HASH, *WEB)]) == Told({}, {WEB: HASH})
 
 

@@ -57,6 +57,10 @@ REFUSED = {
     "another mode": (["once", "--mode", "koordinator"], '"koordinator" is no mode'),
     "another version": (["once", "--api-version", "v1"], '"v1" is no version'),
     "no machine": (["show", "--host-root", "nowhere"], "no CPU is listed there"),
+    "no socket of this machine": (["once", "--podresources-socket", "tcp://kubelet"], "unix:///path"),
+    "no whole report": (["once", "--exclude", "some.yaml"], "always whole"),
+    "no exclusions": (["once", "--mode", "rte", "--exclude", "none.yaml"], "there is no such file"),
+    "no container": (["run", "--reference-container", "web"], "namespace/pod/container"),
     "no cluster": (["run", "--kubeconfig", "none.yaml"], "none.yaml"),
 }
 

@@ -14,6 +14,8 @@ from numalign.oracle.suites import (
     numasets,
     preemptioncycles,
     preemptions,
+    publisheracts,
+    publisherparts,
     publishers,
     scores,
     settings,
@@ -32,6 +34,8 @@ MODULES = (
     koordinator,
     nodetexts,
     publishers,
+    publisherparts,
+    publisheracts,
 )
 
 SUITES: dict[str, Suite] = {suite.name: suite for module in MODULES for suite in module.SUITES}

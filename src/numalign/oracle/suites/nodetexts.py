@@ -161,6 +161,25 @@ def _validated(row: Row) -> object:
     return {"error": None}
 
 
+def _consistent(row: Row) -> object:
+    try:
+        placementcodec.validate_numbers(_payload(row["payload"]))
+    except PlacementError as refusal:
+        return {"error": str(refusal.reason)}
+    return {"error": None}
+
+
+def _counted(row: Row) -> object:
+    return {"count": placementcodec.encode({_ref(each): 0 for each in row["containers"]}, 1).containers}
+
+
+def _looked_up(row: Row) -> object:
+    known = {_ref(each["id"]): each["numa"] for each in row["known"]}
+    payload = placementcodec.encode(known, 1 + max(known.values(), default=0))
+    found = placementcodec.decode(payload, known).get(_ref(row["query"]))
+    return {"numa": found, "error": "unknown-container" if found is None else None}
+
+
 def _vector(row: Row) -> object:
     offsets = row["offsets"] if "offsets" in row else list(range(*row["offsets_range"]))
     text = placementcodec.encode_vector(offsets)
@@ -260,6 +279,9 @@ SUITES: tuple[Suite, ...] = (
     _made("numaplacement.unpack_errors", _unpacked),
     _made("numaplacement.unpack_partial", _unpacked),
     _made("numaplacement.validate_for_decoder", _validated, as_far_as_recorded, RELEASED_ORDER),
+    _made("numaplacement.validate_shared", _consistent, as_far_as_recorded, RELEASED_ORDER),
+    _made("numaplacement.decoder_count", _counted),
+    _made("numaplacement.affinity_lookup", _looked_up),
     _made("numaplacement.vector_roundtrip", _vector),
     _made("numaplacement.vector_decode", lambda row: {"offsets": placementcodec.decode_vector(row["encoded"])}),
     _made("numaplacement.encode", _encoded),

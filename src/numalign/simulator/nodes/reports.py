@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from numalign.agent import forms
+from numalign.agent import forms, published
 from numalign.agent.inventory import Mode
 from numalign.api import nrtwire, wire
 from numalign.api.nodetopology import NodeTopology
@@ -22,7 +22,7 @@ from numalign.simulator.nodes.specs import Dialect
 from numalign.simulator.nodes.standing import Standing
 from numalign.simulator.trees import Tree
 
-UPDATE: Final = "k8stopoawareschedwg/rte-update"
+UPDATE: Final = published.RTE_UPDATE
 MODES: Final[Mapping[Dialect, Mode]] = {"agent": "own", "rte": "rte", "nfd": "nfd"}
 
 

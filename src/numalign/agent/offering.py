@@ -1,0 +1,39 @@
+"""What a kubelet says can be allocated, where it does not say so itself: the model's answer.
+
+`inventory` asks for kubelets without GetAllocatableResources, or with the call switched off (exporter spec 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from numalign.agent.podresources import Allocatable, DeviceEntry, MemoryEntry
+from numalign.kubelet import mask as masks
+from numalign.kubelet.machine import Device
+from numalign.kubelet.start import Kubelet
+
+
+def of(kubelet: Kubelet) -> Allocatable:
+    """As exporter spec 2.5 has it: CPUs and memory of static policies alone, and healthy devices."""
+    memory = kubelet.memory.allocatable if kubelet.memory else {}
+    return Allocatable(
+        devices=tuple(
+            entry for resource in sorted(kubelet.devices.inventories) for entry in _devices(kubelet, resource)
+        ),
+        cpus=masks.members(kubelet.cpu.allocatable) if kubelet.cpu else (),
+        memory=tuple(
+            MemoryEntry(kind, size, (zone,))
+            for zone in sorted(memory)
+            for kind, size in memory[zone].items()
+            if size > 0
+        ),
+    )
+
+
+def _devices(kubelet: Kubelet, resource: str) -> Iterator[DeviceEntry]:
+    for device in kubelet.devices.inventories[resource].plugin.devices:
+        yield from (DeviceEntry(resource, (device.id,), zones) for zones in _places(device) if device.healthy)
+
+
+def _places(device: Device) -> list[tuple[int, ...] | None]:
+    """An entry for each zone; one that has a topology without zones is not listed at all (exporter spec 2.4)."""
+    return [None] if device.zones is None else [(zone,) for zone in device.zones]

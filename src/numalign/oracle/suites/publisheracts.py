@@ -1,0 +1,151 @@
+"""Recorded acts of the publishers: what makes them look, how they write, what they clear away.
+
+Each is put to the agent's own module for it, on real files and on an embedded API server."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from numalign.agent import gc, triggers
+from numalign.agent.publish import Manner, Publisher
+from numalign.agent.watching import Watch
+from numalign.api.meta import ObjectMeta
+from numalign.kube.client import Client
+from numalign.kubelet import presets, report, start
+from numalign.kubelet.settings import Settings
+from numalign.oracle.suites.publishers import made
+from numalign.oracle.suites.suite import Deliberate, Suite
+from numalign.simulator import cluster, virtualtime
+
+Row = Mapping[str, Any]
+LONG_AGO: Final = "2020-01-01T00:00:00Z"
+WRITES: Final = ("create", "update", "patch")
+
+
+def _swept(row: Row) -> object:
+    nodes, reports = list(row["nodes"]), list(row["nrts"])
+    for event in row["events"]:
+        what, _, name = event.partition(":")
+        if what == "delete-node":
+            nodes.remove(name)
+        elif what == "create-nrt":
+            reports.append(name)
+    objects = [ObjectMeta(name=each, creation_timestamp=LONG_AGO) for each in reports]
+    stale = {each.name for each in gc.stale(nodes, objects, datetime.now(UTC))}
+    return {"left": [each for each in reports if each not in stale]}
+
+
+def _triggers(row: Row) -> object:
+    return {"triggers": Path(row["path"]) in triggers.of_kubelet(Path("kubelet"))}
+
+
+CONTENTS: Final[Mapping[str | None, Callable[[Path], object]]] = {
+    None: lambda file: None,
+    "empty": lambda file: file.touch(),
+    "non-empty": lambda file: file.write_text("full"),
+    "symlink": lambda file: file.symlink_to(_full(file.with_name("target"))),
+}
+
+
+def _full(file: Path) -> Path:
+    file.write_text("full")
+    return file
+
+
+def _notification(row: Row) -> object:
+    """Whatever is there, or not: a look is asked for once the file is touched."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "notify")
+        CONTENTS[row["existing"]](file)
+        return {"ok": asyncio.run(_asks(file, lambda: file.write_text("now")))}
+
+
+OPERATIONS: Final[Mapping[str, Callable[[Path], object]]] = {
+    "write": lambda file: file.write_text("now"),
+    "attrib": lambda file: file.chmod(0o600),
+    "create": lambda file: _renewed(file),
+    "remove": lambda file: file.unlink(),
+    "rename": lambda file: file.rename(file.with_name("renamed")),
+}
+
+
+def _renewed(file: Path) -> None:
+    file.unlink()
+    file.touch()
+
+
+def _notified(row: Row) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        watched, other = Path(folder, "notify"), Path(folder, "other")
+        for file in (watched, other):
+            file.touch()
+        touched = watched if row["same_file"] else other
+        return {"triggers": asyncio.run(_asks(watched, lambda: OPERATIONS[row["op"]](touched)))}
+
+
+async def _asks(file: Path, act: Callable[[], object]) -> bool:
+    reasons: list[str] = []
+    watch = Watch(triggers.of_kubelet(file.parent / "kubelet", file), reasons.append)
+    watch.open()
+    try:
+        act()
+        await asyncio.sleep(0.01)
+        watch.look()
+    finally:
+        watch.close()
+    return bool(reasons)
+
+
+def _verbs(row: Row) -> object:
+    return {"steps": virtualtime.run(_played())}
+
+
+async def _played() -> list[list[str]]:
+    """The calls for two reports, the second of them another than the first."""
+    clock, steps = virtualtime.clock(random.Random(1)), list[list[str]]()
+    async with (
+        cluster.running((), clock, random.Random(1)) as embedded,
+        Client(embedded.access(), clock=clock) as client,
+    ):
+        publisher, counted = Publisher(client, "recorded", Manner(instance="recorded")), client.sender.metrics.requests
+        for policy in ("none", "restricted"):
+            before = counted.copy()
+            kubelet = start.start(presets.machine("2x16"), Settings(topology_policy=policy))
+            await publisher.publish(report.of("recorded", kubelet, kubelet.initial()), None, check=True)
+            steps.append([verb.lower() for verb, _ in counted - before])
+    return steps
+
+
+WATCHED_FOLDER = Deliberate(
+    "new-files-count",
+    "the folder is watched, so that a file which was replaced or removed counts too (D-15)",
+    lambda row: row["same_file"] and row["op"] in ("create", "remove", "rename"),
+    lambda case: case["expect"] == {"triggers": False},
+)
+ANY_CONTENT = Deliberate(
+    "any-notification-file",
+    "what is in the file does not matter",
+    lambda row: row["existing"] in ("non-empty", "symlink"),
+    lambda case: case["expect"] == {"ok": False},
+)
+APPLIED = Deliberate(
+    "server-side-apply",
+    "one look at what is there and one apply, which makes or changes it, instead of creating, updating and patching",
+    lambda row: row["mode"] in ("patch", "update"),
+    lambda case: all(set(step) <= {"get", *WRITES} and step[-1] in WRITES for step in case["expect"]["steps"]),
+)
+
+SUITES: tuple[Suite, ...] = (
+    made("updater.gc", _swept),
+    made("updater.state_events_derived", _triggers),
+    made("exporter.notify_file", _notification, ANY_CONTENT),
+    made("exporter.notify_events_derived", _notified, WATCHED_FOLDER),
+    made("exporter.publish_verbs", _verbs, APPLIED),
+    made("exporter.publish_verbs_derived", _verbs, APPLIED),
+)
