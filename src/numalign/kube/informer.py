@@ -60,9 +60,11 @@ class Informer(Generic[T]):
         self._finding: Finding[T] = Finding(self.store)
         self._synced = asyncio.Event()
         self._stream: Answer | None = None
+        self._left = False
+        """Whether it was we who ended the last stream."""
         self._wishes = self._heard = 0
         """How often a new look was wished for, and up to which wish the last look began after it."""
-        self._granted = asyncio.Event()
+        self._wished, self._granted = asyncio.Event(), asyncio.Event()
 
     @property
     def has_synced(self) -> bool:
@@ -76,6 +78,9 @@ class Informer(Generic[T]):
         """Until everything there is now is in the store, and the handler knows it, however far the stream is behind."""
         self._wishes += 1
         self._granted.clear()
+        # Who asks has a reason to think that the server answers: one try need not wait for its turn.
+        self._watch.hurry()
+        self._wished.set()
         self._leave_stream()
         await self._granted.wait()
 
@@ -88,17 +93,30 @@ class Informer(Generic[T]):
 
     async def _perform(self) -> None:
         clock = self._sender.clock
+        self._left = False
         if self._heard < self._wishes:
             self._watch.forget()
         match self._watch.step(clock.now(), clock.chance()):
             case Wait(seconds):
-                await clock.sleep(seconds)
+                await self._pause(seconds)
             case LookAtAll():
                 await self._look_at_all()
             case Follow() as step:
                 await self._follow(step)
 
+    async def _pause(self, seconds: float) -> None:
+        """Until then, or until somebody wishes for a look."""
+        self._wished.clear()
+        turns = [asyncio.ensure_future(self._sender.clock.sleep(seconds)), asyncio.ensure_future(self._wished.wait())]
+        try:
+            await asyncio.wait(turns, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in turns:
+                each.cancel()
+
     def _note(self, problem: errors.KubeError) -> None:
+        if self._left:
+            return  # no failure, after which a new look would have to wait
         LOG.warning("%s", problem)
         self._watch.failed(problem, self._sender.clock.now(), self._sender.clock.chance())
 
@@ -130,7 +148,8 @@ class Informer(Generic[T]):
                 await self._read(asked, answer, step)
             finally:
                 self._stream = None
-        self._watch.ended(clock.now(), clock.chance())
+        if not self._left:
+            self._watch.ended(clock.now(), clock.chance())
 
     async def _read(self, asked: request.Request, answer: Answer, step: Follow) -> None:
         split = lines.Lines()
@@ -141,6 +160,7 @@ class Informer(Generic[T]):
 
     def _leave_stream(self) -> None:
         if self._stream is not None:
+            self._left = True
             self._stream.abandon()
 
     def _page(self, body: bytes) -> reading.Page[T]:
@@ -173,15 +193,12 @@ class Informer(Generic[T]):
         return meaning is Meaning.COMPLETE
 
     def _use(self, thing: T | Unreadable, meaning: Meaning, gone: bool) -> None:
-        match meaning, gone:
-            case Meaning.COLLECT, True:
-                self._finding.discard(thing)
-            case Meaning.COLLECT, False:
-                self._finding.add([self._reported(thing)])
-            case Meaning.DELIVER, True:
-                self._tell(self.store.remove(thing))
-            case Meaning.DELIVER, False:
-                self._tell(self.store.put(self._reported(thing)))
+        if meaning is Meaning.DELIVER:
+            self._tell(self.store.remove(thing) if gone else self.store.put(self._reported(thing)))
+        elif meaning is Meaning.COLLECT and gone:
+            self._finding.discard(thing)
+        elif meaning is Meaning.COLLECT:
+            self._finding.add([self._reported(thing)])
 
     def _begin_finding(self) -> None:
         self._sender.metrics.relists[self._target.resource.plural] += 1

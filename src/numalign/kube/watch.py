@@ -94,6 +94,10 @@ class Watch:
         """Up to where everything is known: it is to be looked at again."""
         self.version = ""
 
+    def hurry(self) -> None:
+        """The next step need not wait, whatever failed before; how long the one after it waits stays as it was."""
+        self._not_before = float("-inf")
+
     def listed(self, version: str, now: float) -> None:
         self.version, self._looked = version, now
 

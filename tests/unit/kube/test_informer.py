@@ -76,6 +76,42 @@ def test_a_wish_is_heard_whatever_the_informer_is_at(turns: int) -> None:
     assert run(check()) == 2
 
 
+class Unhurried(SystemClock):
+    """Whoever waits for a turn waits for ever."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_stream_that_is_left_for_a_wish_is_no_failure_to_wait_after() -> None:
+    """As it was for a new leader: it looked again up to a minute later, and pods waited."""
+
+    async def check() -> int:
+        stub = Stub()
+        stub.put("pods", pod("a"))
+        async with watching(stub, clock=Unhurried()) as watcher:
+            for name in "bcd":
+                stub.put("pods", pod(name))
+                await watcher.until(stub)
+                await watcher.informer.looked_again()
+            return watcher.metrics.relists["pods"]
+
+    assert run(check()) == 4
+
+
+def test_a_wish_does_not_wait_for_the_turn_of_an_informer_that_failed() -> None:
+    async def check() -> list[str]:
+        stub = Stub()
+        stub.put("pods", pod("a"))
+        async with watching(stub, clock=Unhurried()) as watcher:
+            stub.event_faults = once("cut")
+            stub.put("pods", pod("b"))
+            await asyncio.wait_for(watcher.informer.looked_again(), 30)
+            return list(watcher.heard)
+
+    assert run(check()) == ["+a", "+b"]
+
+
 def test_a_look_that_began_before_it_was_wished_for_does_not_count() -> None:
     async def check() -> int:
         stub = Stub()
