@@ -1,5 +1,6 @@
 // Command fakecri is a container runtime that runs nothing: it serves the CRI on the unix socket that it is given, and
-// every pod that is started on it is running at once. It ends on a signal.
+// every pod that is started on it is running at once. Containers run until they are stopped, unless the pod says in an
+// annotation how many seconds each of them takes (see ends.go). It ends on a signal.
 package main
 
 import (
@@ -7,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"k8s.io/cri-client/pkg/fake"
 )
@@ -23,6 +25,14 @@ func main() {
 	}
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)
-	<-ended
-	runtime.Stop()
+	ticks := time.NewTicker(look)
+	for {
+		select {
+		case now := <-ticks.C:
+			end(runtime.RuntimeService, now)
+		case <-ended:
+			runtime.Stop()
+			return
+		}
+	}
 }

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from numalign.api.errors import BadObject
-from numalign.cli import labup, output
+from numalign.cli import labcampaign, labup, output
 from numalign.lab import binaries, catalogue
 from numalign.lab.catalogue import Binary
 from numalign.lab.errors import LabError
@@ -25,6 +25,7 @@ app.command(
     epilog="Example: numalign lab shell node-0 lscpu",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )(labup.shell)
+app.command("campaign", epilog="Example: numalign lab campaign --minutes 5 --seed 1")(labcampaign.campaign)
 
 
 @app.callback()

@@ -1,0 +1,111 @@
+"""The steps of a campaign performed: pods made and deleted through the API server, programs of the lab taken away.
+
+What the server is asked for is asked for again until it answers: it may be away just then. Programs are ended by the
+lab's own means and brought back by the clock of the script."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from msgspec import structs
+
+from numalign.kube import errors
+from numalign.kube.client import Client
+from numalign.kube.objects import DeleteOptions
+from numalign.kube.resources import NODES, PODS
+from numalign.lab import controlplane
+from numalign.lab.campaign.history import History
+from numalign.lab.campaign.script import SCHEDULERS, Create, Delete, Fault
+from numalign.lab.campaign.watching import NAMESPACE
+from numalign.lab.labs import Lab
+from numalign.lab.parts import Part
+
+T = TypeVar("T")
+AGAIN: Final = 0.5
+AT_ONCE: Final = DeleteOptions(grace_period_seconds=0)
+# A server that has just started knows nobody, and no roles.
+NOT_NOW: Final = (
+    errors.Unreachable,
+    errors.ServerFailure,
+    errors.TooManyRequests,
+    errors.Unauthorized,
+    errors.Forbidden,
+)
+SERVER: Final = "kube-apiserver"
+
+
+class Acting:
+    def __init__(self, lab: Lab, client: Client, history: History) -> None:
+        self._lab, self._client, self._history = lab, client, history
+        self._faults: set[asyncio.Task[None]] = set()
+        self.uids: dict[str, str] = {}
+        """Of the pods that were made, by name."""
+
+    def start_second_scheduler(self) -> None:
+        """Beside the first one, in waiting."""
+        first, name, port = self._lab.parts[SCHEDULERS[0]].program, SCHEDULERS[1], controlplane.free_port()
+        command = tuple(str(port) if word == str(first.port) else word for word in first.command)
+        second = structs.replace(first, name=name, log=first.log.with_name(f"{name}.log"), command=command, port=port)
+        self._lab.parts[second.name] = part = Part(second)
+        part.start()
+        self._lab.announce()
+
+    async def perform(self, step: Create | Delete) -> None:
+        match step:
+            case Create(name=name, body=body):
+                with contextlib.suppress(errors.Conflict):
+                    await _insist(lambda: self._client.create(PODS.within(NAMESPACE), body))
+                made = await _insist(lambda: self._client.get(PODS.at(name, NAMESPACE)))
+                self.uids[name] = made.metadata.uid
+            case Delete(name=name, forced=forced):
+                self._history.write("asked-to-go", name=name, uid=self.uids.get(name, ""))
+                options = AT_ONCE if forced else DeleteOptions()
+                with contextlib.suppress(errors.NotFound):
+                    await _insist(lambda: self._client.delete(PODS.at(name, NAMESPACE), options))
+
+    def take_away(self, fault: Fault) -> None:
+        """It comes back by itself."""
+        task = asyncio.ensure_future(self._away(fault))
+        self._faults.add(task)
+
+    async def all_back(self) -> None:
+        """Until nothing is away, and the server answers."""
+        faults, self._faults = self._faults, set()
+        await asyncio.gather(*faults)
+        await _insist(lambda: self._client.every(NODES.everywhere()))
+
+    async def _away(self, fault: Fault) -> None:
+        part = next(each for each in self._lab.every_part() if each.program.title == fault.part)
+        self._history.write("away", name=fault.part, why=fault.how, words=fault.words)
+        if fault.how == "hang":
+            part.pause()
+            await asyncio.sleep(fault.away)
+            part.resume()
+        else:
+            await asyncio.to_thread(part.stop, signal.SIGKILL if fault.how == "kill" else signal.SIGTERM)
+            await asyncio.sleep(fault.away)
+            # On this thread, the one whose end its own is tied to.
+            part.start()
+        if fault.part == SERVER:
+            await _insist(lambda: self._client.every(NODES.everywhere()))
+        self._history.write("back", name=fault.part)
+
+
+async def _insist(call: Callable[[], Awaitable[T]]) -> T:
+    """Until the server answers; a refusal that it means is raised."""
+    while True:
+        try:
+            return await call()
+        except (
+            errors.Unreachable,
+            errors.ServerFailure,
+            errors.TooManyRequests,
+            errors.Forbidden,
+            errors.Unauthorized,
+        ):
+            # A server that has just started knows nobody, and no roles.
+            await asyncio.sleep(AGAIN)

@@ -1,0 +1,129 @@
+"""The verdict on a campaign, from its history alone: pure, so that an old history can be judged again.
+
+Rejected: a kubelet turned away a pod that our scheduler had bound. Mispredicted: a container has CPUs, memory or
+devices outside of every set of zones that was foretold, compared where the topology manager is strict: elsewhere a
+kubelet takes what it wants. Of both, what nobody could know is told apart by `excuses`. Lost: a pod that neither runs
+nor has a reason to wait at a rest, or that ended or vanished on its own. Late: a report behind its kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.lab.campaign import excuses, stories
+from numalign.lab.campaign.history import Holding, Line, Zones
+from numalign.lab.campaign.stories import PodStory
+
+PERIOD: Final = 60.0
+"""Of the agent: no report may be older than that and a second, once the cause is gone."""
+
+
+class Finding(Struct, frozen=True):
+    """Something that should not have been."""
+
+    pod: str
+    node: str
+    at: float
+    why: str
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    rejected: tuple[Finding, ...]
+    unforeseeable: tuple[Finding, ...]
+    mispredicted: tuple[Finding, ...]
+    overtaken: tuple[Finding, ...]
+    lost: tuple[Finding, ...]
+    late: tuple[Finding, ...]
+    """Of reports; without a pod."""
+
+    @property
+    def good(self) -> bool:
+        return not (self.rejected or self.mispredicted or self.lost or self.late)
+
+
+def judge(lines: Sequence[Line]) -> Verdict:
+    pods = list(stories.of(lines).values())
+    turned_away = [pod for pod in pods if pod.failed and pod.why]
+    unforeseeable = [pod for pod in turned_away if excuses.is_unforeseeable(pod, lines)]
+    elsewhere = [(pod, found) for pod in pods for found in misplaced(pod)]
+    overtakers = {pod.uid: excuses.overtaker(pod, pods, lines) for pod, _ in elsewhere}
+    return Verdict(
+        rejected=tuple(_refusal(pod) for pod in turned_away if pod not in unforeseeable),
+        unforeseeable=tuple(map(_refusal, unforeseeable)),
+        mispredicted=tuple(found for pod, found in elsewhere if not overtakers[pod.uid]),
+        overtaken=tuple(_explained(found, who) for pod, found in elsewhere if (who := overtakers[pod.uid])),
+        lost=(*_stuck(lines), *(found for pod in pods for found in _vanished(pod))),
+        late=tuple(_late(lines)),
+    )
+
+
+def misplaced(pod: PodStory) -> Iterator[Finding]:
+    """Its containers that are not where they were foretold to be."""
+    for container, holding in sorted(pod.holds.items()) if not pod.loose else ():
+        choices = pod.foretold.get(container, ())
+        if pod.bound is not None and holding != Holding() and not any(_within(holding, each) for each in choices):
+            told = " or ".join(map(_zones, choices)) or "nothing"
+            where = f"CPUs in {_zones(holding.cpus)}, memory in {_zones(holding.memory)}"
+            devices = ", ".join(map(_zones, holding.devices)) or "none"
+            yield Finding(pod.name, pod.node, pod.bound, f"{container}: foretold {told}; {where}, devices: {devices}")
+
+
+def _within(holding: Holding, choice: Zones) -> bool:
+    zones = set(choice)
+    aligned = all(zones.intersection(each) for each in holding.devices)
+    return aligned and zones.issuperset(holding.cpus) and zones.issuperset(holding.memory)
+
+
+def _zones(zones: Zones) -> str:
+    return "{" + ",".join(map(str, zones)) + "}"
+
+
+def _refusal(pod: PodStory) -> Finding:
+    return Finding(pod.name, pod.node, pod.ended or 0.0, f"{pod.why}: {pod.words}")
+
+
+def _explained(found: Finding, who: str) -> Finding:
+    return structs.replace(found, why=f"{found.why}; {who}")
+
+
+def _stuck(lines: Iterable[Line]) -> Iterator[Finding]:
+    return (Finding(line.name, line.node, line.at, line.words) for line in lines if line.what == "stuck")
+
+
+def _vanished(pod: PodStory) -> Iterator[Finding]:
+    if pod.failed and not pod.why and pod.asked is None:
+        yield Finding(pod.name, pod.node, pod.ended or 0.0, f"failed by itself: {pod.words}")
+    if pod.gone is not None and pod.asked is None and pod.ended is None:
+        yield Finding(pod.name, pod.node, pod.gone, "is gone, and nobody asked for it")
+
+
+def lags(lines: Sequence[Line]) -> Iterator[tuple[str, float, float]]:
+    """By node, from when and for how long its report was behind, from the end of the last thing that explains it."""
+    last = lines[-1].at if lines else 0.0
+    for node in sorted({line.node for line in lines if line.what == "behind"}):
+        causes = ("kube-apiserver", f"{node}/agent", f"{node}/kubelet")
+        away = list(stories.absences(lines, causes))
+        for begun, until in _stretches(lines, node, last):
+            gone = [min(ended, until) for start, ended in away if start <= until]
+            explained = max([begun, *gone])
+            yield node, explained, until - explained
+
+
+def _stretches(lines: Iterable[Line], node: str, last: float) -> Iterator[tuple[float, float]]:
+    since: float | None = None
+    for line in lines:
+        if line.node == node and line.what == "behind":
+            since = line.at
+        elif line.node == node and line.what == "level" and since is not None:
+            yield since, line.at
+            since = None
+    if since is not None:
+        yield since, last
+
+
+def _late(lines: Sequence[Line]) -> Iterator[Finding]:
+    for node, at, seconds in lags(lines):
+        if seconds > PERIOD + 1:
+            yield Finding("", node, at, f"its report was behind for {seconds:.1f} s")

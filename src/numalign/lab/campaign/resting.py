@@ -1,0 +1,104 @@
+"""At rest: everything is there again and nothing new comes, so that every pod has to be where it belongs.
+
+A pod is all right if it has started, ended, or waits with a reason while it fits nowhere by the model of the kubelets,
+asked beside what their books hold at that moment. Whatever is not all right has some time to get so; what is still not
+is stuck. `drain` makes room until nobody waits any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from numalign.api.pod import Pod
+from numalign.kube import errors
+from numalign.kube.client import Client
+from numalign.kube.resources import PODS
+from numalign.kubelet import admission
+from numalign.lab.campaign.books import Books
+from numalign.lab.campaign.watching import NAMESPACE, Watching, waits
+from numalign.lab.spec import NodeSpec
+
+LOOK: Final = 1.0
+CALM: Final = 3
+"""Looks in a row that must find everything all right: what is on its way takes a moment."""
+PATIENCE: Final = 90.0
+"""Seconds. A pod that was refused often waits up to ten for its next turn, and a new leader takes about 20."""
+AT_A_TIME: Final = 8
+
+
+class Resting:
+    def __init__(self, nodes: Sequence[NodeSpec], client: Client, watching: Watching) -> None:
+        self._nodes = nodes
+        self._client = client
+        self._watching = watching
+        self._told: set[str] = set()
+
+    async def rest(self) -> None:
+        """Until all is right, or patience ends; what is stuck then is written down, once."""
+        await self._watching.looked_again()
+        calm, left = 0, PATIENCE / LOOK
+        while calm < CALM and left > 0:
+            await asyncio.sleep(LOOK)
+            left -= 1
+            calm = 0 if self.wrong() else calm + 1
+        if calm < CALM:
+            for uid, why in self.wrong().items():
+                self._write(uid, why)
+
+    async def drain(self) -> None:
+        """Delete what runs, a few at a time, until everybody who waited has run."""
+        while waiting := [pod for pod in self._watching.pods.values() if not pod.spec.node_name]:
+            running = [pod for pod in self._watching.pods.values() if pod.spec.node_name]
+            for pod in sorted(running, key=lambda each: each.metadata.creation_timestamp or "")[:AT_A_TIME]:
+                await self._delete(pod)
+            await self.rest()
+            if not running:
+                return self._write_all(waiting, "waits, and every node is empty")
+
+    def wrong(self) -> dict[str, str]:
+        """By uid, what is not all right."""
+        return {pod.metadata.uid: why for pod in self._watching.pods.values() if (why := self._why(pod))}
+
+    def _why(self, pod: Pod) -> str:
+        if pod.has_started or pod.status.is_finished:
+            return "is to go, and stays" if pod.metadata.deletion_timestamp else ""
+        if pod.spec.node_name:
+            return "is bound, and does not start"
+        if not waits(pod):
+            return "waits, and nobody says why"
+        place = next(self._places(pod), "")
+        return f"fits on {place}, and waits: {waits(pod)}" if place else ""
+
+    def _places(self, pod: Pod) -> Iterator[str]:
+        home = pod.spec.node_selector.get("kubernetes.io/hostname")
+        for node in self._nodes:
+            if home in (None, node.name) and node.name in self._watching.books:
+                there = [each for each in self._watching.pods.values() if _is_on(each, node.name)]
+                if fits(node, self._watching.books[node.name], there, pod):
+                    yield node.name
+
+    def _write_all(self, pods: Sequence[Pod], why: str) -> None:
+        for pod in pods:
+            self._write(pod.metadata.uid, why)
+
+    def _write(self, uid: str, why: str) -> None:
+        pod = self._watching.pods.get(uid)
+        if pod is not None and uid not in self._told:
+            self._told.add(uid)
+            self._watching.history.write("stuck", name=pod.metadata.name, uid=uid, node=pod.spec.node_name, words=why)
+
+    async def _delete(self, pod: Pod) -> None:
+        self._watching.history.write("asked-to-go", name=pod.metadata.name, uid=pod.metadata.uid)
+        with contextlib.suppress(errors.NotFound):
+            await self._client.delete(PODS.at(pod.metadata.name, NAMESPACE))
+
+
+def fits(node: NodeSpec, books: Books, there: Sequence[Pod], pod: Pod) -> bool:
+    _, outcome = admission.admit(node.modelled, books.state(there), pod)
+    return outcome.admitted
+
+
+def _is_on(pod: Pod, node: str) -> bool:
+    return pod.spec.node_name == node and not pod.status.is_finished

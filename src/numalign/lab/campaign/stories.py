@@ -1,0 +1,81 @@
+"""What became of each pod of a campaign, and when programs were away: a history put together again, pure.
+
+`judging` and `excuses` read these, `report` counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from numalign.lab.campaign.history import Holding, Line, Zones
+
+
+class PodStory(Struct):
+    """Times are seconds from the beginning; None: it did not happen."""
+
+    name: str
+    uid: str
+    created: float
+    devices: Mapping[str, int] = field(default_factory=dict)
+    node: str = ""
+    bound: float | None = None
+    foretold: Mapping[str, tuple[Zones, ...]] = field(default_factory=dict)
+    loose: bool = False
+    """Whether its kubelet need not keep to zones."""
+    holds: dict[str, Holding] = field(default_factory=dict)
+    held: float | None = None
+    """When its kubelet's books first told of it; `freed`: when they no longer did."""
+    freed: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    failed: bool = False
+    why: str = ""
+    words: str = ""
+    asked: float | None = None
+    """When somebody wanted it to go."""
+    gone: float | None = None
+
+    @property
+    def zones(self) -> frozenset[int]:
+        return frozenset[int]().union(*(each.zones for each in self.holds.values()))
+
+
+def of(lines: Iterable[Line]) -> dict[str, PodStory]:
+    """By uid. What a kubelet holds for pods of others is left out."""
+    pods: dict[str, PodStory] = {}
+    for line in lines:
+        if line.what == "created":
+            pods[line.uid] = PodStory(line.name, line.uid, line.at, line.devices)
+        if line.uid in pods:
+            _tell(pods[line.uid], line)
+    return pods
+
+
+def _tell(pod: PodStory, line: Line) -> None:
+    match line.what:
+        case "bound":
+            pod.node, pod.bound, pod.foretold, pod.loose = line.node, line.at, line.foretold, line.loose
+        case "holds":
+            pod.holds, pod.held = {**pod.holds, **line.holds}, pod.held or line.at
+        case "freed":
+            pod.freed = line.at
+        case "started":
+            pod.started = pod.started or line.at
+        case "ended":
+            pod.ended, pod.failed, pod.why, pod.words = line.at, line.phase == "Failed", line.why, line.words
+        case "asked-to-go":
+            pod.asked = line.at
+        case "gone":
+            pod.gone = line.at
+
+
+def absences(lines: Iterable[Line], parts: Sequence[str]) -> Iterator[tuple[float, float]]:
+    """When these programs were away; one that never came back, for ever."""
+    away: dict[str, float] = {}
+    for line in lines:
+        if line.name in parts and line.what == "away":
+            away[line.name] = line.at
+        elif line.name in parts and line.what == "back" and line.name in away:
+            yield away.pop(line.name), line.at
+    yield from ((begun, float("inf")) for begun in away.values())

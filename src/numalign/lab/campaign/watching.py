@@ -1,0 +1,173 @@
+"""What can be seen of a campaign, written into its history: pods and nodes by the API server, holdings by the kubelets.
+
+`running` runs it beside everything else. The kubelets' books are read from their checkpoints several times a second,
+since what a pod held is gone from them soon after the pod. Whether an agent's report says what the kubelet wrote down
+is compared for pods that are there and not on their way out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from numalign.api import nrt, nrtwire
+from numalign.api.errors import BadObject
+from numalign.api.node import Node
+from numalign.api.pod import Pod
+from numalign.kube.client import Client
+from numalign.kube.informer import Informer
+from numalign.kube.resources import NODES, PODS, TOPOLOGIES
+from numalign.kube.store import Change
+from numalign.lab.campaign import books
+from numalign.lab.campaign.books import Books
+from numalign.lab.campaign.history import History, Holding
+from numalign.lab.labs import Lab
+from numalign.process import tasks
+from numalign.scheduler import forecasts
+
+NAMESPACE: Final = "default"
+LOOK: Final = 0.25
+STRICT: Final = ("restricted", "single-numa-node")
+
+Cpus = dict[tuple[str, str], int]
+"""By uid and container."""
+
+
+class Watching:
+    def __init__(self, lab: Lab, client: Client, history: History) -> None:
+        self.history = history
+        self.pods: dict[str, Pod] = {}
+        """By uid, those that are there."""
+        self.books: dict[str, Books] = {}
+        """By node, as last written."""
+        self._lab = lab
+        self._told: dict[str, Cpus] = {}
+        self._behind: set[str] = set()
+        self._held: dict[str, dict[str, Mapping[str, Holding]]] = {}
+        self._offers: dict[tuple[str, str], Mapping[str, int]] = {}
+        self._informed = Informer(client, PODS.within(NAMESPACE), self._pod)
+        self._of_nodes = Informer(client, NODES.everywhere(), self._node)
+        self._of_reports = Informer(client, TOPOLOGIES.everywhere(), self._report)
+
+    async def run(self) -> None:
+        beside: dict[str, tasks.Part] = {"nodes": self._of_nodes.run(), "reports": self._of_reports.run()}
+        await tasks.together(self._look(), {"pods": self._informed.run(), **beside})
+
+    async def looked_again(self) -> None:
+        """Until every pod that is there now is known here."""
+        await self._informed.looked_again()
+
+    def _pod(self, change: Change[Pod]) -> None:
+        if change.new is None:
+            gone = change.old
+            if gone is not None and self.pods.pop(gone.metadata.uid, None) is not None:
+                self._steps(gone, change.final or gone)
+                self.history.write("gone", name=gone.metadata.name, uid=gone.metadata.uid)
+            return
+        self.pods[change.new.metadata.uid] = change.new
+        self._steps(change.old, change.new)
+
+    def _steps(self, old: Pod | None, new: Pod) -> None:
+        before = old or Pod(metadata=new.metadata)
+        name, uid, node = new.metadata.name, new.metadata.uid, new.spec.node_name
+        if old is None:
+            self.history.write("created", name=name, uid=uid, devices=asked(new))
+        if node and (old is None or not before.spec.node_name):
+            self._bound(new)
+        if not node and waits(new) and waits(new) != waits(before):
+            self.history.write("waits", name=name, uid=uid, words=waits(new))
+        if new.has_started and not before.has_started:
+            self.history.write("started", name=name, uid=uid, node=node)
+        if new.status.is_finished and not before.status.is_finished:
+            status = new.status
+            self.history.write(
+                "ended", name=name, uid=uid, node=node, phase=status.phase, why=status.reason, words=status.message
+            )
+
+    def _bound(self, pod: Pod) -> None:
+        meta, node = pod.metadata, pod.spec.node_name
+        loose = self._lab.nodes[node].spec.settings.topology_policy not in STRICT
+        foretold = forecasts.decode(meta) or {}
+        self.history.write("bound", name=meta.name, uid=meta.uid, node=node, foretold=foretold, loose=loose)
+
+    def _node(self, change: Change[Node]) -> None:
+        if change.new is None:
+            return
+        offered = {each: amount.value for each, amount in change.new.allocatable.items() if "/" in each}
+        self._offered(change.new.metadata.name, "Node", offered)
+
+    def _offered(self, node: str, by: str, devices: Mapping[str, int]) -> None:
+        if devices != self._offers.get((node, by)):
+            self._offers[node, by] = devices
+            self.history.write("offers", node=node, why=by, devices=devices)
+
+    def _report(self, change: Change[nrtwire.NodeResourceTopology]) -> None:
+        if change.new is None:
+            return
+        told = nrt.normalise(change.new)
+        pods = told.facts.placements or ()
+        self._told[told.node] = {(pod.uid, c.container): c.cpus for pod in pods for c in pod.holdings if c.cpus}
+        cpus = {zone.id: zone.resources["cpu"].available // 1000 for zone in told.zones if "cpu" in zone.resources}
+        free = ", ".join(f"{zone}: {count}" for zone, count in cpus.items())
+        uids = tuple(sorted(pod.uid for pod in pods))
+        self.history.write("told", node=told.node, uids=uids, words=f"CPUs free by zone {free}")
+        offered = Counter[str]()
+        for zone in told.zones:
+            offered.update({name: amounts.allocatable for name, amounts in zone.resources.items() if "/" in name})
+        self._offered(told.node, "report", offered)
+
+    async def _look(self) -> None:
+        while True:
+            for name, node in self._lab.nodes.items():
+                try:
+                    found = books.read(node, self.books.get(name))
+                except (BadObject, OSError):
+                    continue  # half-written, or not written yet
+                if found is not self.books.get(name):
+                    self.books[name] = found
+                    self._note(name, books.holdings(node.spec.machine, found))
+                self._compare(name)
+            await asyncio.sleep(LOOK)
+
+    def _note(self, node: str, holdings: Mapping[str, Mapping[str, Holding]]) -> None:
+        held = self._held.setdefault(node, {})
+        for uid in held.keys() - holdings.keys():
+            del held[uid]
+            self.history.write("freed", node=node, uid=uid)
+        for uid, containers in holdings.items():
+            known = held.get(uid, {})
+            # What is taken from a container was the pod's all the same: managers give back one after the other.
+            new = {each: holding.over(known.get(each, Holding())) for each, holding in containers.items()}
+            if new != known:
+                held[uid] = {**known, **new}
+                self.history.write("holds", node=node, uid=uid, holds=new)
+
+    def _compare(self, node: str) -> None:
+        written = self.books[node].cpus.assignments
+        alive = {uid for uid, pod in self.pods.items() if pod.spec.node_name == node and _stays(pod)}
+        held = {(uid, each): cpus for uid in alive for each, cpus in written.get(uid, {}).items()}
+        told = {key: cpus for key, cpus in self._told.get(node, {}).items() if key[0] in alive}
+        if (held != told) != (node in self._behind):
+            self._behind ^= {node}
+            self.history.write("behind" if held != told else "level", node=node)
+
+
+def _stays(pod: Pod) -> bool:
+    return not pod.status.is_finished and pod.metadata.deletion_timestamp is None
+
+
+def waits(pod: Pod) -> str:
+    """Why it is not scheduled, in the scheduler's words; empty: nobody said."""
+    refused = (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False")
+    return next((each.message for each in refused), "")
+
+
+def asked(pod: Pod) -> dict[str, int]:
+    """Devices by resource; of containers after each other the sum, which is more than enough to tell that it asks."""
+    found: dict[str, int] = {}
+    for container in pod.spec.containers:
+        for name, amount in container.resources.limits.items():
+            if "/" in name:
+                found[name] = found.get(name, 0) + amount.value
+    return found

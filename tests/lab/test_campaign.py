@@ -1,0 +1,46 @@
+"""A short campaign on real kubelets: pods and faults by chance, and nothing that was promised is broken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from numalign.kube import loops
+from numalign.lab.campaign import history, judging, running
+from numalign.lab.campaign.history import Line
+from numalign.lab.campaign.report import Report
+from numalign.lab.campaign.running import Asked
+
+SECONDS = 25.0
+SEED = 10
+
+
+@pytest.fixture(scope="module")
+def played(able: None) -> Iterator[tuple[Report, list[Line]]]:
+    asked = Asked(minutes=SECONDS / 60, seed=SEED, name=f"campaign-{os.getpid()}")
+    said: list[str] = []
+    with loops.runner() as runner:
+        yield runner.run(running.run(asked, said.append))
+
+
+def test_no_pod_is_rejected_mispredicted_or_lost(played: tuple[Report, list[Line]]) -> None:
+    report, _ = played
+    assert (report.rejected, report.mispredicted, report.lost, report.late_reports) == ((), (), (), ())
+    assert report.good
+
+
+def test_pods_came_and_ended_while_programs_were_away(played: tuple[Report, list[Line]]) -> None:
+    report, _ = played
+    assert report.pods.created > 10
+    assert report.pods.placed == report.pods.started
+    assert report.pods.ended > 0
+    assert report.pods.compared > 10
+    assert sum(report.faults.values()) > 1
+
+
+def test_the_history_alone_gives_the_same_verdict(played: tuple[Report, list[Line]]) -> None:
+    report, lines = played
+    again = judging.judge(history.decode(history.encode(lines)))
+    assert (again.good, again.overtaken) == (report.good, report.overtaken)

@@ -1,0 +1,89 @@
+"""Steps performed while the API server may be away, and programs that come back."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from numalign.kube import errors
+from numalign.kube.client import Client
+from numalign.kube.objects import Status
+from numalign.lab.campaign.acting import Acting
+from numalign.lab.campaign.history import History
+from numalign.lab.campaign.script import Create, Delete, Fault
+from numalign.lab.labs import Lab
+
+AWAY = errors.Unreachable("get", "pods", "away")
+
+
+class Server:
+    """Answers with what is next; an error is raised."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def __getattr__(self, verb: str) -> Any:
+        async def call(*_: object) -> object:
+            self.asked.append(verb)
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+class Program:
+    """A part of a lab that only notes what is done to it."""
+
+    def __init__(self, title: str) -> None:
+        self.program = SimpleNamespace(title=title, log=Path("log"))
+        self.done: list[str] = []
+
+    def stop(self, how: signal.Signals) -> None:
+        self.done.append(how.name)
+
+    def __getattr__(self, deed: str) -> Any:
+        return lambda: self.done.append(deed)
+
+
+def acting(server: Server, *parts: Program) -> tuple[Acting, History]:
+    history = History()
+    lab = SimpleNamespace(every_part=lambda: iter(parts))
+    return Acting(cast(Lab, lab), cast(Client, server), history), history
+
+
+MADE = SimpleNamespace(metadata=SimpleNamespace(uid="u-1"))
+
+
+def test_a_pod_is_made_once_the_server_is_back() -> None:
+    server = Server(AWAY, MADE, MADE)
+    actor, _ = acting(server)
+    asyncio.run(actor.perform(Create(0.0, "a", {})))
+    assert server.asked == ["create", "create", "get"]
+    assert actor.uids == {"a": "u-1"}
+
+
+def test_who_asked_for_a_deletion_is_written_down_even_if_the_pod_is_gone() -> None:
+    actor, history = acting(Server(errors.NotFound("delete", "pods", 404, Status())))
+    actor.uids["a"] = "u-1"
+    asyncio.run(actor.perform(Delete(0.0, "a", True)))
+    assert [(line.what, line.uid) for line in history.lines] == [("asked-to-go", "u-1")]
+
+
+def test_what_is_killed_is_started_again_and_what_hangs_goes_on() -> None:
+    kubelet, agent = Program("n/kubelet"), Program("n/agent")
+    actor, history = acting(Server([]), kubelet, agent)
+
+    async def faults() -> None:
+        actor.take_away(Fault(0.0, "n/kubelet", "kill", 0.0))
+        actor.take_away(Fault(0.0, "n/agent", "hang", 0.0))
+        await actor.all_back()
+
+    asyncio.run(faults())
+    assert (kubelet.done, agent.done) == (["SIGKILL", "start"], ["pause", "resume"])
+    assert sorted(line.what for line in history.lines) == ["away", "away", "back", "back"]

@@ -1,0 +1,70 @@
+"""`numalign lab campaign` as people type it, without a lab: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from numalign.cli import labhosting, main
+from numalign.lab import ability
+from numalign.lab.campaign import history, report, running
+from numalign.lab.campaign.history import Line
+from numalign.lab.campaign.report import Report, Run
+from numalign.lab.campaign.running import Asked
+
+BAD = [
+    Line(at=1.0, what="created", name="a", uid="a"),
+    Line(at=2.0, what="bound", name="a", uid="a", node="n"),
+    Line(at=3.0, what="ended", name="a", uid="a", node="n", phase="Failed", why="OutOfcpu", words="full"),
+]
+
+
+def numalign(line: str) -> Result:
+    return CliRunner().invoke(main.app, ["lab", "campaign", *line.split()])
+
+
+def plays(monkeypatch: pytest.MonkeyPatch, lines: list[Line], *, interrupted: bool = False) -> None:
+    async def run(asked: Asked, say: object) -> tuple[Report, list[Line]]:
+        told = Run(seed=asked.seed, minutes=asked.minutes, nodes=("n",), interrupted=interrupted)
+        return report.of(told, lines), lines
+
+    monkeypatch.setattr(running, "run", run)
+    monkeypatch.setattr(labhosting, "require", lambda wanted: None)
+
+
+ENDS = {
+    "all went well": (BAD[:2], False, 0),
+    "a pod was rejected": (BAD, False, 1),
+    "interrupted before anything went wrong": (BAD[:2], True, 130),
+    "interrupted after something did": (BAD, True, 1),
+}
+
+
+@pytest.mark.parametrize("lines, interrupted, code", ENDS.values(), ids=ENDS)
+def test_the_exit_code_says_how_it_went(
+    monkeypatch: pytest.MonkeyPatch, lines: list[Line], interrupted: bool, code: int
+) -> None:
+    plays(monkeypatch, lines, interrupted=interrupted)
+    assert numalign("--minutes 1").exit_code == code
+
+
+def test_the_report_can_be_read_by_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    plays(monkeypatch, BAD)
+    told = msgspec.json.decode(numalign("--seed 7 -o json").stdout)
+    assert (told["run"]["seed"], told["pods"]["placed"], told["good"]) == (7, 1, False)
+    assert [each["pod"] for each in told["rejected"]] == ["a"]
+
+
+def test_what_was_seen_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plays(monkeypatch, BAD)
+    numalign(f"--record {tmp_path / 'seen'}")
+    assert history.decode((tmp_path / "seen").read_bytes()) == BAD
+
+
+def test_a_machine_that_cannot_run_a_lab_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ability, "missing", lambda: "no root here")
+    told = numalign("")
+    assert (told.exit_code, "no root here" in told.output) == (2, True)

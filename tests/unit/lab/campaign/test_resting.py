@@ -1,0 +1,87 @@
+"""Which pods are all right when a campaign rests, and which are stuck."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from numalign.agent.checkpoints import DeviceCheckpoint
+from numalign.api import decode
+from numalign.api.pod import Pod
+from numalign.kube.client import Client
+from numalign.kubelet import admission, presets
+from numalign.lab import spec
+from numalign.lab.campaign import books
+from numalign.lab.campaign.books import Books
+from numalign.lab.campaign.history import Holding
+from numalign.lab.campaign.resting import Resting
+from numalign.lab.campaign.watching import Watching
+
+NODE = spec.node("n", presets.machine("2x16"))
+REFUSED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}
+RUNS = {"phase": "Running"}
+
+
+def pod(name: str, cpus: int, *, node: str = "", status: dict[str, Any] | None = None, **meta: Any) -> Pod:
+    amounts = {"cpu": str(cpus), "memory": "1Gi"}
+    container = {"name": "main", "resources": {"requests": amounts, "limits": amounts}}
+    body = {
+        "metadata": {"name": name, "uid": name, **meta},
+        "spec": {"nodeName": node, "containers": [container]},
+        "status": status or {},
+    }
+    return decode.decode(Pod, body)
+
+
+def held(*pods: Pod) -> Books:
+    """What a kubelet has written down when these came one after the other."""
+    kubelet = NODE.modelled
+    state = kubelet.initial()
+    for each in pods:
+        state, outcome = admission.admit(kubelet, state, each)
+        assert outcome.admitted
+    assert state.cpu is not None
+    return Books((), state.cpu, state.memory, DeviceCheckpoint(state.devices, {}, {}))
+
+
+def wrong(there: list[Pod], found: Books) -> dict[str, str]:
+    watching = SimpleNamespace(pods={each.metadata.uid: each for each in there}, books={"n": found})
+    return Resting((NODE,), cast(Client, None), cast(Watching, watching)).wrong()
+
+
+FULL = [pod("a", 15, node="n", status=RUNS), pod("b", 16, node="n", status=RUNS)]
+CASES = {
+    "it runs": (pod("c", 1, node="n", status=RUNS), held(), ""),
+    "it is done": (pod("c", 1, node="n", status={"phase": "Succeeded"}), held(), ""),
+    "it fits nowhere, and somebody said so": (pod("c", 17, status=REFUSED), held(), ""),
+    "nobody said so": (pod("c", 17), held(), "waits, and nobody says why"),
+    "it fits": (pod("c", 4, status=REFUSED), held(), "fits on n, and waits: no room"),
+    "it is bound": (pod("c", 4, node="n"), held(), "is bound, and does not start"),
+    "it is to go": (
+        pod("c", 4, node="n", status=RUNS, deletionTimestamp="2026-01-01T00:00:00Z"),
+        held(),
+        "is to go, and stays",
+    ),
+}
+
+
+@pytest.mark.parametrize("one, found, why", CASES.values(), ids=CASES)
+def test_a_pod_at_rest(one: Pod, found: Books, why: str) -> None:
+    assert wrong([one], found).get("c", "") == why
+
+
+def test_a_pod_may_wait_for_others_that_hold_what_it_needs() -> None:
+    waiting = pod("c", 4, status=REFUSED)
+    assert wrong([*FULL, waiting], held(*FULL)) == {}
+    assert "fits on n" in wrong([FULL[0], waiting], held(*FULL))["c"]
+
+
+def test_books_tell_in_which_zones_a_container_is() -> None:
+    found = books.holdings(NODE.machine, held(*FULL))
+    assert found == {"a": {"main": Holding((0,), (0,))}, "b": {"main": Holding((1,), (1,))}}
+
+
+def test_what_is_given_back_one_by_one_was_held_all_the_same() -> None:
+    assert Holding(memory=(0,)).over(Holding((0,), (0,), ((1,),))) == Holding((0,), (0,), ((1,),))
