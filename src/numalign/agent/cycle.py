@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from numalign.agent.looks import Look
 from numalign.agent.metrics import Metrics
-from numalign.agent.pace import PERIOD, START
+from numalign.agent.pace import PERIOD
 from numalign.agent.publish import Manner, Outcome, Publisher
 from numalign.agent.triggers import SOCKET
 from numalign.api.node import Node
@@ -30,8 +30,6 @@ from numalign.process.log import about
 
 LOG: Final = logging.getLogger(__name__)
 CONTROLLER: Final = "numalign-agent"
-AFRESH: Final = frozenset({PERIOD, SOCKET})
-"""Reasons to read everything anew: time, and a kubelet that was started again."""
 AFTER_ENDING: Final = (2.0, 11.0)
 """Seconds after which to look again when a pod is gone: the kubelet frees what it held later (exporter spec 13.16)."""
 FEW: Final = 5
@@ -75,6 +73,8 @@ class Agent:
         self._publisher = Publisher(client, node, manner)
         self._manner = manner
         self._node: Node | None = None
+        self._checked: float | None = None
+        """When everything was last looked at that seldom changes."""
         self._backoff = Backoff()
         self._pods: frozenset[tuple[str, str]] = frozenset()
         self._said: dict[str, object] = {}
@@ -100,11 +100,14 @@ class Agent:
     async def round(self, reasons: frozenset[str]) -> None:
         for reason in reasons:
             self.metrics.looks.add(reason)
-        check = self._node is None or bool(reasons & {START, PERIOD}) or bool(self.standing.failure)
-        if check:
-            await self._ask_for_node()
         started = self._clock.now()
-        look = await self._looks.look(fresh=bool(reasons & AFRESH))
+        # Where something happens all the time nobody asks for the period.
+        over = self._checked is None or started - self._checked >= self._period or PERIOD in reasons
+        check = over or self._node is None or bool(self.standing.failure)
+        if check:
+            self._checked = started
+            await self._ask_for_node()
+        look = await self._looks.look(fresh=over or SOCKET in reasons)
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
         if look.inventory is not None and not look.unknown:

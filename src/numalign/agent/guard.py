@@ -30,8 +30,8 @@ class Guard(Struct):
     """Whom we stand back for."""
     since: float = 0.0
 
-    def other_than_us(self, there: Published | None, now: float) -> str:
-        """Whom to stand back for; empty: write."""
+    def look(self, there: Published | None, now: float) -> str:
+        """Whom to stand back for, by what is there now; empty: write."""
         if there is None:
             self.other = ""
             return ""

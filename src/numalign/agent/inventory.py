@@ -16,19 +16,20 @@ from msgspec import Struct, structs
 from numalign.agent import exclusions, matching, offering, plainform
 from numalign.agent.exclusions import Exclusions
 from numalign.agent.matching import Match, Name, Told
+from numalign.agent.placing import Placing
 from numalign.agent.plainform import real
 from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.agent.readings import Readings
-from numalign.api import fingerprint
 from numalign.api.meta import ObjectMeta
 from numalign.api.nodetopology import Amounts, NodeTopology, Zone
 from numalign.api.pod import Container, Pod, PodSpec
+from numalign.kubelet import admission, report
 from numalign.kubelet import mask as masks
-from numalign.kubelet import report, start
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held, Ids
 from numalign.kubelet.machine import Device, DevicePlugin, Machine
 from numalign.kubelet.memory.state import Block, MemoryState, charge
+from numalign.kubelet.report import Pods
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 
@@ -42,6 +43,9 @@ class Inventory(Struct, frozen=True):
 
     kubelet: Kubelet
     state: KubeletState
+    """Without what pods left behind."""
+    placed: Pods
+    """What pods hold."""
     pods: tuple[PodResources, ...] = ()
     """As the kubelet lists them."""
     allocatable: Allocatable = Allocatable()
@@ -51,7 +55,7 @@ class Inventory(Struct, frozen=True):
     """Where the kubelet's answer and its checkpoints do not tell the same."""
 
     def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
-        own = report.of(node, self.kubelet, self.state, fingerprint.Method.EXCLUSIVE)
+        own = report.told(node, self.kubelet, self.state, self.placed)
         if mode == "own":
             return own
         counted = plainform.zones(self.kubelet.machine, self.allocatable, self.pods, mode, left_out.resources)
@@ -71,17 +75,24 @@ def _by_the_books(zone: Zone, books: Zone) -> Zone:
     return structs.replace(zone, resources=resources)
 
 
-def of(readings: Readings, machine: Machine, told: Told) -> Inventory:
-    """StartRefusal where no kubelet would start with these settings on this machine: then one was read wrongly."""
-    match = matching.of(readings, told)
-    kubelet = start.start(structs.replace(machine, devices=_plugins(readings, match.open)), readings.settings)
+def of(readings: Readings, machine: Machine, told: Told, placing: Placing | None = None) -> Inventory:
+    """StartRefusal where no kubelet would start with these settings on this machine: then one was read wrongly.
+    `placing`: what the last look of the same node left."""
+    match, placing = matching.of(readings, told), placing or Placing()
+    kubelet = placing.started(structs.replace(machine, devices=_plugins(readings, match.open)), readings.settings)
     books = _Books(kubelet, readings, match, told)
     state = KubeletState(
         devices=books.devices(), cpu=books.cpus(), memory=books.memory(), active=dict(map(books.active, books.pods))
     )
-    offered = readings.allocatable or offering.of(kubelet)
+    state = admission.collect(kubelet, state)
     return Inventory(
-        kubelet, state, readings.pods or (), offered, bool(match.open), contradictions=tuple(books.contradictions())
+        kubelet,
+        state,
+        placing.pods(kubelet, state),
+        books.pods,
+        readings.allocatable or offering.of(kubelet),
+        unlisted=bool(match.open),
+        contradictions=tuple(books.contradictions()),
     )
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from numalign.agent import inventory, listing, matching, readings
 from numalign.agent.inventory import Inventory
 from numalign.agent.matching import Told
+from numalign.agent.placing import Placing
 from numalign.agent.readings import Readings, Sources
 from numalign.agent.uids import Uids
 from numalign.api.placementcodec import ContainerRef
@@ -41,6 +42,7 @@ class Looker:
         self.sources = sources
         self._uids = uids
         self._reference = reference
+        self._placing = Placing()
 
     def tell_version(self, kubelet: str) -> None:
         """v1.37.1, as the Node says it."""
@@ -64,7 +66,7 @@ class Looker:
         if read.machine is None:
             return Look(read, unknown=("no machine can be made out of what the kernel says",))
         try:
-            found = inventory.of(read, read.machine, told)
+            found = inventory.of(read, read.machine, told, self._placing)
             return Look(read, found, (*_unknown(read), *self._unlisted(found)))
         except (StartRefusal, Undecided) as refusal:
             why = f"no kubelet would start with what {read.settings_source} says on this machine: {refusal}"

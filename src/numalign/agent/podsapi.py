@@ -28,7 +28,7 @@ METADATA: Final[Message] = {1: Field("name", "string"), 3: Field("namespace", "s
 SPEC: Final[Message] = {2: Field("containers", CONTAINER, many=True), 20: Field("inits", CONTAINER, many=True)}
 STATUS: Final[Message] = {1: Field("phase", "string"), 9: Field("qos", "string")}
 POD: Final[Message] = {1: Field("metadata", METADATA), 2: Field("spec", SPEC), 3: Field("status", STATUS)}
-LIST: Final[Message] = {1: Field("pods", POD, many=True)}
+LIST: Final[Message] = {1: Field("pods", "bytes", many=True)}
 EVENT: Final[Message] = {1: Field("type", "int"), 2: Field("pod", POD)}
 
 
@@ -72,15 +72,18 @@ class PodsClient:
     def __init__(self, socket: Path, deadline: float = rpc.DEADLINE) -> None:
         self._link = rpc.Link(socket)
         self._deadline = deadline
+        self._known: dict[bytes, LocalPod] = {}
+        """Pods of the last answer by their bytes: most of them are the same in the next."""
 
     async def list(self) -> tuple[LocalPod, ...]:
         """Sorted by uid."""
         try:
             answer = await self._link.call(f"/{SERVICE}/ListPods", b"", self._deadline)
-            pods = protomessages.read(answer, LIST).get("pods", [])
+            raw: list[bytes] = protomessages.read(answer, LIST).get("pods", [])
+            self._known = {each: self._known.get(each) or _pod(protomessages.read(each, POD)) for each in raw}
         except (rpc.CallFailed, BadProtobuf) as failure:
             raise _error(failure) from None
-        return tuple(sorted(map(_pod, pods), key=lambda pod: pod.uid))
+        return tuple(sorted(self._known.values(), key=lambda pod: pod.uid))
 
     async def watch(self) -> AsyncIterator[PodEvent]:
         """Until the kubelet ends it, which is a PodsError whenever it has a reason."""

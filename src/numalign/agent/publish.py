@@ -1,12 +1,12 @@
 """Puts reports into the API server: compares, applies, and leaves a sign of life now and then.
 
 The agent's cycle calls `publish` after every look; failures are raised as `kube.errors`, and the next look brings a
-newer report, so nothing waits here for a better moment. What the server has is looked at before every write and once a
-period: an object that somebody deleted is written again, one that somebody else writes is left to him (`guard`)."""
+newer report, so nothing waits here for a better moment. What the server has is looked at once a period: an object that
+somebody deleted is written again, one that somebody else writes is left to him (`guard`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -22,7 +22,6 @@ from numalign.api import nrt, nrtwire
 from numalign.api.nodetopology import NodeTopology
 from numalign.kube import errors
 from numalign.kube.client import Client
-from numalign.kube.resources import Target
 
 HEARTBEAT: Final = 300.0
 """Seconds within which an agent that lives writes something."""
@@ -65,18 +64,17 @@ class Publisher:
         `periodic`: whether nothing but time asked for the look."""
         wanted = self._document(topology, owner, self._manner.version)
         equal, alive = wanted == self._written, self._clock.now() - self._at < HEARTBEAT - self._manner.period
-        if equal and alive and not check:
-            return "equal"
-        there, served = await self._there()
-        equal = equal and served == self._in
-        if self.guard.other_than_us(there, self._clock.now()):
+        if check:
+            there, served = await self._there()
+            self.guard.look(there, self._clock.now())
+            equal = equal and there is not None and served == self._in
+        if self.guard.other:
             self._written = None
             return "stood back"
-        if equal and alive and there is not None:
+        if equal and alive:
             return "equal"
-        documents = {each: self._document(topology, owner, each) for each in self._versions}
-        await self._apply(documents, periodic=periodic)
-        return "heartbeat" if equal and there is not None else "written"
+        await self._apply(wanted, lambda: self._document(topology, owner, nrtwire.V1ALPHA1), periodic=periodic)
+        return "heartbeat" if equal else "written"
 
     def _document(self, topology: NodeTopology, owner: Mapping[str, str] | None, version: nrt.Version) -> Document:
         return _owned(forms.document(topology, self._manner.mode, version), owner)
@@ -95,34 +93,31 @@ class Publisher:
                 continue
         return None, self._manner.version
 
-    async def _apply(self, documents: Mapping[nrt.Version, Document], *, periodic: bool) -> None:
+    async def _apply(self, wanted: Document, older: Callable[[], Document], *, periodic: bool) -> None:
         now = self._clock.now()
         signed = {published.SIGNED: self._manner.instance, published.HEARTBEAT: _time(self._clock.wall())}
         if self._manner.mode == "rte":
             signed[published.RTE_UPDATE] = "periodic" if periodic else "reactive"
         # An answer that gets lost on its way may be to a write that was taken.
         self._written = None
-        answer, self._in = await self._in_some_version(documents, signed)
-        self._written, self._at, self.guard.wrote = documents[self._manner.version], now, True
+        try:
+            answer, self._in = await self._applied(self._manner.version, _signed(wanted, signed)), self._manner.version
+        except errors.NotFound as missing:
+            answer = await self._applied_as_older(_signed(older(), signed), missing)
+            self._in = nrtwire.V1ALPHA1
+        self._written, self._at, self.guard.wrote = wanted, now, True
         kept = {each.name for each in answer.attributes}
-        meant = self._written.get("attributes", ())
-        self.pruned = tuple(each["name"] for each in meant if each["name"] not in kept)
+        self.pruned = tuple(each["name"] for each in wanted.get("attributes", ()) if each["name"] not in kept)
 
-    async def _in_some_version(
-        self, documents: Mapping[nrt.Version, Document], signed: Mapping[str, str]
-    ) -> tuple[Published, nrt.Version]:
-        problem: errors.NotFound | None = None
-        for version, document in documents.items():
-            try:
-                return await self._applied(
-                    published.resource(version).at(self._node), _signed(document, signed)
-                ), version
-            except errors.NotFound as missing:
-                problem = problem or missing
-        assert problem is not None
-        raise problem
+    async def _applied_as_older(self, wanted: Document, missing: errors.NotFound) -> Published:
+        try:
+            return await self._applied(nrtwire.V1ALPHA1, wanted)
+        except errors.NotFound:
+            # Of the version that we would like to write there is more to say.
+            raise missing from None
 
-    async def _applied(self, target: Target[Published], wanted: Document) -> Published:
+    async def _applied(self, version: nrt.Version, wanted: Document) -> Published:
+        target = published.resource(version).at(self._node)
         try:
             return await self._client.apply(target, wanted, manager=published.MANAGER, force=True)
         except errors.ServerFailure as problem:

@@ -59,7 +59,8 @@ def test_an_answer_that_comes_again_reads_the_same() -> None:
 
 
 def test_pods_with_what_podresources_does_not_tell() -> None:
-    pods = protomessages.read(recorded.answer("ListPods"), podsapi.LIST)["pods"]
+    raw = protomessages.read(recorded.answer("ListPods"), podsapi.LIST)["pods"]
+    pods = [protomessages.read(each, podsapi.POD) for each in raw]
     assert [(pod["metadata"]["name"], pod["status"]) for pod in pods] == [
         ("both", {"phase": "Running", "qos": "Guaranteed"}),
         ("train", {"phase": "Running", "qos": "Guaranteed"}),

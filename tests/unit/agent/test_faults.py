@@ -1,0 +1,203 @@
+"""Whatever happens to its kubelet, its files or its clock: the cluster is told what the node is or was, never anything
+else, and within a period and a second of the end of the trouble what it is."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Coroutine
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numalign.agent import published
+from numalign.agent.remembering import PATIENCE
+from numalign.simulator import virtualtime
+from numalign.simulator.apiserver.api import Patch
+from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS
+from numalign.simulator.clock import Clock
+from numalign.simulator.nodes import nrtcrd
+from tests.unit.agent.clusters import NODE, PERIOD, Town
+from tests.unit.agent.file_nodes import FileNode
+
+OLDER = dataclasses.replace(nrtcrd.RESOURCE, version="v1alpha1")
+Story = Callable[[FileNode], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture(autouse=True)
+def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def here(work: Callable[..., Any], *arguments: Any) -> Any:
+        return work(*arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", here)
+
+
+def played(folder: Path, story: Story) -> None:
+    async def main() -> None:
+        await story(FileNode(folder, Town()))
+
+    virtualtime.run(main())
+
+
+async def later(node: FileNode, seconds: float) -> None:
+    """Time passes, and all the while the cluster knows nothing that never was."""
+    for _ in range(round(seconds)):
+        await asyncio.sleep(1)
+        if node.town.report() is not None:
+            assert node.town.read() in node.truths
+
+
+async def mended(node: FileNode) -> None:
+    await later(node, PERIOD + 1)
+    assert node.town.read() == node.truth()
+
+
+def test_a_pod_that_comes_is_told_within_seconds(tmp_path: Path) -> None:
+    async def story(node: FileNode) -> None:
+        async with node.agent():
+            await later(node, 3)
+            node.admit("web", 4, gpus=2)
+            await later(node, 3)
+            assert node.town.read() == node.truth()
+
+    played(tmp_path, story)
+
+
+@pytest.mark.parametrize("silence, forgetting", [(0, 5), (20, 0), (20, 5), (300, 40)])
+def test_a_kubelet_that_starts_again_frees_nothing(tmp_path: Path, silence: int, forgetting: int) -> None:
+    async def story(node: FileNode) -> None:
+        async with node.agent():
+            node.admit("web", 4)
+            await later(node, 5)
+            node.truths[:] = [node.truth()]
+            node.silent = True
+            await later(node, silence)
+            node.silent, node.forgetful = False, True
+            node.restart()
+            await later(node, forgetting)
+            node.forgetful = False
+            node.admit("next", 2)
+            await mended(node)
+
+    played(tmp_path, story)
+
+
+def test_a_kubelet_that_falls_silent_between_two_answers_is_asked_again(tmp_path: Path) -> None:
+    async def story(node: FileNode) -> None:
+        answers = [False, True]
+        asked = node._answer
+
+        def every_other() -> None:
+            answers.reverse()
+            node.silent = answers[0]
+            asked()
+
+        async with node.agent() as agent:
+            await later(node, 5)
+            node._answer = every_other  # type: ignore[method-assign]
+            node.admit("web", 4)
+            await later(node, 30)
+            assert agent.metrics.podresources.values[("unavailable",)] > 1
+            node._answer, node.silent = asked, False  # type: ignore[method-assign]
+            await mended(node)
+
+    played(tmp_path, story)
+
+
+@pytest.mark.parametrize("seconds", [2, 50])
+def test_a_half_written_checkpoint_is_waited_for(tmp_path: Path, seconds: int) -> None:
+    async def story(node: FileNode) -> None:
+        async with node.agent() as agent:
+            node.admit("web", 4)
+            await later(node, 5)
+            node.tear()
+            await later(node, seconds)
+            assert any("broken" in why for why in agent.standing.withheld)
+            node.admit("next", 2)
+            await mended(node)
+
+    played(tmp_path, story)
+
+
+def test_one_that_stays_broken_is_done_without(tmp_path: Path) -> None:
+    async def story(node: FileNode) -> None:
+        async with node.agent() as agent:
+            await later(node, 5)
+            node.admit("web", 4)
+            node.tear()
+            await later(node, PATIENCE + PERIOD + 1)
+            assert agent.standing.withheld == ()
+            assert node.town.read() == node.truth()
+
+    played(tmp_path, story)
+
+
+def test_a_device_that_comes_and_goes_is_told_as_it_is_in_the_end(tmp_path: Path) -> None:
+    async def story(node: FileNode) -> None:
+        async with node.agent() as agent:
+            await later(node, 5)
+            for count in range(60):
+                node.set_health(count % 2 == 1)
+                await asyncio.sleep(0.5)
+            await later(node, 3)
+            assert node.town.read() == node.truth()
+            assert agent.metrics.reports.values[("written",)] <= 35
+
+    played(tmp_path, story)
+
+
+class JumpingClock(Clock):
+    """Somebody sets the time of day."""
+
+    jump = timedelta()
+
+    def wall(self) -> datetime:
+        return super().wall() + self.jump
+
+
+@pytest.mark.parametrize("days", [-400.0, -0.04, 0.04, 400.0])
+def test_a_clock_that_is_set_changes_no_period_and_the_next_sign_of_life_has_the_new_time(
+    tmp_path: Path, days: float
+) -> None:
+    async def story(node: FileNode) -> None:
+        clock = JumpingClock(node.town.clock.now, node.town.clock.wall(), node.town.clock._chances)
+        async with node.agent(clock) as agent:
+            await later(node, 30)
+            clock.jump = timedelta(days=days)
+            looks = sum(agent.metrics.looks.values.values())
+            await later(node, 600)
+            assert 10 <= sum(agent.metrics.looks.values.values()) - looks <= 13
+            node.admit("web", 4)
+            await later(node, 3)
+            assert node.town.read() == node.truth()
+            report = node.town.report()
+            assert report is not None
+            said = datetime.fromisoformat(report["metadata"]["annotations"][published.HEARTBEAT])
+            assert abs(said - clock.wall()) < timedelta(seconds=4)
+
+    played(tmp_path, story)
+
+
+def test_a_definition_of_the_older_version_alone_gets_zones_until_there_is_the_newer(tmp_path: Path) -> None:
+    async def story(node: FileNode) -> None:
+        name, api = f"{nrtcrd.PLURAL}.topology.node.k8s.io", node.town.api
+        versions = nrtcrd.crd()["spec"]["versions"]
+        older = nrtcrd.crd()
+        older["spec"]["versions"] = [versions[0] | {"storage": True}]
+        api.delete(CUSTOMRESOURCEDEFINITIONS, name)
+        api.create(CUSTOMRESOURCEDEFINITIONS, older)
+        async with node.agent() as agent:
+            await asyncio.sleep(5)
+            assert agent.standing.failure == ""
+            assert agent.metrics.pruned.values[()] >= 4
+            zones = api.get(OLDER, NODE)["zones"]
+            assert [zone["name"] for zone in zones] == ["node-0", "node-1"]
+            both = [versions[0] | {"storage": True}, versions[1] | {"storage": False}]
+            api.patch(CUSTOMRESOURCEDEFINITIONS, name, "", Patch("merge", {"spec": {"versions": both}}))
+            await asyncio.sleep(PERIOD + 1)
+            assert agent.metrics.pruned.values[()] == 0
+        assert node.town.read() == node.truth()
+
+    played(tmp_path, story)
