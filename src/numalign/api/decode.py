@@ -67,9 +67,11 @@ def _second_look(kind: type[T], raw: bytes | str | Mapping[str, Any], problem: E
 
 
 def _typed(kind: type[T], raw: Any) -> T:
-    is_json = isinstance(raw, bytes | str)
-    typed: T = _decoder(kind).decode(raw) if is_json else msgspec.convert(raw, kind, dec_hook=wire.decoded)
-    return typed
+    if isinstance(raw, bytes | str):
+        typed: T = _decoder(kind).decode(raw)
+        return typed
+    # Numbers as keys are strings in JSON, and stay so in the plain values that are made of it.
+    return msgspec.convert(raw, kind, dec_hook=wire.decoded, str_keys=True)
 
 
 @lru_cache(maxsize=64)

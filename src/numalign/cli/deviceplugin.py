@@ -23,7 +23,7 @@ Config = Annotated[str, typer.Option("--config", metavar="FILE", help="What is o
 OfMachine = Annotated[str, typer.Option("--machine", metavar="NAME|FILE", help="Offer this machine's devices instead.")]
 Root = Annotated[Path, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder.")]
 Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging.")]
-Form = Annotated[str, typer.Option("--log-format", help="text or json")]
+Form = Annotated[output.LogForm, typer.Option("--log-format", help="how to write the log")]
 
 
 @app.callback()
@@ -37,7 +37,7 @@ def run(
     machine: OfMachine = "",
     kubelet_dir: Root = Path("/var/lib/kubelet"),
     verbosity: Verbosity = 2,
-    log_format: Form = "text",
+    log_format: Form = output.LogForm.TEXT,
 ) -> None:
     """Register with the kubelet and serve, through its restarts, until a signal ends it.
 
@@ -46,7 +46,7 @@ def run(
     from numalign.api.errors import BadObject
     from numalign.process import log
 
-    log.start("json" if log_format == "json" else "text", verbosity)
+    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
     if bool(config) == bool(machine):
         output.fail("name what to offer: either --config or --machine")
     reader = _of_file(config) if config else _of_machine(machine)

@@ -78,7 +78,7 @@ def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> Running:
                     return found
             time.sleep(LOOK)
         _carry(said)
-    raise LabError(f"the lab did not come up; its logs are under {log.parent}")
+    raise LabError(f"the lab did not come up; `numalign lab logs --name {name}` lists what its programs have said")
 
 
 def _carry(said: IO[str]) -> bool:

@@ -111,18 +111,21 @@ def logs(
     name: Name = USUAL,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="go on with what is said from now on")] = False,
 ) -> None:
-    """Show what a program of a lab has said; without a name, which there are."""
+    """Show what a program of a lab has said, also if the lab did not come up; without a name, which there are."""
     from numalign.cli import following
     from numalign.lab import state
 
-    pieces = _lab(name).pieces
+    try:
+        found = state.logs(name)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if not found:
+        output.fail(f"no lab {name} runs; `numalign lab up` starts one", code=1)
     if not part:
-        return output.show("\n".join(f"{each.title:<28} {each.log}" for each in pieces))
-    chosen = next((each for each in pieces if each.title == part), None)
-    if chosen is None:
-        output.fail(f"no part {part} in lab {name}; there are {', '.join(each.title for each in pieces)}")
-    place = state.SHELF.folder(name)
-    following.show(Path(chosen.log), follow=follow, while_there=place)
+        return output.show("\n".join(f"{title:<28} {log}" for title, log in found.items()))
+    if part not in found:
+        output.fail(f"no part {part} in lab {name}; there are {', '.join(found)}")
+    following.show(found[part], follow=follow, while_there=state.SHELF.folder(name))
 
 
 def shell(

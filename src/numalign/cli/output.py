@@ -21,6 +21,13 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
+class LogForm(StrEnum):
+    """What `--log-format` accepts."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 def structured(value: object, fmt: Format) -> str:
     """JSON or YAML text of structs and plain values, keys in the order in which they were given."""
     plain = msgspec.to_builtins(value, str_keys=True)

@@ -149,7 +149,7 @@ def read(paths: Iterable[str]) -> PodFile:
                 reader.add(found)
     if not reader.pods:
         left_out = "".join(f"; {warning}" for warning in reader.warnings[:MOST_NAMED])
-        raise errors.BadObject("File", yamlfiles.shown(*names), "", f"no pod to admit{left_out}")
+        raise errors.BadObject("File", yamlfiles.shown(*names), "", f"holds no pods{left_out}")
     return PodFile(tuple(reader.pods.values()), tuple(reader.warnings))
 
 

@@ -34,6 +34,16 @@ def state(told: Told) -> str:
     return page.text()
 
 
+def knows_pod(told: Told) -> bool:
+    waits = any((told.get("queue") or {}).values())
+    return waits or any(told.get(name) for name in ("assumed", "stories", "decisions", "node"))
+
+
+def knows_node(told: Told) -> bool:
+    found = told.get("node") or {}
+    return bool(found.get("isThere") or found.get("pods") or "policy" in found)
+
+
 def _numbers(page: Page, told: Told) -> None:
     grid = drawing.labelled()
     grid.add_row("leads", "yes" if told["leads"] else "no, another one does")

@@ -41,13 +41,23 @@ def state(
 ) -> None:
     """Show what a running scheduler knows: who waits and why, who is on the way, and how nodes stand.
 
-    Exit code: 0, or 2 if the scheduler cannot be asked."""
+    Exit code: 0, or 2 if the scheduler cannot be asked or does not know the pod or node."""
     from numalign.cli import schedulerdrawing
 
     query = {"pod": _qualified(pod), "node": node, "nodes": "all" if nodes else ""}
     reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
     told = _page(server, "/debug/state", reach, **{name: value for name, value in query.items() if value})
-    output.show(schedulerdrawing.state(told) if fmt is Format.TABLE else output.structured(told, fmt))
+    if fmt is not Format.TABLE:
+        return output.show(output.structured(told, fmt))
+    try:
+        drawn = schedulerdrawing.state(told)
+    except (LookupError, TypeError, AttributeError, ValueError):
+        output.fail(f"Scheduler {server}: tells its state in a way that is not known here; -o json shows it as it came")
+    if query["pod"] and not schedulerdrawing.knows_pod(told):
+        output.fail(f"Scheduler {server}: knows no pod {query['pod']}; it remembers those that it tried lately")
+    if node and not schedulerdrawing.knows_node(told):
+        output.fail(f"Scheduler {server}: knows no node {node}")
+    output.show(drawn)
 
 
 def dump(
@@ -120,6 +130,20 @@ def _write(file: str, text: bytes) -> None:
     from numalign.scheduler import snapshotfiles
 
     try:
-        Path(file).write_bytes(snapshotfiles.packed(text) if file.endswith(GZIP) else text)
-    except (OSError, ValueError) as problem:
+        _replace(Path(file).resolve(), snapshotfiles.packed(text) if file.endswith(GZIP) else text)
+    except (OSError, ValueError, RuntimeError) as problem:
         output.fail(f"{file} cannot be written: {getattr(problem, 'strerror', None) or 'not a file name'}")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """What was there stays until all of the new is there, unless it is a device."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -39,7 +38,7 @@ OpenPaths = Annotated[
     ),
 ]
 Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging; can be changed while it runs")]
-Form = Annotated[str, typer.Option("--log-format", help="text or json")]
+Form = Annotated[output.LogForm, typer.Option("--log-format", help="how to write the log")]
 
 
 class Shown(NamedTuple):
@@ -68,7 +67,7 @@ def run(
     tls_key: Key = "",
     open_paths: OpenPaths = "/healthz,/readyz,/livez",
     verbosity: Verbosity = 2,
-    log_format: Form = "text",
+    log_format: Form = output.LogForm.TEXT,
 ) -> None:
     """Schedule pods, as leader or in waiting.
 
@@ -78,8 +77,7 @@ def run(
     from numalign.kube.leading import LeadershipLost
     from numalign.process import log
 
-    form: Literal["text", "json"] = "json" if log_format == "json" else "text"
-    log.start(form, verbosity)
+    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
     try:
         read = _configuration(config)
         shown = _from_files(tls_certificate, tls_key) if tls_certificate or tls_key else _of_our_own(bind_address)
@@ -148,7 +146,7 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
     from numalign.kube.lease import Terms
     from numalign.kube.ratelimit import Bucket
     from numalign.process import serve, tasks
-    from numalign.scheduler import guarding, serving
+    from numalign.scheduler import guarding, serving, warming
     from numalign.scheduler.main import Scheduler, Setup
 
     elect, limit = config.leader_election, config.client_connection
@@ -166,7 +164,7 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
             context = served.shown.context if served.shown is not None else None
             await stack.enter_async_context(serve.serving(pages, (served.address, served.port), context))
         beside: dict[str, tasks.Part] = {
-            "warming": asyncio.to_thread(scheduler.cluster.engine.warm),
+            "warming": warming.warmed(scheduler.cluster.engine),
             "settling": _settled(scheduler),
         }
         if served.shown is not None and served.shown.files is not None:

@@ -6,7 +6,6 @@ and reports as JSON or YAML. Whatever cannot be had raises BadObject, whose text
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -118,11 +117,15 @@ def _config(file: str) -> Configuration | None:
 
 
 def _bytes(path: str) -> bytes:
+    """A little more than the limit at most, whatever the file is: a device may never end."""
+    from numalign.scheduler.snapshotfiles import LARGEST
+
+    name = yamlfiles.shown(path)
     try:
-        if path == yamlfiles.STDIN:
-            return sys.stdin.buffer.read()
-        with open(path, "rb") as file:
-            return file.read()
+        raw = yamlfiles.content(path, LARGEST + 1)
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or "not a file name"
-        raise BadObject("File", yamlfiles.shown(path), "", f"cannot be read: {why}") from None
+        raise BadObject("File", name, "", f"cannot be read: {why}") from None
+    if len(raw) > LARGEST:
+        raise BadObject("File", name, "", f"larger than {LARGEST >> 30} GiB; no cluster is")
+    return raw

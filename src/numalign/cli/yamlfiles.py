@@ -41,7 +41,7 @@ def shown(*paths: str) -> str:
 
 def _text(path: str, name: str) -> str:
     try:
-        raw = _bytes(path)
+        raw = content(path, MAX_BYTES + 1)
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or "not a file name"
         raise errors.BadObject("File", name, "", f"cannot be read: {why}") from None
@@ -54,11 +54,11 @@ def _text(path: str, name: str) -> str:
         raise errors.BadObject("File", name, "", why) from None
 
 
-def _bytes(path: str) -> bytes:
-    """A little more than the limit at most, whatever the file is: a device may never end."""
+def content(path: str, most: int) -> bytes:
+    """At most so many bytes, whatever the file is: a device may never end. OSError or ValueError as `open` has them."""
     if path == STDIN:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "it is closed")
-        return sys.stdin.buffer.read(MAX_BYTES + 1)
+        return sys.stdin.buffer.read(most)
     with open(path, "rb") as file:
-        return file.read(MAX_BYTES + 1)
+        return file.read(most)

@@ -8,8 +8,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import field
 
 from numalign.api import decode, errors, node, pod, quantity
+from numalign.api.wire import Wire
 from tests.strategies import api
 
 WEB = {"metadata": {"name": "web", "namespace": "default"}}
@@ -184,3 +186,17 @@ def test_anything_is_read_or_refused(raw: dict[str, Any], kind: type[Any]) -> No
 @given(st.binary() | st.text(), st.sampled_from([pod.Pod, node.Node]))
 def test_any_bytes_are_read_or_refused(raw: bytes | str, kind: type[Any]) -> None:
     assert outcome(kind, raw).startswith(kind.__name__)
+
+
+class Numbered(Wire, frozen=True):
+    by_number: dict[int, str] = field(default_factory=dict)
+    name: str = ""
+
+
+def test_numbers_as_keys_do_not_hide_what_is_wrong_elsewhere() -> None:
+    with pytest.raises(errors.BadObject, match="name: expected a string, got a whole number"):
+        decode.decode(Numbered, b'{"byNumber": {"1": "a"}, "name": 7}')
+
+
+def test_numbers_as_keys_are_read_beside_a_null() -> None:
+    assert decode.decode(Numbered, b'{"byNumber": {"1": "a"}, "name": null}') == Numbered({1: "a"})

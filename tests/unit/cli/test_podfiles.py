@@ -157,11 +157,14 @@ REFUSED = {
         workload("Deployment", {**REPLICATED, "replicas": 2**31}),
         "Deployment w ({file}, document 1, line 1): more than 1000 pods altogether",
     ),
-    "nothing": (None, "File {file}: no pod to admit"),
-    "no replicas": (workload("Deployment", {**REPLICATED, "replicas": 0}), "File {file}: no pod to admit"),
+    "nothing": (None, "File {file}: holds no pods"),
+    "no replicas": (
+        workload("Deployment", {**REPLICATED, "replicas": 0}),
+        "File {file}: holds no pods",
+    ),
     "only others": (
         {"kind": "Service"},
-        "File {file}: no pod to admit; Service ({file}, document 1, line 1) is neither",
+        "File {file}: holds no pods; Service ({file}, document 1, line 1) is neither",
     ),
 }
 

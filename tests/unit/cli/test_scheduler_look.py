@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.server
 import json
 import threading
@@ -124,7 +125,6 @@ def test_a_node_shows_zones_and_pods(url: str) -> None:
 
 
 def test_nodes_that_say_nothing_are_said_to_say_nothing(url: str) -> None:
-    assert "b: no such node" in shown(url, {"node": {"name": "b"}}, "?node=b", "--node", "b")
     silent = {"name": "c", "isThere": True, "pods": ["default/z"]}
     text = shown(url, STATE | {"nodes": [NODE, silent]}, "?nodes=all", "--nodes")
     assert "c: no report; pods: default/z" in text
@@ -142,6 +142,59 @@ def test_a_dump_is_written_and_can_be_read(url: str, tmp_path: Path, name: str) 
     assert look("dump", "--server", url, "-f", str(file)).exit_code == 0
     assert file.read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
     assert len(snapshotfiles.read(file.read_bytes(), name).objects["nodes"]) == 1
+
+
+def test_a_dump_that_cannot_be_written_leaves_the_last_one(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Pages.pages = {"/debug/dump": b"{}"}
+    (tmp_path / "now.json").write_text("before")
+
+    def full(path: Path, target: object) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    result = look("dump", "--server", url, "-f", str(tmp_path / "now.json"))
+    assert (result.exit_code, "cannot be written: No space left" in result.stderr) == (2, True)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("now.json", "before")]
+
+
+@pytest.mark.parametrize("file", ["/dev/full", "/nonexistent/x", "", "\0", "/tmp"])
+def test_where_nothing_can_be_written_is_named(url: str, file: str) -> None:
+    Pages.pages = {"/debug/dump": b"{}"}
+    result = look("dump", "--server", url, "-f", file)
+    assert (result.exit_code, "cannot be written" in result.stderr) == (2, True)
+
+
+STRANGE: dict[str, Any] = {
+    "a queue that is a list": {"queue": [1]},
+    "pods without a name": {"queue": {"active": [{}]}},
+    "stories without lines": {"stories": [{"pod": "p"}]},
+    "a node without a name": {"node": {"policy": "none"}},
+    "words for numbers": {"queue": {"active": [{"pod": "p", "waits": "long"}]}},
+    "nobody on the way": {"assumed": {"p": None}},
+}
+
+
+@pytest.mark.parametrize("page", STRANGE.values(), ids=STRANGE)
+def test_a_scheduler_that_speaks_otherwise_is_named(url: str, page: Any) -> None:
+    Pages.pages = {"/debug/state": json.dumps(page).encode()}
+    result = look("state", "--server", url)
+    assert (result.exit_code, "not known here; -o json shows it" in result.stderr) == (2, True)
+
+
+UNKNOWN = {
+    "pod": ("?pod=default%2Fp", {"queue": {"active": []}, "assumed": {}, "stories": [], "decisions": []}, "no pod"),
+    "node": ("?node=p", {"node": {"name": "p", "isThere": False, "pods": []}}, "knows no node p"),
+}
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_what_the_scheduler_does_not_know_is_no_answer(url: str, what: str) -> None:
+    query, page, words = UNKNOWN[what]
+    Pages.pages = {f"/debug/state{query}": json.dumps(page).encode()}
+    result = look("state", "--server", url, f"--{what}", "p")
+    assert (result.exit_code, words in result.stderr, result.stdout) == (2, True, "")
 
 
 UNREACHABLE = {
