@@ -31,6 +31,13 @@ def effective_limits(pod: Pod) -> ResourceList:
     return of_containers(pod, _limits)
 
 
+def capped(pod: Pod) -> ResourceList:
+    """The total over limits as the stock scheduler tells it: pod-level amounts win, overhead raises what is limited."""
+    whole = pod.spec.resources.limits
+    total = of_containers(pod, _limits) | {name: whole[name] for name in whole if resourcenames.is_pod_level(name)}
+    return added(total, {name: more for name, more in pod.spec.overhead.items() if name in total and total[name].nanos})
+
+
 def defaulted(pod: Pod) -> Pod:
     """The pod with the requests and pod-level amounts that the API server would fill in when it is created."""
     spec = structs.replace(

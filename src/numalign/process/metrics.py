@@ -30,14 +30,17 @@ class Family(ABC):
         self.labels = tuple(labels)
 
     def lines(self) -> Iterator[str]:
+        yield from self.head()
+        yield from self.samples()
+
+    def head(self) -> Iterator[str]:
         yield f"# HELP {self.name} {self.words}"
         yield f"# TYPE {self.name} {self.kind}"
-        yield from self.samples()
 
     @abstractmethod
     def samples(self) -> Iterator[str]: ...
 
-    def _line(self, values: Labels, number: float) -> str:
+    def line(self, values: Labels, number: float) -> str:
         return f"{self.name}{_braces(self.labels, values)} {_number(number)}"
 
 
@@ -52,7 +55,7 @@ class Counter(Family):
         self.values[values] = self.values.get(values, 0.0) + by
 
     def samples(self) -> Iterator[str]:
-        return (self._line(values, number) for values, number in sorted(self.values.items()))
+        return (self.line(values, number) for values, number in sorted(self.values.items()))
 
 
 class Gauge(Counter):
@@ -71,7 +74,7 @@ class Read(Family):
         self.asked: Callable[[], Iterable[Sample]] = tuple
 
     def samples(self) -> Iterator[str]:
-        return (self._line(values, number) for values, number in sorted(self.asked()))
+        return (self.line(values, number) for values, number in sorted(self.asked()))
 
 
 class Histogram(Family):

@@ -15,6 +15,7 @@ from numalign.placement.engine import Engine
 from numalign.placement.entries import Source
 from numalign.placement.exactflavour import ExactFlavour
 from numalign.placement.shares import Life
+from numalign.process import vitals
 from numalign.process.metrics import Read, Registry, Sample
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.queue import Queue
@@ -25,6 +26,7 @@ Asked = Callable[[], Iterable[Sample]]
 class Readings:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        vitals.register(registry)
         self._gauge("numalign_build_info", "1, with what runs.", ("version",), lambda: [((__version__,), 1)])
 
     def queue(self, queue: Queue) -> None:

@@ -6,34 +6,42 @@ of health are the stock scheduler's (kube-scheduler spec 6.5)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeVar
 
 import msgspec
 
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.lease import Election
-from numalign.process import log, metrics
+from numalign.kube.resources import PODS
+from numalign.process import log, metrics, vitals
+from numalign.process.health import Health
 from numalign.process.serve import Answer, Asked, Page
-from numalign.scheduler import configdata, dumping, snapshotfiles
+from numalign.scheduler import configdata, dumping, resourcemetrics, snapshotfiles
 from numalign.scheduler.main import Scheduler
 
 GRACE: Final = 20.0
 """Seconds past a lease's end for which a leader that does not renew counts as healthy."""
 JSON: Final = "application/json"
 PIECES: Final = 64
-"""Objects that are written in a row."""
+"""Objects or lines that are written in a row."""
 AT_ONCE: Final = 16
 """Nodes that are told in a row before pods get their turn."""
-Check = Callable[[], bool]
+SYNCED: Final = ("sched-handler-sync", "informer-sync")
+"""One and the same here: an informer has seen everything when its handler has."""
+T = TypeVar("T")
 
 
 def pages(scheduler: Scheduler, config: Configuration, election: Election | None) -> dict[str, Page]:
     now = scheduler.now
     watchdog = {"leaderElection": lambda: election is None or _is_renewing(election, now())}
-    ready = watchdog | {"informer-sync": lambda: scheduler.watched.has_synced}
+    ready = watchdog | dict.fromkeys(SYNCED, lambda: scheduler.watched.has_synced)
+    health = Health()
+    vitals.register_start(health.registry)
     told: dict[str, Page] = {
         "/metrics": lambda _: Answer(scheduler.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
+        "/metrics/slis": lambda _: Answer(health.registry.text(), content_type=metrics.CONTENT_TYPE),
+        "/metrics/resources": lambda _: _resources(scheduler),
         "/configz": lambda _: _json({"kubescheduler.config.k8s.io": configdata.plain(config)}),
         "/debug/state": lambda asked: _state(scheduler, asked),
         "/debug/decisions": lambda asked: _json(dumping.decisions(scheduler, asked.query.get("pod", ""))),
@@ -41,7 +49,7 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
         "/debug/flags/v": _verbosity,
     }
     for path, checks in (("/healthz", watchdog), ("/livez", {"ping": lambda: True}), ("/readyz", ready)):
-        told[path] = told[f"{path}/"] = _health(path, checks)
+        told |= health.pages(path, checks)
     return told
 
 
@@ -60,27 +68,25 @@ async def _state(scheduler: Scheduler, asked: Asked) -> Answer:
 
 async def _dump(scheduler: Scheduler) -> Answer:
     """Taken at one moment, and written while pods go on being scheduled."""
-    pieces = list[bytes]()
-    for place, piece in enumerate(snapshotfiles.pieces(dumping.taken(scheduler))):
-        pieces.append(piece)
-        if place % PIECES == 0:
-            await asyncio.sleep(0)
+    pieces = await _unhurried(snapshotfiles.pieces(dumping.taken(scheduler)))
     return Answer(b"".join(pieces), content_type=JSON)
 
 
-def _health(path: str, checks: Mapping[str, Check]) -> Page:
-    def page(asked: Asked) -> Answer:
-        name = asked.path.removeprefix(path).strip("/")
-        if name and name not in checks:
-            return Answer(f"404 check {name} is not known\n", 404)
-        left_out = asked.query.get("exclude", "")
-        results = {each: checks[each]() for each in checks if each != left_out and (not name or each == name)}
-        lines = [f"[+]{each} ok" if ok else f"[-]{each} failed: reason withheld" for each, ok in results.items()]
-        if not all(results.values()):
-            return Answer("\n".join([*lines, f"{path[1:]} check failed", ""]), 500)
-        return Answer("\n".join([*lines, f"{path[1:]} check passed", ""]) if "verbose" in asked.query else "ok")
+async def _resources(scheduler: Scheduler) -> Answer:
+    """Of the leader alone: others know the same pods."""
+    pods = tuple(scheduler.watched.informers[PODS.plural].store) if scheduler.leads() else ()
+    lines = await _unhurried(resourcemetrics.lines(pods)) if pods else []
+    return Answer("".join(f"{line}\n" for line in lines), content_type=metrics.CONTENT_TYPE)
 
-    return page
+
+async def _unhurried(pieces: Iterable[T]) -> list[T]:
+    """All of them, with a chance for others to go on in between."""
+    found = list[T]()
+    for place, piece in enumerate(pieces):
+        found.append(piece)
+        if place % PIECES == 0:
+            await asyncio.sleep(0)
+    return found
 
 
 def _is_renewing(election: Election, now: float) -> bool:

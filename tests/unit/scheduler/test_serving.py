@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def test_one_that_has_not_looked_yet_lives_but_is_not_ready() -> None:
 
 
 def test_a_check_can_be_left_out_and_all_can_be_listed() -> None:
-    assert shown("/readyz?exclude=informer-sync", run=False)[0].status == 200
+    assert shown("/readyz?exclude=informer-sync", run=False)[0].status == 500
+    assert text(shown("/readyz?verbose&exclude=informer-sync")[0]).startswith("[+]informer-sync excluded: ok\n")
     assert text(shown("/readyz?verbose")[0]).endswith("readyz check passed\n")
     assert shown("/readyz/nothing")[0].status == 404
 
@@ -84,6 +86,33 @@ def test_metrics_have_the_stock_names_and_the_numbers() -> None:
     assert 'scheduler_schedule_attempts_total{result="unschedulable",profile="numalign"}' in told
     assert "# TYPE scheduler_pending_pods gauge" in told
     assert "scheduler_pod_scheduling_sli_duration_seconds" in told
+
+
+def test_what_probes_saw_is_counted() -> None:
+    *_, told = shown("/readyz", "/readyz", "/livez", "/readyz/informer-sync", "/metrics/slis", run=False)
+    assert 'kubernetes_healthcheck{name="ping",type="livez"} 1' in text(told)
+    assert 'kubernetes_healthcheck{name="informer-sync",type="readyz"} 0' in text(told)
+    assert 'kubernetes_healthchecks_total{name="informer-sync",type="readyz",status="error"} 2' in text(told)
+    assert "process_start_time_seconds" in text(told)
+
+
+def test_the_leader_tells_what_pods_ask_for() -> None:
+    told = text(shown("/metrics/resources")[0])
+    who = 'namespace="default",pod="p",node="",scheduler="numalign",priority="0"'
+    assert f'kube_pod_resource_request{{{who},resource="cpu",unit="cores"}} 1\n' in told
+    assert f'kube_pod_resource_limit{{{who},resource="cpu",unit="cores"}} 1\n' in told
+
+
+def test_those_in_waiting_tell_nothing_of_pods() -> None:
+    election = leading.election("a", "kube-system", identity="me")
+    (told,) = shown("/metrics/resources", election=election, run=False)
+    assert (told.status, told.body) == (200, "")
+
+
+def test_metrics_have_what_the_system_knows_of_the_process() -> None:
+    told = text(shown("/metrics")[0])
+    for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
+        assert re.search(rf"^process_{name} [0-9.e+]+$", told, re.MULTILINE)
 
 
 def test_the_state_names_the_pods_that_wait() -> None:
