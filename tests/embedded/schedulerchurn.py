@@ -36,7 +36,9 @@ from tests.embedded import fromnothing
 NAME = "numalign"
 HOUR = 3600.0
 SETTLING = 700.0
-"""Seconds after which every report there is to be has been written."""
+"""Seconds after which nodes that were down are there again, and have reported."""
+QUIET = 30.0
+"""Seconds without a word of any pod after which every report about them has been written, whatever delayed it."""
 REPORTS = Publishing(period=600.0, lag=1.0, jitter=4.0, faults=Faults(duplicated=0.01, restarted=0.002))
 """None is lost for good: of a pod that ended and still stands in the last report only those know who saw it end."""
 GPU = "nvidia.com/gpu"
@@ -58,8 +60,11 @@ class Churn:
     gone: set[str] = field(default_factory=set)
     """Uids of pods that were deleted."""
     bound: int = 0
+    heard_at: float = 0.0
+    """When anything happened to a pod last."""
 
     def note(self, change: Change) -> None:
+        self.heard_at = self.embedded.clock.now()
         if change.kind == "DELETED":
             self.gone.add(change.tree["metadata"]["uid"])
         elif change.old is not None and not change.old["spec"].get("nodeName") and change.tree["spec"].get("nodeName"):
@@ -234,8 +239,16 @@ async def _played(size: int, seconds: float, every: float, checkpoints: int, see
                 churn.act()
                 await clock.sleep(churn.draw.expovariate(1 / every))
             await clock.sleep(SETTLING)
+            await _quiet(churn)
             await _check(churn, ours)
         return churn
+
+
+async def _quiet(churn: Churn) -> None:
+    """Jobs go on ending. Of a pod that ended since its node's last report, only who saw it end knows what is free."""
+    clock = churn.embedded.clock
+    while clock.now() < churn.heard_at + QUIET:
+        await clock.sleep(churn.heard_at + QUIET - clock.now())
 
 
 async def _check(churn: Churn, ours: Scheduler) -> None:

@@ -171,8 +171,10 @@ class Pod(Wire, frozen=True):
     @property
     def has_started(self) -> bool:
         """Some container of it was seen to run: the kubelet has admitted it."""
-        statuses = (*self.status.init_container_statuses, *self.status.container_statuses)
-        return self.status.phase == "Running" or any(status.has_started for status in statuses)
+        status = self.status
+        if status.phase == "Running" or not (status.init_container_statuses or status.container_statuses):
+            return status.phase == "Running"
+        return any(each.has_started for each in (*status.init_container_statuses, *status.container_statuses))
 
     @property
     def has_stopped(self) -> bool:

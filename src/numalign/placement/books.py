@@ -62,7 +62,8 @@ class Sums(Struct):
     def change(self, uid: str, before: Counted, after: Counted) -> None:
         """A pod's share was one and is another now."""
         for (share, pending), sign in ((before, -1), (after, 1)):
-            _add(self.pending if pending else self.settled, share.exact, sign)
+            if share.exact:
+                _add(self.pending if pending else self.settled, share.exact, sign)
         # Mostly the report explains the same of a pod, whatever becomes of it.
         if before[0].explained is not after[0].explained:
             _add(self.explained, _everywhere(before[0].explained), -1)
@@ -84,8 +85,10 @@ class Book:
         "node",
         "payload",
         "pending",
+        "perhaps_free",
         "records",
         "remains",
+        "strange_since",
         "sums",
         "suspected",
         "unjudged",
@@ -115,6 +118,10 @@ class Book:
         """Whether a pod came after the report that the report may cover."""
         self.unplaced: dict[str, Record] = {}
         """Pods that somebody else has bound and that the model was not asked about."""
+        self.perhaps_free: tuple[Entry, ...] = ()
+        """What the report deducts for pods that are not known here, and may be gone."""
+        self.strange_since: dict[str, int] = {}
+        """By their uids: looks when each was found first."""
         self.suspected = 0
         """Where the last report had less free than its pods explain: bits column by column, in each by position."""
         self.contradicted = 0
@@ -128,7 +135,8 @@ class Book:
             self.pending[uid] = record
         record.share = after = record.computed_share()
         self.records[uid] = record
-        self.sums.change(uid, (before, was_pending), (after, is_pending))
+        if after is not before or is_pending != was_pending:
+            self.sums.change(uid, (before, was_pending), (after, is_pending))
 
     def strike(self, uid: str) -> None:
         record = self.records.pop(uid)
@@ -161,14 +169,15 @@ def ceilings(facts: RowFacts, resources: Resources) -> Tops:
 
 def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
-    if not book.sums.settled and not book.sums.vague and not book.pending:
+    if not book.sums.settled and not book.sums.vague and not book.pending and not book.perhaps_free:
         return _alike(facts, settled, settled_homeless, groupings.groups(facts, book.records.values(), resources))
     tops = ceilings(facts, resources)
     grouped = facts.groups is not None
     _apply(settled, settled_homeless, book.sums.settled)
     _cut(settled, tops, book.sums.settled)
     vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
-    entries = _vague(settled, tops, [record.share for record in vague if not record.is_pending], grouped=grouped)
+    lasting = [record.share for record in vague if not record.is_pending]
+    entries = _vague(settled, tops, [*lasting, Share(doubtful=book.perhaps_free)], grouped=grouped)
     groups = groupings.groups(facts, book.records.values(), resources)
     if not book.pending:
         return _alike(facts, settled, settled_homeless, groups, tuple(entries))

@@ -131,7 +131,9 @@ class Columns:
         self.log.append(row)
 
     def undescribe(self, row: int) -> None:
-        """There is no report any more."""
+        """There is no report any more, or still none."""
+        if self.kind[row] == UNREPORTED and not self.loose[row]:
+            return
         self.kind[row] = UNREPORTED
         self.loose[row] = False
         self.log.append(row)
@@ -169,6 +171,12 @@ class Columns:
             self.requested[row, column] += min(max(amount, -LARGEST), LARGEST)
         self.pods[row] += pods
         self.log.append(row)
+
+    def looks(self, row: int) -> bytes:
+        """All that kernels read of a row of some kind: rows that look the same are judged the same."""
+        zoned = self.free[row], self.size[row], self.allocatable[row], self.homeless[row], self.homeless_size[row]
+        alone = self.full_core_cpus[row], self.cells[row], self.busy[row], self.split_known[row]
+        return b"".join([each.tobytes() for each in (*zoned, *alone)])
 
     def column(self, name: str) -> int:
         column = self.resources.column(name)

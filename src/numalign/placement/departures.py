@@ -38,10 +38,16 @@ class Departures:
         heapq.heappush(self._waiting, (until, uid, node))
         return until
 
-    def due(self, now: float) -> list[tuple[float, str, str]]:
-        """Time, uid and node of waits that are over; those who left long ago are forgotten."""
+    def forgotten(self, now: float) -> list[str]:
+        """Who left so long ago that nobody has to know any more; each is told once."""
+        found = []
         while self._left and next(iter(self._left.values())) <= now - REMEMBERED:
-            del self._left[next(iter(self._left))]
+            found.append(next(iter(self._left)))
+            del self._left[found[-1]]
+        return found
+
+    def due(self, now: float) -> list[tuple[float, str, str]]:
+        """Time, uid and node of waits that are over."""
         found = []
         while self._waiting and self._waiting[0][0] <= now:
             found.append(heapq.heappop(self._waiting))

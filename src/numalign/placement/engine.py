@@ -40,6 +40,7 @@ from numalign.placement.referenceflavour import ReferenceFlavour
 from numalign.placement.settings import Settings
 from numalign.placement.shapes import Shape, Shapes
 from numalign.placement.tenants import Tenants
+from numalign.placement.verdicts import VerdictTable
 
 PODS: Final = "pods"
 MOST_PODS: Final = 1 << 30
@@ -132,6 +133,14 @@ class Engine:
         flavour = self.flavour
         return flavour.survey(shape) if isinstance(flavour, ExactFlavour) else flavour.survey(shape, rows)
 
+    def judged(self, shape: Shape) -> VerdictTable:
+        """The same for whoever follows a shape from pod to pod; of the exact flavour only."""
+        flavour = self.flavour
+        assert isinstance(flavour, ExactFlavour), "others keep no tables"
+        flavour.mirror.refresh()
+        flavour.next_pod()
+        return flavour.verdicts.table(shape)
+
     def refuses(self, shape: Shape, node: str) -> bool:
         """Whether a pod of this shape need not be tried on the node as it is now."""
         row = self.columns.rows.get(node)
@@ -171,6 +180,7 @@ class Engine:
             return
         if name not in self._nodes and name not in self._reports:
             self.columns.drop(name)
+            self.tenants.left(name)
         elif name not in self._nodes:
             self.columns.set_totals(row, {}, 0)
 

@@ -7,6 +7,7 @@ decide are asked one by one, and how that is done (`ask`) is the caller's. Codes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from numalign.placement.verdicts import VerdictTable
 Ask = Callable[[VerdictTable, int], int]
 """A row's code or score for a shape, by whatever is exact for this row."""
 
+MOST_LOOKS: Final = 8192
+
 
 class Evaluation:
     """The judge of all rows, for `verdicts`."""
@@ -37,6 +40,8 @@ class Evaluation:
         self.scoring = scoring
         self._columns = columns
         self._lanes = KeptLanes(columns)
+        self._by_looks: dict[tuple[int, int, bytes], tuple[int, tuple[int, ...]]] = {}
+        """What the kernel said to rows one by one, by shape, kind and looks: nodes of one kind fill up alike."""
         self._usual = UNREPORTED
         """The kind that more than half of the rows were of; none yet, or none at all."""
         self._ask = ask
@@ -127,11 +132,21 @@ class Evaluation:
             return 0
         if self._columns.loose[row]:
             return self._ask(table, row)
-        code, table.masks[row] = self.kernel.evaluate_row(self.block(kind), row, self.plan(table, kind))
+        code, table.masks[row] = self._judged(table, kind, row)
         if code != Code.NOT_DECIDED:
             return code
         table.masks[row] = tightrows.NO_MASK
         return self._ask(table, row)
+
+    def _judged(self, table: VerdictTable, kind: int, row: int) -> tuple[int, tuple[int, ...]]:
+        """By the kernel, or as it judged a row that looked the same."""
+        known, looks = self._by_looks, (table.shape.number, kind, self._columns.looks(row))
+        found = known.get(looks)
+        if found is None:
+            if len(known) >= MOST_LOOKS:
+                known.clear()
+            found = known[looks] = self.kernel.evaluate_row(self.block(kind), row, self.plan(table, kind))
+        return found
 
     def _kind_to_ask(self, rows: Rows) -> int:
         """The kind that most rows are of, where all are asked: their lanes serve one kind."""

@@ -69,7 +69,7 @@ def nodes(columns: Columns, kind: int, totals: Totals) -> Nodes:
 
 def fits_row(columns: Columns, row: int, totals: Totals) -> bool:
     """The same for one row, without the price of arrays."""
-    if columns.pods[row] >= columns.most_pods[row]:
+    if columns.pods.item(row) >= columns.most_pods.item(row):
         return False
-    requested, offered = columns.requested[row].tolist(), columns.offered[row].tolist()
-    return all(requested[column] + amount <= offered[column] for column, amount in totals.pairs)
+    requested, offered = columns.requested, columns.offered
+    return all(requested.item(row, column) + amount <= offered.item(row, column) for column, amount in totals.pairs)

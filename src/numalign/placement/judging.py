@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from numalign.api.podplacements import PodPlacement
-from numalign.placement import coverage, observations, payloads, swaps, zonemasks
+from numalign.placement import coverage, observations, payloads, strangers, swaps, zonemasks
 from numalign.placement import records as recording
 from numalign.placement.beliefs import Beliefs
 from numalign.placement.books import Book
@@ -35,6 +35,8 @@ class Findings(Struct):
     divergences: list[Divergence] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
     vanished: int = 0
+    has_strangers: bool = False
+    """Whether the report may have pods that are not known here."""
 
 
 class Due(Struct, frozen=True):
@@ -84,7 +86,25 @@ def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) 
 
 
 def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
-    """Enter which pods the report covers, with what it says of them."""
+    """Enter which pods the report covers, with what it says of them, and what it has of others."""
+    findings = _judged(book, facts, beliefs)
+    if findings.has_strangers:
+        _meet_strangers(book, facts, beliefs)
+    elif book.strange_since:
+        book.perhaps_free, book.strange_since = (), {}
+    return findings
+
+
+def _meet_strangers(book: Book, facts: RowFacts, beliefs: Beliefs) -> None:
+    records = list(book.records.values())
+    if facts.placements is None:
+        Scales(book, facts, beliefs).need(records)
+    found = strangers.found(facts, records, beliefs.resources)
+    book.strange_since = {uid: book.strange_since.get(uid, book.looks) for uid in found}
+    book.perhaps_free = strangers.perhaps_free(found, book.strange_since, book.looks)
+
+
+def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     book.unjudged = False
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
         book.is_exact = False
@@ -100,6 +120,7 @@ def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     told = judgement.is_exact or node.signs_known
     due = Due(book.looks, coverage.sure(facts) if told else SURE, _latest(records, judgement))
     findings, entered = Findings(), False
+    findings.has_strangers = _has_strangers(book, facts, judgement)
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
         cover = judgement.covers.get(record.uid, Cover.YES if record.life is Life.LIVE else Cover.NO)
@@ -121,6 +142,12 @@ def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if facts.placements is None:
         findings.divergences += _unexplained(book, facts, beliefs, sure=judgement.is_exact)
     return findings
+
+
+def _has_strangers(book: Book, facts: RowFacts, judgement: coverage.Judgement) -> bool:
+    if facts.placements is not None:
+        return len(judgement.listed) < len(facts.placements)
+    return bool(facts.fingerprint) and book.matched is None and book.looks <= SURE
 
 
 def _is_open(record: Record) -> bool:

@@ -55,7 +55,7 @@ class Ledger:
         self._beliefs = Beliefs(resources, shapes)
         self._placer = placer
         self._books: dict[str, Book] = {}
-        self._nodes: dict[str, set[str]] = {}
+        self._nodes: dict[str, tuple[str, ...]] = {}
         """By uid: where it has a record. More than one node is never legal, and survived."""
         self._departures = Departures()
         self.revisions: deque[Revision] = deque(maxlen=MOST_REVISIONS)
@@ -123,7 +123,7 @@ class Ledger:
             return NOTHING
         if pod.status.is_finished:
             return self._finish(uid, pod, now)
-        known = self._nodes.get(uid, set())
+        known = self._nodes.get(uid, ())
         if node in known:
             return self._update(self._books[node], uid, pod)
         if known:
@@ -159,7 +159,11 @@ class Ledger:
         return Change(nodes, nodes)
 
     def tick(self, now: float) -> Change:
-        """Time passed: grace periods end."""
+        """Time passed: grace periods end, and pods that no report ever had are forgotten."""
+        long_gone = [each for uid in self._departures.forgotten(now) for each in self._records_of(uid)]
+        for book, known in long_gone:
+            if known.life is Life.ENDED and known.cover is Cover.NO:
+                self._strike(book, known)
         due: list[tuple[Book, Record]] = []
         for until, uid, node in self._departures.due(now):
             record = self._books[node].records.get(uid) if node in self._books else None
@@ -212,7 +216,7 @@ class Ledger:
             self._unlink(uid, book.node)
         self._books[book.node] = book
         for record in book.records.values():
-            self._nodes.setdefault(record.uid, set()).add(book.node)
+            self._link(record.uid, book.node)
             self._count = max(self._count, record.order, record.end_order)
 
     def _update(self, book: Book, uid: str, pod: Pod) -> Change:
@@ -346,10 +350,8 @@ class Ledger:
     def _record(self, book: Book, pod: Pod) -> Record:
         """The pod's record on the node, a new one if it has none."""
         uid = demands.identity(pod)
-        self._nodes.setdefault(uid, set()).add(book.node)
-        return book.records.get(uid) or Record(
-            uid=uid, name=pod.metadata.full_name, order=self._next(), hash=_hash(pod), pod=pod
-        )
+        self._link(uid, book.node)
+        return book.records.get(uid) or Record(uid=uid, name=pod.metadata.full_name, order=self._next(), pod=pod)
 
     def _records_of(self, uid: str) -> list[tuple[Book, Record]]:
         books = (self._books[node] for node in sorted(self._nodes.get(uid, ())))
@@ -360,9 +362,16 @@ class Ledger:
         self._unlink(record.uid, book.node)
         self._close(book)
 
+    def _link(self, uid: str, node: str) -> None:
+        known = self._nodes.get(uid, ())
+        if node not in known:
+            self._nodes[uid] = (*known, node)
+
     def _unlink(self, uid: str, node: str) -> None:
-        self._nodes[uid].discard(node)
-        if not self._nodes[uid]:
+        left = tuple(each for each in self._nodes[uid] if each != node)
+        if left:
+            self._nodes[uid] = left
+        else:
             del self._nodes[uid]
 
     def _forget_remains(self, pod: Pod, uid: str) -> None:

@@ -12,7 +12,6 @@ from typing import Final
 
 from msgspec import Struct, field, structs
 
-from numalign.api import fingerprint
 from numalign.api.pod import Pod
 from numalign.api.podplacements import PodPlacement
 from numalign.api.wire import Wire
@@ -76,6 +75,7 @@ class BookCopy(Wire, frozen=True):
     is_exact: bool = False
     read_payload: bool = False
     records: tuple[RecordCopy, ...] = ()
+    perhaps_free: tuple[EntryCopy, ...] = ()
 
 
 class RevisionCopy(Wire, frozen=True):
@@ -166,7 +166,7 @@ class _Restoring(Struct, frozen=True):
 def _restored(copy: BookCopy, before: Book, how: _Restoring) -> Book:
     book = Book(copy.node)
     book.facts, book.zones, book.remains = before.facts, before.zones, before.remains
-    book.looks, book.is_exact = copy.looks, copy.is_exact
+    book.looks, book.is_exact, book.perhaps_free = copy.looks, copy.is_exact, how.entries(copy.perhaps_free)
     if copy.read_payload and book.facts is not None:
         book.payload = book.facts.payload
     for each in copy.records:
@@ -177,12 +177,10 @@ def _restored(copy: BookCopy, before: Book, how: _Restoring) -> Book:
 
 
 def _record(copy: RecordCopy, pod: Pod, facts: RowFacts | None, how: _Restoring) -> Record:
-    meta = pod.metadata
     return Record(
         uid=copy.uid,
-        name=meta.full_name,
+        name=pod.metadata.full_name,
         order=copy.order,
-        hash=fingerprint.pod_hash(meta.namespace, meta.name),
         pod=pod,
         bound=copy.bound,
         after=copy.after,
@@ -254,6 +252,7 @@ def _book(book: Book, names: Sequence[str]) -> BookCopy:
         is_exact=book.is_exact,
         read_payload=book.payload is not None,
         records=tuple(_copied(record, names) for record in book.records.values()),
+        perhaps_free=_named(book.perhaps_free, names),
     )
 
 

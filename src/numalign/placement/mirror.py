@@ -66,6 +66,8 @@ class Mirror:
         """What reports are read with, and nothing else of the Nodes."""
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
+        self._latest: dict[str, NodeTopology] = {}
+        """What the facts in the ledger were read from; whoever brings the same one once more says nothing new."""
         self._stale: dict[str, None] = {}
         self._entering = Entering([], [], [])
         self._lingering: dict[str, str] = {}
@@ -93,10 +95,12 @@ class Mirror:
                 return self._node(node)
             case NodeGone(name=name):
                 self._nodes.pop(name, None)
+                self._latest.pop(name, None)
             case ReportSeen(topology=topology):
                 return self._report(topology)
             case ReportGone(node=name):
                 self._reports.pop(name, None)
+                self._latest.pop(name, None)
                 return self.changed(self.ledger.report_gone(name))
             case PodSeen(pod=pod, now=now, forecast=forecast):
                 return self.changed(self.ledger.seen(pod, now, forecast))
@@ -146,13 +150,19 @@ class Mirror:
 
     def _report(self, topology: NodeTopology) -> list[Wake]:
         name = topology.node
+        facts = self._ledger.facts(name) if self._latest.get(name) is topology else None
+        self.changed(self.ledger.report(facts or self._read_report(topology)))
+        self._latest[name] = topology
+        return [Wake(name, WakeCause.REPORT)]
+
+    def _read_report(self, topology: NodeTopology) -> RowFacts:
+        name = topology.node
         if ingest.is_plain(topology):
             facts = self._read_next(topology)
             self._reports.pop(name, None)
         else:
             facts, self._reports[name] = None, topology
-        self.changed(self.ledger.report(facts or ingest.read(topology, self._nodes.get(name))))
-        return [Wake(name, WakeCause.REPORT)]
+        return facts or ingest.read(topology, self._nodes.get(name))
 
     def _read_next(self, topology: NodeTopology) -> RowFacts | None:
         """A plain report after another one, if it says nothing new but what is free."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from numalign.api import fingerprint
 from numalign.api.pod import Pod
 from numalign.api.podplacements import PodPlacement
 from numalign.placement import shares
@@ -25,15 +26,13 @@ STUBBORN: Final = 64
 
 
 class Record(Struct, kw_only=True, eq=False):
-    """One pod on one node; everything but the first four fields changes over its life."""
+    """One pod on one node; everything but the first three fields changes over its life."""
 
     uid: str
     name: str
     """namespace/name"""
     order: int
     """Grows from pod to pod: the order of binding, as far as it was seen."""
-    hash: int
-    """As in the fingerprint."""
     pod: Pod
     bound: bool = False
     """Whether the API server was seen to have it on this node; else it is a decision on its way."""
@@ -64,6 +63,15 @@ class Record(Struct, kw_only=True, eq=False):
     absent: bool = False
     """Left out for the time being, as if it had ended."""
     share: Share = shares.NONE
+    signed: int | None = None
+    """See `hash`; None: nobody has asked yet."""
+
+    @property
+    def hash(self) -> int:
+        """As in the fingerprint."""
+        if self.signed is None:
+            self.signed = fingerprint.pod_hash(self.pod.metadata.namespace, self.pod.metadata.name)
+        return self.signed
 
     @property
     def is_pending(self) -> bool:

@@ -8,11 +8,13 @@ adds shares up; the same record and report always give the same share."""
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct, structs
 
 from numalign.placement.entries import Entry, Holding
 
+MOST_KNOWN: Final = 8192
 HOMELESS = -1
 """Stands for a position: devices that belong to no zone."""
 
@@ -64,6 +66,8 @@ NONE = Share()
 
 def share(holding: Holding, hidden: tuple[Entry, ...], life: Life, cover: Cover) -> Share:
     """`hidden`: what the report would not show of the pod even if it covers it."""
+    if life is Life.LIVE and cover is Cover.NO:
+        return _newcomers(holding.entries)
     shown = () if cover is Cover.NO else holding.entries
     if life is Life.ENDED:
         return _returned(holding.entries) if cover is Cover.YES else Share(doubtful=shown, explained=shown)
@@ -72,6 +76,20 @@ def share(holding: Holding, hidden: tuple[Entry, ...], life: Life, cover: Cover)
         return _charge(held, shown, certain=cover is not Cover.DOUBT)
     # It may be there still or not, whatever the report says: the pod resources API omits such pods.
     return _charge(held, shown, certain=False, doubtful=shown)
+
+
+def _newcomers(entries: Entries) -> Share:
+    """Of a pod that the report knows nothing of. Replicas hold the same entries, and have one share between them."""
+    known = _KNOWN.get(id(entries))
+    if known is None:
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[id(entries)] = entries, _charge(entries, (), certain=True)
+    return known[1]
+
+
+_KNOWN: Final[dict[int, tuple[Entries, Share]]] = {}
+"""By the identity of entries, which are kept with it, so that nothing else gets it."""
 
 
 def is_block(entry: Entry) -> bool:

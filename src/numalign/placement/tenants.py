@@ -1,15 +1,13 @@
 """Who requests what of which node as a whole.
 
 Both flavours tell it where pods are; it keeps the columns' totals, each pod counted once however often it is told.
-Zones are no affair of it. Decisions come in batches: whose they are is known at once, the rest is put down when it is
-needed."""
+Zones are no affair of it. Which pods a node has is only kept for nodes that have no row, where they wait for it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from numalign.placement.columns import LARGEST, Columns
+from numalign.placement.columns import Columns
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -20,11 +18,9 @@ class Tenants:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._node_of: dict[str, str] = {}
-        self._requests: defaultdict[str, dict[str, Pairs]] = defaultdict(dict)
-        """By node and uid."""
-        self._noted: list[str] = []
-        """Pods that are not in there yet, what they request beside."""
-        self._noted_requests: list[Pairs] = []
+        self._requests: dict[str, Pairs] = {}
+        self._waiting: dict[str, dict[str, None]] = {}
+        """By node that has no row, the uids of its pods."""
 
     def known(self, uids: Iterable[str]) -> list[str]:
         """Those that count for some node."""
@@ -32,45 +28,49 @@ class Tenants:
 
     def requests(self, uid: str, node: str) -> Pairs | None:
         """What the pod counts for on that node; None: it does not."""
-        self._settle()
-        return self._requests[node].get(uid) if self._node_of.get(uid) == node else None
+        return self._requests[uid] if self._node_of.get(uid) == node else None
 
     def put(self, uid: str, node: str, requests: Pairs) -> None:
         """The pod is on this node and nowhere else."""
-        self._settle()
-        if self._node_of.get(uid) != node or self._requests[node][uid] != requests:
+        before = self._node_of.get(uid)
+        if before == node and self._requests[uid] == requests:
+            return
+        if before is not None:
             self.drop(uid)
-            self._node_of[uid] = node
-            self._requests[node][uid] = requests
-            self._charge(node, requests, 1)
+        self._node_of[uid], self._requests[uid] = node, requests
+        if not self._charge(node, requests, 1):
+            self._waiting.setdefault(node, {})[uid] = None
 
     def note(self, uids: Sequence[str], nodes: Sequence[str], requests: Pairs) -> None:
         """The same for pods that are new and in the columns' totals already."""
         self._node_of.update(zip(uids, nodes))  # noqa: B905
-        self._noted += uids
-        self._noted_requests += [requests] * len(uids)
+        self._requests.update(dict.fromkeys(uids, requests))
 
     def drop(self, uid: str) -> None:
-        self._settle()
         node = self._node_of.pop(uid, None)
-        if node is not None:
-            self._charge(node, self._requests[node].pop(uid), -1)
+        if node is None:
+            return
+        if not self._charge(node, self._requests.pop(uid), -1):
+            del self._waiting[node][uid]
+            if not self._waiting[node]:
+                del self._waiting[node]
 
     def arrived(self, node: str) -> None:
         """The node's row was made just now; pods may have been there before."""
-        self._settle()
-        for requests in self._requests[node].values() if node in self._requests else ():
-            self._charge(node, requests, 1)
+        for uid in self._waiting.pop(node, ()):
+            self._charge(node, self._requests[uid], 1)
 
-    def _settle(self) -> None:
-        if self._noted:
-            for uid, requests in zip(self._noted, self._noted_requests, strict=True):
-                self._requests[self._node_of[uid]][uid] = requests
-            self._noted.clear()
-            self._noted_requests.clear()
+    def left(self, node: str) -> None:
+        """The node's row is no more, and what was charged to it is gone; its pods may outlive that."""
+        pods = {uid: None for uid, at in self._node_of.items() if at == node}
+        if pods:
+            self._waiting[node] = pods
 
-    def _charge(self, node: str, requests: Pairs, sign: int) -> None:
+    def _charge(self, node: str, requests: Pairs, sign: int) -> bool:
+        """Whether there is a row to charge."""
         row = self._columns.rows.get(node)
-        if row is not None:
-            changes = [(column, sign * min(amount, LARGEST)) for column, amount in requests]
-            self._columns.charge_totals(row, changes, sign)
+        if row is None:
+            return False
+        changes = requests if sign > 0 else [(column, -amount) for column, amount in requests]
+        self._columns.charge_totals(row, changes, sign)
+        return True

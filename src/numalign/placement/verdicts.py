@@ -64,6 +64,8 @@ class VerdictTable:
         """Whether those tell the best rows yet; see `peaks`."""
         self.tried: dict[int, Trial] = {}
         """By row what a trial made of its answer; a row that has changed since says something else by now."""
+        self.turned_down = 0
+        """How often a trial did that: the change log knows nothing of it."""
         self.seen = -1
         """Generation up to which changes are in here; -1: never looked."""
 
@@ -86,6 +88,7 @@ class VerdictTable:
     def turn_down(self, row: int, code: int, uid: str) -> None:
         """The trial of a pod showed that the row is worth less than its numbers say, until it changes."""
         self.tried[row] = code, uid
+        self.turned_down += 1
         self.put(row, code)
 
     def surveyed(self, rows: Rows) -> None:

@@ -5,6 +5,10 @@ same question."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
 from msgspec import Struct
 
 from numalign.api.pod import Pod
@@ -15,6 +19,8 @@ from numalign.scheduler.nominations import ByRow, Nominations
 from numalign.scheduler.ranking import Ranking
 from numalign.scheduler.rejections import Rejections
 
+NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
+
 
 class Surroundings(Struct, frozen=True):
     cluster: Cluster
@@ -23,14 +29,19 @@ class Surroundings(Struct, frozen=True):
 
     def attempt(self, pod: Pod, shape: Shape, now: float, start: int, ranking: Ranking | None = None) -> Attempt:
         """`start`: where the search for nodes begins, if it is not for all."""
-        world = self.cluster.world
+        world, nominations = self.cluster.world, self.nominations
+        promised: Mapping[int, tuple[Pod, ...]] = NOTHING
+        leaving: Mapping[int, tuple[str, ...]] = NOTHING
+        if len(nominations):
+            promised = ByRow(nominations, world, lambda node: nominations.above(node, pod))
+            leaving = ByRow(nominations, world, nominations.leaving)
         return Attempt(
             pod=pod,
             shape=shape,
             now=now,
-            nominated=self.nominations.node_of(pod.metadata.uid),
-            promised=ByRow(self.nominations, world, lambda node: self.nominations.above(node, pod)),
-            leaving=ByRow(self.nominations, world, self.nominations.leaving),
+            nominated=nominations.node_of(pod.metadata.uid),
+            promised=promised,
+            leaving=leaving,
             kept_off=self.rejections.kept_off(shape.number, world.rows, now),
             start=start % max(1, self.cluster.nodes),
             ranking=ranking,

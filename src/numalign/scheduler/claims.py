@@ -41,6 +41,10 @@ class DynamicResources:
     def concerns(self, pod: Pod) -> bool:
         return self._refusal(pod) is not None
 
+    @property
+    def surroundings(self) -> int:
+        return self._classes.generation
+
     def prepare(self, pod: Pod, world: World) -> Refusal | None:
         return self._refusal(pod)
 

@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from numalign.api import nrt
 from numalign.api.errors import BadObject
 from numalign.api.node import Node
+from numalign.api.nodetopology import NodeTopology
 from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
 from numalign.placement import facts
@@ -50,6 +51,8 @@ class Cluster:
         self._rows: dict[str, int] = {}
         """Of nodes that have one, as the world was told."""
         self._nodes: dict[str, Node] = {}
+        self._reports: dict[str, tuple[NodeResourceTopology, NodeTopology]] = {}
+        """By node, as the latest was written and as it was read."""
         self._assigned: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         """Pods that count for a node, by its name, whether it is there or not."""
         self._node_of: dict[str, str] = {}
@@ -69,16 +72,22 @@ class Cluster:
         return self._apply(facts.NodeGone(name), name)
 
     def report(self, written: NodeResourceTopology, now: float) -> list[Wake]:
-        topology = nrt.normalise(written)
-        return self._apply(facts.ReportSeen(topology, now, written), topology.node)
+        name = written.metadata.name
+        before = self._reports.get(name)
+        # Most reports repeat the one before.
+        topology = before[1] if before is not None and _is_repeated(before[0], written) else nrt.normalise(written)
+        self._reports[name] = written, topology
+        return self._apply(facts.ReportSeen(topology, now, written), name)
 
     def report_gone(self, node: str) -> list[Wake]:
+        self._reports.pop(node, None)
         return self._apply(facts.ReportGone(node), node)
 
     def pod(self, pod: Pod, now: float) -> list[Wake]:
         """A pod that has a node was seen as it is now."""
         uid, node = pod.metadata.uid, pod.spec.node_name
-        assumed, wakes = self.assumed.pop(uid, None), list[Wake]()
+        wakes: list[Wake] = []
+        assumed = self.assumed.pop(uid, None)
         forecast = self._forecast(pod) if assumed is None and uid not in self._node_of else None
         if assumed is not None and assumed.pod.spec.node_name != node:
             wakes += self.engine.apply(facts.BindFailed(uid))
@@ -188,6 +197,12 @@ class Cluster:
         del self._assigned[node][uid]
         if not self._assigned[node]:
             del self._assigned[node]
+
+
+def _is_repeated(old: NodeResourceTopology, new: NodeResourceTopology) -> bool:
+    """Whether it says nothing else; when it was written, and by whom, does not count."""
+    annotations = old.metadata.annotations == new.metadata.annotations
+    return annotations and structs.replace(new, metadata=old.metadata) == old
 
 
 def _alike(old: Pod, new: Pod) -> bool:

@@ -32,7 +32,9 @@ def again(told: dict[str, Any], source: str) -> Configuration:
         config = msgspec.convert(told | {"profiles": profiles}, Configuration)
         pairs = zip(config.profiles, told["profiles"], strict=True)
         return structs.replace(config, profiles=tuple(_with_args(profile, each[ARGS]) for profile, each in pairs))
-    except (*decode.UNREADABLE, LookupError) as problem:
+    except KeyError as missing:
+        raise BadObject(configuration.KIND, source, f"configuration.{missing.args[0]}", "is missing") from None
+    except decode.UNREADABLE as problem:
         raise BadObject(configuration.KIND, source, "configuration", f"cannot be read: {problem}") from None
 
 

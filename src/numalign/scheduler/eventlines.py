@@ -10,7 +10,7 @@ import asyncio
 import zlib
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime
+from datetime import timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -29,9 +29,8 @@ PAUSE: Final = 0.1
 
 
 class Waiting(Struct, frozen=True, gc=False):
-    what: Occurrence
+    told: Callable[[], Occurrence]
     now: float
-    wall: datetime
 
 
 class Lines:
@@ -40,8 +39,11 @@ class Lines:
         self._lines = [_Line(Recorder(client, reporter), self._clock, is_busy) for _ in range(LINES)]
 
     def record(self, what: Occurrence) -> None:
-        waiting = Waiting(what, self._clock.now(), self._clock.wall())
-        self._lines[zlib.crc32(what.regarding.uid.encode()) % LINES].put(waiting)
+        self.record_later(what.regarding.uid, lambda: what)
+
+    def record_later(self, uid: str, told: Callable[[], Occurrence]) -> None:
+        """What happened now to the one with this uid; it is put into words when it is written."""
+        self._lines[zlib.crc32(uid.encode()) % LINES].put(Waiting(told, self._clock.now()))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -82,9 +84,10 @@ class _Line:
             self._wake.clear()
             while self._waiting:
                 await self._turn()
+                now, wall = self._clock.now(), self._clock.wall()
                 for _ in range(min(AT_ONCE, len(self._waiting))):
                     event = self._waiting.popleft()
-                    self._recorder.record(event.what, event.now, event.wall)
+                    self._recorder.record(event.told(), event.now, wall - timedelta(seconds=now - event.now))
                 await self._recorder.drained()
             self._idle.set()
 

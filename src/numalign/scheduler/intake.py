@@ -207,9 +207,10 @@ class Intake:
         self._wake()
 
     def _woken(self, wakes: list[Wake]) -> None:
-        for wake in wakes:
-            self._rejections.changed(wake.node)
-        self._queue.wake(wakes, self._clock.now())
+        if wakes:
+            for wake in wakes:
+                self._rejections.changed(wake.node)
+            self._queue.wake(wakes, self._clock.now())
 
 
 def _about(resource: str, change: Change[Any]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ forgotten and goes back to the queue, and whoever waits for its room may try."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from numalign.kube.binding import Outcome
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision
@@ -17,6 +19,9 @@ from numalign.scheduler.publish import SCHEDULER_ERROR, Publisher, Wait
 from numalign.scheduler.queue import Queue
 from numalign.scheduler.stories import SILENT, Stories
 from numalign.scheduler.volumes import Volumes
+
+WORDS: Final = {outcome: outcome.name.lower() for outcome in Outcome}
+ALIGNMENTS: Final = {0: "none", 1: "one-zone"}
 
 
 class Outcomes:
@@ -48,7 +53,9 @@ class Outcomes:
 
     def bound(self, bind: Bind) -> None:
         uid, now = bind.decision.uid, self._clock.now()
-        self._queue.wake(self._cluster.bound(uid), now)
+        wakes = self._cluster.bound(uid)
+        if wakes:
+            self._queue.wake(wakes, now)
         self._queue.done(uid, bound=True)
         self._publisher.scheduled(bind.pod.metadata, bind.node)
         ready = bind.queued.ready if bind.queued.ready is not None else bind.queued.added
@@ -87,14 +94,16 @@ class Outcomes:
         self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, old=bind.pod), now)
 
     def _count(self, bind: Bind, outcome: Outcome, result: str) -> None:
-        seconds = self._clock.now() - bind.begun
-        self._metrics.binds.add(outcome.name.lower())
-        self._metrics.binding_seconds.observe(outcome.name.lower(), number=seconds)
+        seconds, became = self._clock.now() - bind.begun, WORDS[outcome]
+        self._metrics.binds.add(became)
+        self._metrics.binding_seconds.observe(became, number=seconds)
         self._metrics.attempted(result, bind.queued.profile, seconds)
 
 
 def _alignment(decision: Decision) -> str:
     """How far apart the widest container of the pod may be, as far as that is known."""
-    sets = [zones for each in decision.placement for zones in each.zones]
-    widest = max(map(len, sets), default=0)
-    return {0: "none", 1: "one-zone"}.get(widest, "several-zones")
+    widest = 0
+    for each in decision.placement:
+        for zones in each.zones:
+            widest = max(widest, len(zones))
+    return ALIGNMENTS.get(widest, "several-zones")

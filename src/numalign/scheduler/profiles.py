@@ -15,7 +15,7 @@ from msgspec import Struct
 from numalign.api.pod import Pod
 from numalign.api.schedulerconfig import configuration, plugins
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
-from numalign.placement.rules.rule import AloneFilter, FilterRule, LooksAround, ScoreRule
+from numalign.placement.rules.rule import AloneFilter, FilterRule, LooksAround, ScoreRule, Surrounded
 from numalign.placement.rules.volumebinding import VolumeBinding
 
 NAME: Final = configuration.NAME
@@ -61,6 +61,12 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
             for each, rule in rules.items()
             if isinstance(rule, LooksAround)
         )
+
+    @cached_property
+    def surrounded(self) -> tuple[Surrounded, ...]:
+        """Those of them that say something else of the same pod now and then."""
+        rules = (*self.filters, *(each.rule for each in self.scores))
+        return tuple({id(rule): rule for rule in rules if isinstance(rule, Surrounded)}.values())
 
     @cached_property
     def alone(self) -> tuple[tuple[FilterRule[Any], AloneFilter[Any]], ...]:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, structs
@@ -64,8 +65,8 @@ class Publisher:
 
     def scheduled(self, pod: ObjectMeta, node: str) -> None:
         self.forget(pod.uid)
-        note = f"Successfully assigned {pod.full_name} to {node}"
-        self._record(Occurrence(regarding=_reference(pod), reason="Scheduled", action="Binding", note=note))
+        if self._leads():
+            self._lines.record_later(pod.uid, partial(_scheduled, pod, node))
 
     def refused(self, pod: Pod, wait: Wait) -> None:
         """It stays without a node for now."""
@@ -187,6 +188,11 @@ def _told_by(pod: Pod) -> Wait | None:
     if found is None or found.status != "False":
         return Wait("", "", nominated) if nominated else None
     return Wait(found.reason, found.message, nominated)
+
+
+def _scheduled(pod: ObjectMeta, node: str) -> Occurrence:
+    note = f"Successfully assigned {pod.full_name} to {node}"
+    return Occurrence(regarding=_reference(pod), reason="Scheduled", action="Binding", note=note)
 
 
 def _reference(pod: ObjectMeta) -> ObjectReference:

@@ -1,8 +1,8 @@
 """The ranks of all nodes for one kind of pods, brought up to date by looking only at nodes that changed.
 
-`standings` keeps one for each kind. A rank is the tier and the total score in one number; the best one is found as the
-engine finds the best code of a shape, by `Peaks`. What nodes are described with is fixed for the life of this; amounts
-are followed by their change log, and what the engine says by holding it against what it said before."""
+`standings` keeps one for each kind. A rank is the tier and the total score in one number; `podium` has the best ones.
+What nodes are described with is fixed for the life of this; amounts and what the engine says are followed by their
+change logs, and by holding the engine's word against what it said before where logs do not tell."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from numpy.typing import NDArray
 from numalign.api.pod import Pod
 from numalign.placement.decisions import Decision, Randomness
 from numalign.placement.engine import Engine
-from numalign.placement.pick import BLOCK, Codes, Peaks
+from numalign.placement.pick import Codes
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, Fixed, Rows, Scores
 from numalign.placement.rules.world import Flags, World
 from numalign.placement.shapes import Shape
+from numalign.placement.verdicts import VerdictTable
 from numalign.scheduler import tiers
+from numalign.scheduler.podium import OUT, Podium
 
 TIER_BITS: Final = 24
-OUT: Final = -1
-"""The rank of a node that does not take the pod."""
-FEW: Final = 8
-"""Changed rows up to which one by one is quicker than all at once."""
-NONE: Final[Rows] = np.zeros(0, np.intp)
+MANY: Final = 256
+"""Changed ranks from which a new podium is quicker than moving rows on the old one."""
 
 Weighted = tuple[int, Follows]
 
@@ -53,21 +52,26 @@ class Ranks:
             self._base += weight * each.values if isinstance(each, Fixed) else 0
         self._filters = [each for each in terms.filters if not isinstance(each, Fixed)]
         self._scores = [(weight, each) for weight, each in terms.scores if not isinstance(each, Fixed)]
-        room = -(-world.capacity // BLOCK) * BLOCK
-        self._ranks: Codes = np.full(room, OUT, np.int32)
-        self._codes: Codes = np.full(room, OUT, np.int32)
+        self._ranks: Codes = np.full(world.capacity, OUT, np.int32)
+        """`OUT`: the node does not take the pod."""
+        self._codes: Codes = np.full(world.capacity, OUT, np.int32)
         """The engine's, as far as ranks know them."""
-        self._peaks = Peaks(room, OUT)
-        self._seen = -1
-        """Up to where the log was read; -1: never."""
+        self._podium: Podium | None = None
+        """Made when somebody picks from it."""
+        self._table: VerdictTable | None = None
+        """The engine's answers, as they were found last; None: never. With it, how far changes are known."""
+        self._turned_down = self._judged = self._seen = 0
         self.fitting = 0
 
     def placed(self, pod: Pod, now: float, rng: Randomness) -> Decision | None:
         """On the best node that is certain to take it; None: on none."""
         self.refresh()
-        if not self._peaks.has_candidates:
+        if self._podium is None:
+            self._podium = Podium(self._ranks)
+        best = self._podium.first
+        if not best:
             return None
-        row = self._peaks.pick(self._ranks, rng.random())
+        row = best[int(rng.random() * len(best))]
         decision = self._engine.place(pod, self._shape, row, now)
         if decision is not None:
             return decision
@@ -90,24 +94,33 @@ class Ranks:
 
     def open_rows(self) -> Flags:
         """A new array: whether the row takes the pod, as far as this knows."""
-        return np.not_equal(self._ranks[: len(self._open)], OUT)
+        return np.not_equal(self._ranks, OUT)
 
     def at(self, rows: Rows) -> Scores:
         return self._ranks[rows].astype(np.int64)
 
     def refresh(self) -> None:
         """Look at rows that changed."""
-        codes = self._engine.survey(self._shape)[: min(len(self._codes), self._engine.columns.height)]
-        differs = codes != self._codes[: len(codes)]
-        differing: Rows = differs.nonzero()[0] if differs.any() else NONE
-        self._codes[differing] = codes[differing]
-        few = self._log.few_since(self._seen) if self._seen >= 0 else None
-        if few is None or len(differing) > FEW:
-            self._look_at_many(differing)
+        table = self._engine.judged(self._shape)
+        few = self._few(table)
+        if few is None:
+            self._look_at_many(table.codes)
         else:
-            for row in {*few, *differing.tolist()}:
-                self._look_at(row)
-        self._seen = self._log.generation
+            for row in few:
+                self._look_at(row, table.codes.item(row))
+        self._table, self._turned_down = table, table.turned_down
+        self._judged, self._seen = table.seen, self._log.generation
+
+    def _few(self, table: VerdictTable) -> set[int] | None:
+        """Rows that changed, where these are only a few, and the logs tell."""
+        if table is not self._table or table.turned_down != self._turned_down:
+            return None
+        judged, counted = self._engine.columns.log.few_since(self._judged), self._log.few_since(self._seen)
+        if judged is None or counted is None:
+            return None
+        rows = {*judged, *counted}
+        # Rows beyond have a report and no node.
+        return rows if not rows or max(rows) < len(self._open) else {row for row in rows if row < len(self._open)}
 
     def _demote(self, place: int, row: int, totals: Scores) -> None:
         """The row did not take the pod, for the engine has looked closer; it may still be a last resort, after all
@@ -115,23 +128,36 @@ class Ranks:
         left = self._engine.survey(self._shape).item(row) >= 0 and totals[place] >= tiers.BY_SCORE << TIER_BITS
         totals[place] = totals[place] - (1 << TIER_BITS) if left else OUT
 
-    def _look_at_many(self, differing: Rows) -> None:
-        changed = self._log.since(self._seen) if self._seen >= 0 else None
+    def _look_at_many(self, judged: Codes) -> None:
+        codes = judged[: min(len(self._codes), self._engine.columns.height)]
+        differing: Rows = np.flatnonzero(codes != self._codes[: len(codes)])
+        self._codes[differing] = codes[differing]
+        changed = self._log.since(self._seen) if self._table is not None else None
         rows = np.flatnonzero(self._open) if changed is None else np.union1d(changed, differing).astype(np.intp)
         rows = rows[self._open[rows]]
-        self._ranks[rows] = self._ranks_of(rows)
-        self._peaks.rebuild(self._ranks)
-        self.fitting = int(np.count_nonzero(self._ranks != OUT))
+        ranks = self._ranks_of(rows)
+        other = ranks != self._ranks[rows]
+        self._move(rows[other], ranks[other])
 
-    def _look_at(self, row: int) -> None:
-        rank, before = self._rank(row), self._ranks.item(row)
+    def _move(self, rows: Rows, ranks: NDArray[np.int64]) -> None:
+        before, self._ranks[rows] = self._ranks[rows].tolist(), ranks
+        if len(rows) > MANY:
+            self._podium = None
+        elif self._podium is not None:
+            for each in zip(rows.tolist(), before, ranks.tolist(), strict=True):
+                self._podium.move(*each)
+        self.fitting += int(np.count_nonzero(ranks != OUT)) - (len(before) - before.count(OUT))
+
+    def _look_at(self, row: int, code: int) -> None:
+        self._codes[row] = code
+        rank, before = self._rank(row, code), self._ranks.item(row)
         if rank != before:
             self.fitting += (rank != OUT) - (before != OUT)
             self._ranks[row] = rank
-            self._peaks.update(self._ranks, row, before)
+            if self._podium is not None:
+                self._podium.move(row, before, rank)
 
-    def _rank(self, row: int) -> int:
-        code = self._codes.item(row)
+    def _rank(self, row: int, code: int) -> int:
         if code < 0 or not self._open[row]:
             return OUT
         for each in self._filters:

@@ -22,7 +22,8 @@ from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, AloneScore, Fixed, LooksAround, Refusal, Rows, Scores
 from numalign.placement.rules.world import World
 from numalign.placement.shapes import Shape
-from numalign.scheduler import tiers
+from numalign.scheduler import likeness, tiers
+from numalign.scheduler.likeness import Likenesses
 from numalign.scheduler.profiles import Around, Profile, Scored
 from numalign.scheduler.ranks import TIER_BITS, Ranks, Terms
 
@@ -57,23 +58,38 @@ class Standing(Struct, frozen=True):
     """Scores of rules that do not look around, but are normalised over all nodes that would do."""
 
 
+class Familiar(Struct, frozen=True):
+    """What is known of pods that share their parts, as long as their surroundings are as they were."""
+
+    shape: Shape
+    profile: Profile
+    surroundings: int
+    around: Sequence[Around]
+    """Rules that have something to say about them."""
+    standing: list[Standing]
+    """One, or none so far."""
+
+    def holds(self, asked: Asked, surroundings: int) -> bool:
+        return self.surroundings == surroundings and self.shape is asked.shape and self.profile is asked.profile
+
+
 class Standings:
     def __init__(self, engine: Engine, world: World) -> None:
         self._engine, self._world = engine, world
         self._known: Kept[Hashable, list[Standing]] = Kept(MOST_KINDS)
         self._met: Kept[Hashable, list[bool]] = Kept(MOST_MET)
+        self._familiar: Likenesses[Familiar] = Likenesses(MOST_KINDS)
 
     def placed(self, asked: Asked, rng: Randomness) -> Placed | None:
         """The pod on the best node, charged; None: it has to go the long way."""
-        standing = self._standing(asked) if self._engine.is_exact else None
-        if standing is None or standing.ranks is None:
+        familiar = self._recognised(asked) if self._engine.is_exact else None
+        standing = self._standing(asked, familiar.standing) if familiar is not None else None
+        if familiar is None or standing is None or standing.ranks is None:
             return None
-        ranks, pod = standing.ranks, asked.pod
-        around = [each for each in asked.profile.around if each.concerns(pod)]
-        if around or standing.relative:
-            return self._placed_among(asked, standing, around, rng)
-        decision = ranks.placed(pod, asked.now, rng)
-        return Placed(decision, ranks.fitting) if decision is not None else None
+        if familiar.around or standing.relative:
+            return self._placed_among(asked, standing, familiar.around, rng)
+        decision = standing.ranks.placed(asked.pod, asked.now, rng)
+        return Placed(decision, standing.ranks.fitting) if decision is not None else None
 
     def _placed_among(
         self, asked: Asked, standing: Standing, around: Sequence[Around], rng: Randomness
@@ -110,11 +126,25 @@ class Standings:
 
     # What is kept
 
-    def _standing(self, asked: Asked) -> Standing | None:
+    def _recognised(self, asked: Asked) -> Familiar | None:
+        """None: pods of its kind were not met before."""
+        pod, profile = asked.pod, asked.profile
+        parts, surroundings = likeness.parts(pod), 0
+        for each in profile.surrounded:
+            surroundings += each.surroundings
+        found = self._familiar.find(parts)
+        if found is not None and found.holds(asked, surroundings):
+            return found
         kind = _kind(asked)
         if self._is_new(kind):
             return None
-        holder, world = self._known.get(kind, list), self._world
+        around = [each for each in profile.around if each.concerns(pod)]
+        found = Familiar(asked.shape, profile, surroundings, around, self._known.get(kind, list))
+        self._familiar.keep(parts, found)
+        return found
+
+    def _standing(self, asked: Asked, holder: list[Standing]) -> Standing:
+        world = self._world
         stamp = world.description, world.capacity, len(world.totals.columns)
         if not holder or holder[0].stamp != stamp:
             holder[:] = [self._made(asked, stamp)]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from numalign.api.meta import ObjectMeta
 from numalign.process.log import about
@@ -20,7 +22,7 @@ FIRST_LINES: Final = 8
 LAST_LINES: Final = 56
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True):
     at: float
     what: str
     about: Mapping[str, object]
@@ -29,10 +31,10 @@ class Line(NamedTuple):
 class Story:
     """How it began, and how it went on."""
 
-    __slots__ = ("_first", "_last", "left_out", "name", "uid")
+    __slots__ = ("_first", "_last", "_pod", "left_out", "uid")
 
     def __init__(self, pod: ObjectMeta) -> None:
-        self.uid, self.name = pod.uid, pod.full_name
+        self.uid, self._pod = pod.uid, pod
         self.left_out = 0
         self._first: list[Line] = []
         self._last: deque[Line] | None = None
@@ -46,6 +48,10 @@ class Story:
             self._last = deque(maxlen=LAST_LINES)
         self.left_out += len(self._last) == LAST_LINES
         self._last.append(line)
+
+    @property
+    def name(self) -> str:
+        return self._pod.full_name
 
     @property
     def lines(self) -> list[Line]:

@@ -255,3 +255,16 @@ def test_when_one_of_them_is_seen_in_the_others_place_nothing_was_wrong() -> Non
     ledger, one, other = interchangeable()
     change = ledger.report(words.agent((6, 6), words.placed(one, 1), words.placed(other, 0)))
     assert (change.divergences, words.free(ledger)) == ((), [6, 6])
+
+
+def test_a_pod_that_came_and_went_unreported_is_forgotten_after_a_while() -> None:
+    """A publisher that skips what it has said already need not say anything for long."""
+    ledger = words.ledger()
+    ledger.report(words.agent((8, 8)))
+    ledger.predict(NODE, A, words.held(A, 0))
+    ledger.seen(words.finished(A), 100.0)
+    ledger.report(words.agent((8, 8)))
+    ledger.tick(699.0)
+    assert [record.uid for book in ledger.books() for record in book.records.values()] == ["uid-a"]
+    ledger.tick(700.0)
+    assert [record.uid for book in ledger.books() for record in book.records.values()] == []

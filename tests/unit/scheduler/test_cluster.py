@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from numalign.api.pod import Pod
+from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.rowfacts import RowFacts
 from numalign.scheduler.cluster import Cluster
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer
@@ -19,6 +22,11 @@ def requested(cluster: Cluster, node: str) -> int:
     engine = int(cluster.engine.columns.requested[row, cluster.engine.columns.column("cpu")])
     assert world == engine
     return world
+
+
+def known_facts(cluster: Cluster, node: str) -> RowFacts | None:
+    assert isinstance(cluster.engine.flavour, ExactFlavour)
+    return cluster.engine.flavour.mirror.ledger.facts(node)
 
 
 def test_a_pod_counts_from_the_decision_on_and_once_when_it_is_confirmed() -> None:
@@ -55,6 +63,25 @@ def test_a_finished_pod_counts_no_more() -> None:
     wakes = known.cluster.pod(servers.on(pod, "a", phase="Succeeded"), 2.0)
     assert requested(known.cluster, "a") == 0
     assert [wake.node for wake in wakes] == ["a"]
+
+
+def test_a_report_that_repeats_the_one_before_is_not_read_again() -> None:
+    cluster, report = Servers("a").cluster, servers.reported("a")
+    cluster.report(structs.replace(report, metadata=structs.replace(report.metadata, resource_version="1")), 1.0)
+    facts = known_facts(cluster, "a")
+    cluster.report(structs.replace(report, metadata=structs.replace(report.metadata, resource_version="2")), 2.0)
+    assert known_facts(cluster, "a") is facts
+    cluster.report(structs.replace(report, topology_policies=("BestEffort",), attributes=()), 3.0)
+    assert known_facts(cluster, "a") != facts
+
+
+def test_a_report_that_comes_back_counts_although_it_says_the_same() -> None:
+    cluster, report = Servers("a").cluster, servers.reported("a")
+    facts = known_facts(cluster, "a")
+    cluster.report_gone("a")
+    assert known_facts(cluster, "a") is None
+    cluster.report(report, 1.0)
+    assert known_facts(cluster, "a") == facts
 
 
 def test_pods_of_a_node_that_is_made_again_count_there() -> None:

@@ -42,6 +42,10 @@ class AffinityScore:
         has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
         return has_terms or self._terms.may_mean(pod)
 
+    @property
+    def surroundings(self) -> int:
+        return self._terms.generation
+
     def prepare_score(self, pod: Pod, world: World, rows: Rows) -> AffinityScores | None:
         if not self.concerns(pod):
             return None

@@ -112,8 +112,9 @@ class AttachedVolumes:
         self._use(assigned, -1)
 
     def _use(self, assigned: Assigned, change: int) -> None:
-        if assigned.pod.spec.volumes:
-            self._stale.add(assigned.row)
+        if not assigned.pod.spec.volumes:
+            return
+        self._stale.add(assigned.row)
         for name in podclaims.named(assigned.pod):
             rows = self._claim_rows.setdefault(name.full, {})
             rows[assigned.row] = rows.get(assigned.row, 0) + change

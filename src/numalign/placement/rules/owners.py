@@ -30,24 +30,30 @@ class Owners:
         self._by_label: dict[tuple[str, Pair], dict[str, Mapping[str, str]]] = {}
         """Services by namespace and one label of their selector; then by name."""
         self._controllers: dict[ControllerKey, Controller] = {}
+        self.generation = 0
+        """Raised whenever a service or a controller comes, goes or changes."""
 
     def put_service(self, service: Service) -> None:
         namespace, name = service.metadata.namespace, service.metadata.name
         self.drop_service(namespace, name)
+        self.generation += 1
         # Without a selector it selects no pods; with an empty one all of them, but adds nothing.
         if service.spec.selector:
             self._selectors[namespace, name] = service.spec.selector
             self._by_label.setdefault((namespace, min(service.spec.selector.items())), {})[name] = service.spec.selector
 
     def drop_service(self, namespace: str, name: str) -> None:
+        self.generation += 1
         selector = self._selectors.pop((namespace, name), None)
         if selector is not None:
             del self._by_label[namespace, min(selector.items())][name]
 
     def put_controller(self, controller: Controller) -> None:
+        self.generation += 1
         self._controllers[_key(type(controller), controller.metadata.namespace, controller.metadata.name)] = controller
 
     def drop_controller(self, kind: type[Controller], namespace: str, name: str) -> None:
+        self.generation += 1
         self._controllers.pop(_key(kind, namespace, name), None)
 
     def selector(self, pod: Pod) -> Matcher:

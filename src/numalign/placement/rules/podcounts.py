@@ -20,6 +20,7 @@ from numalign.placement.rules.matchers import Matcher
 from numalign.placement.rules.world import Assigned, World
 
 MOST_QUESTIONS: Final = 256
+MOST_LABELS: Final = 8192
 
 Counts = NDArray[np.int64]
 """By row, or by class of a label."""
@@ -81,6 +82,8 @@ class PodCounts:
         self._world = world
         self._kinds: dict[KindKey, Kind] = {}
         self._answers: OrderedDict[Question, Answer] = OrderedDict()
+        self._labels: dict[int, tuple[Mapping[str, str], frozenset[tuple[str, str]]]] = {}
+        """By the identity of labels that pods share, which are kept with it, so that nothing else gets it."""
         world.follow(self)
 
     def by_row(self, question: Question) -> Counts:
@@ -94,14 +97,14 @@ class PodCounts:
         """Counts are per row, whatever node it has."""
 
     def pod_added(self, assigned: Assigned) -> None:
-        key = _key(assigned.pod)
+        key = self._key(assigned.pod)
         kind = self._kinds.get(key) or self._met(key, assigned.pod)
         kind.rows[assigned.row] = kind.rows.get(assigned.row, 0) + 1
         for answer in kind.answers.values():
             answer.add(assigned.row, 1)
 
     def pod_removed(self, assigned: Assigned) -> None:
-        key = _key(assigned.pod)
+        key = self._key(assigned.pod)
         kind = self._kinds[key]
         kind.rows[assigned.row] -= 1
         for answer in kind.answers.values():
@@ -132,7 +135,11 @@ class PodCounts:
         for kind in self._kinds.values():
             kind.answers.pop(question, None)
 
-
-def _key(pod: Pod) -> KindKey:
-    meta = pod.metadata
-    return meta.namespace, frozenset(meta.labels.items()), meta.deletion_timestamp is not None
+    def _key(self, pod: Pod) -> KindKey:
+        meta = pod.metadata
+        known = self._labels.get(id(meta.labels))
+        if known is None:
+            if len(self._labels) >= MOST_LABELS:
+                self._labels.clear()
+            known = self._labels[id(meta.labels)] = meta.labels, frozenset(meta.labels.items())
+        return meta.namespace, known[1], meta.deletion_timestamp is not None

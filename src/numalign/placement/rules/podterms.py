@@ -82,6 +82,8 @@ class PodTerms:
         self._holders: dict[Held, Holders] = {}
         self._by_anchor: dict[Pair | None, dict[Held, None]] = {}
         self._of_uid: dict[str, tuple[Held, ...]] = {}
+        self.generation = 0
+        """Raised whenever a term is new, or nobody holds it any more."""
         world.follow(self)
 
     def may_mean(self, pod: Pod) -> bool:
@@ -100,11 +102,14 @@ class PodTerms:
         """Counts are per row, whatever node it has."""
 
     def pod_added(self, assigned: Assigned) -> None:
+        if assigned.pod.spec.affinity is None:
+            return
         terms = tuple(of_pod(assigned.pod))
         if terms:
             self._of_uid[assigned.uid] = terms
         for held in terms:
             if held not in self._holders:
+                self.generation += 1
                 self._holders[held] = Holders()
                 for anchor in _anchors(held):
                     self._by_anchor.setdefault(anchor, {})[held] = None
@@ -117,6 +122,7 @@ class PodTerms:
                 self._forget(held)
 
     def _forget(self, held: Held) -> None:
+        self.generation += 1
         del self._holders[held]
         for anchor in _anchors(held):
             del self._by_anchor[anchor][held]

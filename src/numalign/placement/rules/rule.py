@@ -109,6 +109,15 @@ class LooksAround(Protocol):
 
 
 @runtime_checkable
+class Surrounded(Protocol):
+    """One of these to which more than the pod decides whether it has anything to say."""
+
+    @property
+    def surroundings(self) -> int:
+        """Raised whenever it may answer otherwise about the same pod."""
+
+
+@runtime_checkable
 class AloneFilter(Protocol[Q]):
     """A filter that judges every row by what is there, whatever other rows have."""
 

@@ -66,6 +66,11 @@ class SpreadSource:
             bool(self._defaults) and not self._owners.selector(pod).is_empty
         )
 
+    @property
+    def generation(self) -> int:
+        """Raised whenever a pod may get other constraints than before."""
+        return self._owners.generation
+
     def needs_all_keys(self, pod: Pod) -> bool:
         """Whether nodes that lack one of the labels are left out of scoring; not for the system's own defaults."""
         return bool(pod.spec.topology_spread_constraints) or not self._is_system

@@ -38,6 +38,10 @@ class SpreadScore:
         """Whether there is a constraint of either kind; quick."""
         return self._source.has_any(pod)
 
+    @property
+    def surroundings(self) -> int:
+        return self._source.generation
+
     def prepare_score(self, pod: Pod, world: World, rows: Rows) -> SpreadScores | None:
         constraints = self._source.constraints(pod, spreadconstraints.SHOULD)
         if not constraints:

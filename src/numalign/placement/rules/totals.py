@@ -142,7 +142,7 @@ class Totals:
         cpu, memory = charge.scored
         scored[CPU, row] = _wrapped(scored.item(CPU, row) + sign * cpu)
         scored[MEMORY, row] = _wrapped(scored.item(MEMORY, row) + sign * memory)
-        self.pods[row] += sign
+        self.pods[row] = self.pods.item(row) + sign
         self.log.append(row)
 
 

@@ -90,12 +90,14 @@ class World:
     def put_pod(self, uid: str, row: int, pod: Pod) -> None:
         """The pod is on that row now, as it is now; what was known of it before is replaced."""
         self._make_room(row)
-        self.drop_pod(uid)
+        if uid in self.pods:
+            self.drop_pod(uid)
         charge, ports = self.totals.charge_of(pod), hostports.wanted(pod)
         assigned = Assigned(uid=uid, row=row, pod=pod, charge=charge, ports=ports)
         self.pods[uid] = self.on_row[row][uid] = assigned
         self.totals.add(row, charge)
-        self.ports.add(row, ports)
+        if ports:
+            self.ports.add(row, ports)
         for follower in self._followers:
             follower.pod_added(assigned)
 
