@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, jsonpatch, mergepatch, strategic, typed
+from numalign.api import mergepatch
+from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, jsonpatch, strategic, typed
 from numalign.simulator.apiserver.schemas import builtin, crds, normal, structural
 from numalign.simulator.apiserver.schemas.structural import Schema
 from tests.embedded import definitions

@@ -11,6 +11,7 @@ import pytest
 
 from numalign.lab import toolchain
 from numalign.oracle import fuzz, loading, sources
+from numalign.oracle.opinions import Opinion
 from numalign.oracle.programs import Program
 from numalign.oracle.reference import judging
 from tests import conftest
@@ -30,7 +31,7 @@ def recorded() -> list[dict[str, Any]]:
 
 
 @cache
-def opinions() -> list[judging.Opinion]:
+def opinions() -> list[Opinion]:
     return list(map(judging.opinion, recorded()))
 
 
@@ -101,7 +102,7 @@ def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
     with Program(sources.reference().program()) as program:
         answers = program.ask([("reference", history) for history in handmade.HISTORIES.values()])
     shown = {name: judging.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
-    assert shown == {name: judging.Opinion(entries=frozenset({handmade.entry(name)})) for name in handmade.HISTORIES}
+    assert shown == {name: Opinion(entries=frozenset({handmade.entry(name)})) for name in handmade.HISTORIES}
 
 
 @pytest.mark.parametrize("seed", [20261116, int(time.time())], ids=["fixed", "fresh"])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from numalign.oracle.opinions import Opinion
 from numalign.oracle.reference import causes, dialect, history, judging, playing
 from numalign.oracle.reference.dialect import Dialect, Habit
 from numalign.placement.reference.caches import repairs
@@ -84,7 +85,7 @@ def test_a_node_on_which_the_plugin_crashes_is_not_marked() -> None:
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_what_was_written_by_hand_shows_its_entry_and_no_other(name: str) -> None:
-    assert judging.opinion(answered(PLAYED[name])) == judging.Opinion(entries=frozenset({handmade.entry(name)}))
+    assert judging.opinion(answered(PLAYED[name])) == Opinion(entries=frozenset({handmade.entry(name)}))
 
 
 def test_every_habit_and_every_repair_that_a_history_can_show_is_written_by_hand() -> None:

@@ -13,25 +13,9 @@ from numalign.kubelet.device import DeviceManager, Held, Ids, Preference, lowest
 from numalign.kubelet.mask import Mask
 from numalign.kubelet.versions import Minor
 from numalign.oracle import encodings, hardware, podforms
-from numalign.oracle.encodings import Hint, RecordedHints, Zones
+from numalign.oracle.encodings import RecordedHints, Zones
 from numalign.oracle.families.family import Family, Origin
-
-
-class Op(Struct, frozen=True, kw_only=True, tag_field="op"):
-    pod: str
-
-
-class PodHints(Op, frozen=True, kw_only=True, tag="pod_hints"):
-    pass
-
-
-class ContainerHints(Op, frozen=True, kw_only=True, tag="hints"):
-    container: str
-
-
-class Allocate(Op, frozen=True, kw_only=True, tag="allocate"):
-    container: str
-    affinity: Hint
+from numalign.oracle.families.managerops import Allocate, ContainerHints, Op, PodHints
 
 
 class RemovePod(Op, frozen=True, kw_only=True, tag="remove_pod"):

@@ -11,25 +11,9 @@ from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.kubelet.versions import Minor
 from numalign.oracle import encodings, hardware, podforms
-from numalign.oracle.encodings import Block, Hint, RecordedHints, ZoneState
+from numalign.oracle.encodings import Block, RecordedHints, ZoneState
 from numalign.oracle.families.family import Family, Origin
-
-
-class Op(Struct, frozen=True, kw_only=True, tag_field="op"):
-    pod: str
-
-
-class PodHints(Op, frozen=True, kw_only=True, tag="pod_hints"):
-    pass
-
-
-class ContainerHints(Op, frozen=True, kw_only=True, tag="hints"):
-    container: str
-
-
-class Allocate(Op, frozen=True, kw_only=True, tag="allocate"):
-    container: str
-    affinity: Hint
+from numalign.oracle.families.managerops import Allocate, ContainerHints, Op, PodHints
 
 
 class Remove(Op, frozen=True, kw_only=True, tag="remove"):

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from numalign.api import decode, errors
-from numalign.oracle import asking
+from numalign.oracle import opinions
 from numalign.oracle.asking import Case, Judged
 from numalign.oracle.divergence import Difference
 from numalign.oracle.generating.histories import FAMILY
+from numalign.oracle.opinions import Opinion
 from numalign.oracle.reference import causes, comparing, defectrules, dialect, history, playing
 from numalign.oracle.reference.history import History
 from numalign.oracle.reference.playing import Answer, Script
@@ -27,36 +28,19 @@ OLD_FIELDS: Final = frozenset(each.encode_name for each in structs.fields(NodeRe
 }
 
 
-class Opinion(Struct, frozen=True):
-    """What nobody can explain, and the entries of the compatibility pages for what differs on purpose."""
-
-    differences: tuple[Difference, ...] = ()
-    entries: frozenset[str] = frozenset()
-
-
 def judge(case: Case, answer: Case) -> Judged:
-    if (without := asking.judged_without_answer(FAMILY, case, answer)) is not None:
+    if (without := opinions.without(FAMILY, case, answer)) is not None:
         return without
-    if "timeout" in answer:
-        return Judged(FAMILY, case, answer, "unanswered")
-    found = _survived(answer)
+    found = opinions.survived(opinion, answer)
     if found.differences:
         return Judged(FAMILY, case, answer, "differs", found.differences)
     return Judged(FAMILY, case, answer, "deliberate" if found.entries else "agreed")
 
 
-# Whatever goes wrong while a history is looked at, it has no answer of ours.
-def _survived(answer: Case) -> Opinion:
-    if "panic" in answer:
-        return Opinion((Difference("", expected=answer["panic"]),))
-    try:
-        return opinion(answer)
-    except Exception as problem:
-        return Opinion((Difference("", answered=f"no answer: {type(problem).__name__}: {problem}"),))
-
-
 def opinion(recorded: Case) -> Opinion:
-    """Of a history with its answers."""
+    """Of a history with its answers; entries are those of the compatibility pages."""
+    if "panic" in recorded:
+        return Opinion((Difference("", expected=recorded["panic"]),))
     refused, settings = recorded.get("init_error"), recorded.get("args") or {}
     reason = refusal(settings)
     if refused is not None or reason is not None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from numalign.oracle import asking, divergence
+from numalign.oracle import divergence, opinions
 from numalign.oracle.asking import Case, Judged
 from numalign.oracle.divergence import Difference
+from numalign.oracle.opinions import Opinion
 from numalign.oracle.scheduler import answering, exceptions, stages
 from numalign.oracle.scheduler.drawing.cases import FAMILY
 
@@ -22,21 +23,10 @@ NOBODY: Final[Raw] = {}
 """Has anything against a node."""
 
 
-class Opinion(Struct, frozen=True):
-    """What nobody can explain, and the entries for what differs on purpose."""
-
-    differences: tuple[Difference, ...] = ()
-    entries: frozenset[str] = frozenset()
-    questions: frozenset[int] = frozenset()
-    """Places of those with a difference that nobody can explain."""
-
-
 def judge(case: Case, answer: Case) -> Judged:
-    if (without := asking.judged_without_answer(FAMILY, case, answer)) is not None:
+    if (without := opinions.without(FAMILY, case, answer)) is not None:
         return without
-    if "timeout" in answer:
-        return Judged(FAMILY, case, answer, "unanswered")
-    found = _survived(answer)
+    found = opinions.survived(opinion, answer)
     asked = len(case["questions"])
     if found.differences:
         return Judged(FAMILY, _narrowed(case, found.questions), answer, "differs", found.differences, asked)
@@ -49,18 +39,10 @@ def _narrowed(case: Case, questions: frozenset[int]) -> Case:
     return {**case, "questions": kept} if kept else case
 
 
-# Whatever goes wrong while a case is looked at, it has no answer of ours.
-def _survived(answer: Case) -> Opinion:
-    if "panic" in answer or "init_error" in answer:
-        return Opinion((Difference("", expected=answer.get("panic") or answer["init_error"]),))
-    try:
-        return opinion(answer)
-    except Exception as problem:
-        return Opinion((Difference("", answered=f"no answer: {type(problem).__name__}: {problem}"),))
-
-
 def opinion(recorded: Case) -> Opinion:
     """Of a case with its answers."""
+    if "panic" in recorded or "init_error" in recorded:
+        return Opinion((Difference("", expected=recorded.get("panic") or recorded["init_error"]),))
     stage = stages.build(recorded)
     differences: list[Difference] = []
     entries: set[str] = set()

@@ -39,30 +39,22 @@ CLOSED: Final = frozenset({"args"})
 
 def smaller(case: Case) -> Iterator[Case]:
     """The larger things gone first."""
-    for place, gone in sorted(_cuts(case, ()), key=lambda cut: len(cut[0])):
+    for place, gone in sorted(_cuts(case), key=lambda cut: len(cut[0])):
         candidate = deepcopy(case)
-        found: Any = candidate
-        for step in place:
-            found = found[step]
-        del found[gone]
+        del cuts.at(candidate, place)[gone]
         if "snapshot" in candidate and "nodes" in candidate["snapshot"]:
             yield _mended(candidate)
 
 
-def _cuts(value: Any, place: cuts.Place) -> Iterator[tuple[cuts.Place, Any]]:
+def _cuts(case: Case) -> Iterator[tuple[cuts.Place, Any]]:
     """Places, each with the items or the key that could go there."""
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _cuts(item, (*place, number))
-    if not isinstance(value, dict):
-        return
-    for key, child in value.items():
-        if key in OPTIONAL or (place and place[-1] in OPEN):
-            yield place, key
-        if isinstance(child, list) and len(child) > (1 if key in NEEDED else 0):
-            yield from (((*place, key), slice(*each)) for each in cuts.blocks(len(child)) if _leaves(key, child, each))
-        if key not in CLOSED:
-            yield from _cuts(child, (*place, key))
+    for place, thing in cuts.objects(case, closed=CLOSED):
+        for key, child in thing.items():
+            if key in OPTIONAL or (place and place[-1] in OPEN):
+                yield place, key
+            if isinstance(child, list) and len(child) > (1 if key in NEEDED else 0):
+                blocks = (each for each in cuts.blocks(len(child)) if _leaves(key, child, each))
+                yield from (((*place, key), slice(*each)) for each in blocks)
 
 
 def _leaves(key: str, items: list[Any], block: tuple[int, int]) -> bool:

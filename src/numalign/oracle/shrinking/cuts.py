@@ -37,13 +37,13 @@ def of(case: Case) -> Iterator[Cut]:
 
 def _of_lists(case: Case, places: Sequence[Place]) -> Iterator[Cut]:
     for place in places:
-        for start, stop in blocks(len(_at(case, place) or ())):
+        for start, stop in blocks(len(at(case, place) or ())):
             yield partial(_drop_items, place, start, stop)
 
 
 def _of_entries(case: Case, places: Sequence[Place]) -> Iterator[Cut]:
     for place in places:
-        yield from (partial(_drop_entry, place, name) for name in _at(case, place) or ())
+        yield from (partial(_drop_entry, place, name) for name in at(case, place) or ())
 
 
 def blocks(length: int) -> Iterator[tuple[int, int]]:
@@ -52,6 +52,18 @@ def blocks(length: int) -> Iterator[tuple[int, int]]:
     while size > 0:
         yield from ((start, min(start + size, length)) for start in range(0, length, size))
         size = size // 2
+
+
+def objects(value: Any, place: Place = (), closed: frozenset[str] = frozenset()) -> Iterator[tuple[Place, Case]]:
+    """Every object in it with its place, the outer before the inner; what is under `closed` names is left alone."""
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from objects(item, (*place, number), closed)
+    if isinstance(value, dict):
+        yield place, value
+        for key, child in value.items():
+            if key not in closed:
+                yield from objects(child, (*place, key), closed)
 
 
 def _of_zones(case: Case) -> Iterator[Cut]:
@@ -71,7 +83,7 @@ def _of_machine_parts(case: Case) -> Iterator[Cut]:
 
 
 def _container_lists(case: Case) -> list[Place]:
-    return [(*place, key) for place in _pod_places(case) for key in ("init", "containers") if key in _at(case, place)]
+    return [(*place, key) for place in _pod_places(case) for key in ("init", "containers") if key in at(case, place)]
 
 
 def _hint_maps(case: Case) -> list[Place]:
@@ -79,7 +91,7 @@ def _hint_maps(case: Case) -> list[Place]:
 
 
 def _hint_lists(case: Case) -> list[Place]:
-    return [(*place, resource) for place in _hint_maps(case) for resource in _at(case, place)]
+    return [(*place, resource) for place in _hint_maps(case) for resource in at(case, place)]
 
 
 def _option_maps(case: Case) -> list[Place]:
@@ -95,7 +107,7 @@ def _of_settings(case: Case) -> Iterator[Cut]:
 def _of_amounts(case: Case) -> Iterator[Cut]:
     """What pods ask for: pod-level resources as a whole, then resource by resource."""
     for place in _pod_places(case):
-        if "pod_resources" in _at(case, place):
+        if "pod_resources" in at(case, place):
             yield partial(_drop_entry, place, "pod_resources")
     for number, each in enumerate(anatomy.requirements(case)):
         for resource in each.get("requests") or ():
@@ -108,7 +120,8 @@ def _pod_places(case: Case) -> list[Place]:
     return places + admitting
 
 
-def _at(case: Case, place: Place) -> Any:
+def at(case: Case, place: Place) -> Any:
+    """What is there; None where an object has no such entry."""
     found: Any = case
     for step in place:
         found = found.get(step) if isinstance(found, dict) and isinstance(step, str) else found[step]
@@ -116,11 +129,11 @@ def _at(case: Case, place: Place) -> Any:
 
 
 def _drop_items(place: Place, start: int, stop: int, case: Case) -> None:
-    del _at(case, place)[start:stop]
+    del at(case, place)[start:stop]
 
 
 def _drop_entry(place: Place, name: str, case: Case) -> None:
-    del _at(case, place)[name]
+    del at(case, place)[name]
 
 
 def _drop_zone(zone: int, case: Case) -> None:

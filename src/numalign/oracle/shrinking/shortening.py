@@ -17,30 +17,24 @@ ENTRIES = ("args", "cache", "scoringStrategy")
 
 def smaller(history: Case) -> Iterator[Case]:
     """The larger things gone first."""
-    for cut in sorted(_cuts(history, ()), key=lambda cut: len(cut[0])):
+    for cut in sorted(_cuts(history), key=lambda cut: len(cut[0])):
         candidate = deepcopy(history)
         _apply(candidate, *cut)
         yield candidate
 
 
-def _cuts(value: Any, place: cuts.Place) -> Iterator[tuple[cuts.Place, Any]]:
+def _cuts(history: Case) -> Iterator[tuple[cuts.Place, Any]]:
     """Places, each with the items or the key that could go there."""
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _cuts(item, (*place, number))
-    if not isinstance(value, dict):
-        return
-    for key, child in value.items():
-        if key in LISTS and isinstance(child, list):
-            fewest = 1 if key in ("containers", "zones") else 0
-            yield from (
-                ((*place, key), slice(*each)) for each in cuts.blocks(len(child)) if _leaves(child, each, fewest)
-            )
-        if key in ENTRIES and isinstance(child, dict):
-            yield from (((*place, key), name) for name in child)
-        if key == "requests" and isinstance(child, dict):
-            yield from ((place, name) for name in child)
-        yield from _cuts(child, (*place, key))
+    for place, thing in cuts.objects(history):
+        for key, child in thing.items():
+            if key in LISTS and isinstance(child, list):
+                fewest = 1 if key in ("containers", "zones") else 0
+                blocks = (each for each in cuts.blocks(len(child)) if _leaves(child, each, fewest))
+                yield from (((*place, key), slice(*each)) for each in blocks)
+            if key in ENTRIES and isinstance(child, dict):
+                yield from (((*place, key), name) for name in child)
+            if key == "requests" and isinstance(child, dict):
+                yield from ((place, name) for name in child)
 
 
 def _leaves(items: list[Any], block: tuple[int, int], fewest: int) -> bool:
@@ -48,9 +42,7 @@ def _leaves(items: list[Any], block: tuple[int, int], fewest: int) -> bool:
 
 
 def _apply(history: Case, place: cuts.Place, gone: Any) -> None:
-    found: Any = history
-    for step in place:
-        found = found[step]
+    found = cuts.at(history, place)
     if isinstance(gone, str) and "requests" in found:
         for amounts in found.values():
             amounts.pop(gone, None)

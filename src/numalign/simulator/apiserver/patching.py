@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from numalign.api import mergepatch
 from numalign.simulator import trees
 from numalign.simulator.apiserver import bodies, creating, refusals, scale, showing, updating
 from numalign.simulator.apiserver.patches import (
@@ -17,7 +18,6 @@ from numalign.simulator.apiserver.patches import (
     apply,
     gotext,
     jsonpatch,
-    mergepatch,
     reading,
     strategic,
 )

@@ -1,7 +1,7 @@
 """The four ways to patch an object, as functions of trees: no store, no clock, no request.
 
-`jsonpatch`, `mergepatch` and `strategic` change a tree; `apply` merges what a manager wants and keeps the books of who
-owns which field."""
+`jsonpatch`, `strategic` and `api.mergepatch` change a tree; `apply` merges what a manager wants and keeps the books of
+who owns which field."""
 
 from numalign.simulator.apiserver.patches.refused import ApplyConflict, BadPatch, Conflict
 

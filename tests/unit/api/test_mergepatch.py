@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.simulator.apiserver.patches import mergepatch
-from numalign.simulator.trees import Tree
+from numalign.api import mergepatch
+
+Tree = dict[str, Any]
 
 # The table of the standard, as far as both sides are objects.
 CASES: dict[str, tuple[Tree, Tree, Tree]] = {
