@@ -51,8 +51,7 @@ class Looker:
     async def look(self, *, fresh: bool = False) -> Look:
         """`fresh`: hardware and configuration may have changed, too."""
         if fresh:
-            self.sources.hardware.forget()
-            self.sources.configured.forget()
+            self.sources.forget()
         for _ in range(TRIES):
             found = await self._once()
             if found.readings.consistent and not found.contradictions:

@@ -5,7 +5,6 @@ the kubelet's sockets there is what the kernel and the checkpoints say."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from numalign.agent.cycle import Agent
 from numalign.agent.looks import Looker
 from numalign.agent.pace import Pace
 from numalign.agent.podresources import PodResourcesClient
-from numalign.agent.podsapi import PodsClient, PodsError
+from numalign.agent.podsview import PodsView
 from numalign.agent.publish import Manner
 from numalign.agent.readings import Sources
 from numalign.agent.triggers import Triggers
@@ -31,9 +30,8 @@ from numalign.process import serve, tasks
 LIMITS: Final = Limits(connections=4, connect_seconds=5.0, call_seconds=10.0)
 """Nothing else happens while we wait for the API server, so that waiting has to end soon (exporter spec, D-16)."""
 PODS: Final = "pods"
-PAUSE: Final = 10.0
-ABSENT: Final = 300.0
-"""Seconds until a kubelet without a pods socket is asked again whether it has one."""
+SHARE: Final = 0.004
+"""Of a core, however much happens on the node."""
 
 
 class Places(Struct, frozen=True, kw_only=True):
@@ -74,10 +72,10 @@ class Setup(Struct, frozen=True, kw_only=True):
 @contextlib.asynccontextmanager
 async def looker(
     places: Places, node: str = "", client: Client | None = None, *, proxy: bool = False
-) -> AsyncIterator[Looker]:
-    """Open until the block is left."""
+) -> AsyncIterator[tuple[Looker, PodsView]]:
+    """Open until the block is left; with what follows the kubelet's pods."""
     kubelet = PodResourcesClient(places.socket)
-    pods = PodsClient(places.kubelet_root / podsapi.SOCKET)
+    pods = PodsView(places.kubelet_root / podsapi.SOCKET)
     fetch = configz.through_api_server(client.sender, node) if proxy and client is not None else None
     sources = Sources(
         host=places.host,
@@ -89,7 +87,7 @@ async def looker(
         ),
     )
     try:
-        yield Looker(sources, Uids(node, pods, client), places.reference)
+        yield Looker(sources, Uids(node, pods, client), places.reference), pods
     finally:
         await kubelet.close()
         await pods.close()
@@ -100,25 +98,11 @@ async def run(setup: Setup, client: Client) -> None:
     places = setup.places
     files = triggers.of_kubelet(places.kubelet_root, places.notification, places.socket)
     async with contextlib.AsyncExitStack() as stack:
-        looks = await stack.enter_async_context(looker(places, setup.node, client, proxy=setup.proxy))
-        waiting = await stack.enter_async_context(Triggers(files, Pace(period=setup.manner.period)))
+        looks, pods = await stack.enter_async_context(looker(places, setup.node, client, proxy=setup.proxy))
+        waiting = await stack.enter_async_context(Triggers(files, Pace(period=setup.manner.period, share=SHARE)))
         agent = Agent(setup.node, client, setup.manner, looks, waiting)
         if setup.address is not None:
             pages = serve.Pages(serving.pages(agent, setup.manner.period))
             await stack.enter_async_context(serve.serving(pages, setup.address))
-        following = _pods_followed(places.kubelet_root / podsapi.SOCKET, waiting)
+        following = pods.follow(lambda: waiting.ask(PODS))
         await tasks.together(agent.run(), {"events": agent.recorder.run(), "pods": following})
-
-
-async def _pods_followed(socket: Path, waiting: Triggers) -> None:
-    """Where the kubelet tells of its pods, every change is a reason to look."""
-    while True:
-        pause, client = PAUSE, PodsClient(socket)
-        try:
-            async for _ in client.watch():
-                waiting.ask(PODS)
-        except PodsError as problem:
-            pause = ABSENT if problem.absent else PAUSE
-        finally:
-            await client.close()
-        await asyncio.sleep(pause)

@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+DEAR: Final = 0.004
+"""Seconds of the processor that a look counts with before any was measured."""
 START: Final = "start"
 PERIOD: Final = "period"
 
@@ -24,6 +26,9 @@ class Pace(Struct, frozen=True, kw_only=True):
     """From a wish to its look: the kubelet changes several files for one pod."""
     gap: float = 1.0
     """From look to look, unless the period says so."""
+    share: float = 0.0
+    """The part of a core that looks may take while there always is a wish: they keep more distance then. 0: any."""
+    longest_gap: float = 3.0
 
 
 class Due(Struct):
@@ -37,6 +42,8 @@ class Due(Struct):
     later: tuple[tuple[float, str], ...] = ()
     """Moments to come, soonest first."""
     reasons: frozenset[str] = frozenset({START})
+    cost: float = 0.0
+    """Seconds of the processor that a look takes, as a sliding mean."""
 
     def wish(self, reason: str, now: float) -> None:
         self.reasons |= {reason}
@@ -52,7 +59,17 @@ class Due(Struct):
         if self.last is None:
             return float("-inf")
         soonest = [moment for moment, _ in self.later[:1]] + ([] if self.wished is None else [self.wished])
-        return min([self.periodic, *(max(moment, self.last + self.pace.gap) for moment in soonest)])
+        return min([self.periodic, *(max(moment, self.last + self._gap()) for moment in soonest)])
+
+    def _gap(self) -> float:
+        if not self.pace.share:
+            return self.pace.gap
+        return max(self.pace.gap, min(self.cost / self.pace.share, self.pace.longest_gap))
+
+    def spent(self, seconds: float) -> None:
+        """What the processor did for one look. One that is much dearer than usual is no measure."""
+        usual = self.cost or DEAR
+        self.cost = 0.8 * usual + 0.2 * min(seconds, 3 * usual)
 
     def take(self, now: float, chance: float) -> frozenset[str]:
         """Look now: why. `chance` from 0 up to 1 spreads the next period."""

@@ -93,6 +93,7 @@ class Reader:
     def __init__(self) -> None:
         self._pods: dict[bytes, PodResources] = {}
         self._devices: dict[bytes, DeviceEntry] = {}
+        self._offer: tuple[bytes, Allocatable] | None = None
 
     def pods(self, answer: bytes) -> tuple[PodResources, ...]:
         raw: list[bytes] = protomessages.read(answer, LIST_ANSWER).get("pods", [])
@@ -100,10 +101,14 @@ class Reader:
         return tuple(sorted(self._pods.values(), key=lambda each: (each.namespace, each.name)))
 
     def allocatable(self, answer: bytes) -> Allocatable:
+        if self._offer is not None and self._offer[0] == answer:
+            return self._offer[1]
         tree = protomessages.read(answer, ALLOCATABLE)
         raw: list[bytes] = tree.get("devices", [])
         self._devices = {each: self._devices.get(each) or _device(protomessages.read(each, DEVICES)) for each in raw}
-        return Allocatable(tuple(sorted(self._devices.values(), key=_place)), _cpus(tree), _memory(tree))
+        offered = Allocatable(tuple(sorted(self._devices.values(), key=_place)), _cpus(tree), _memory(tree))
+        self._offer = answer, offered
+        return offered
 
 
 def got(answer: bytes) -> PodResources:

@@ -30,6 +30,8 @@ PAUSE: Final = 0.05
 """Seconds before looking again at what changed meanwhile; the kubelet writes one file after the other."""
 STEADY: Final = 60.0
 """Seconds for which hardware and configuration are taken as unchanged."""
+OFFERED: Final = 10.0
+"""Seconds for which the same is taken to be offered, while the same devices are written down: a plugin that ends is not."""
 ASKING: Final = 15.0
 """Seconds for both questions to the kubelet."""
 
@@ -92,14 +94,30 @@ class Sources:
         self.kubelet_version = ""
         self.hardware = Remembered[Survey](STEADY)
         self.configured = Remembered[Configuration](STEADY)
+        self._offered = Remembered[tuple[bytes | None, Allocatable | None]](OFFERED)
 
     def notice_restart(self) -> None:
         """A kubelet that started anew may be configured otherwise, and has looked at the hardware again."""
         now = watching.signature(self._socket)
         if now != self._seen:
             self._seen, self.kubelet_since = now, self.clock.now()
-            self.hardware.forget()
-            self.configured.forget()
+            self.forget()
+
+    def forget(self) -> None:
+        """Everything may have changed."""
+        self.hardware.forget()
+        self.configured.forget()
+        self._offered.forget()
+
+    async def allocatable(self, kubelet: PodResourcesSource) -> Allocatable | None:
+        """What can be allocated changes with the devices and with the kubelet, which writes the devices down."""
+        written, now = self.checkpoints.devices, self.clock.now()
+        kept = self._offered.get(now)
+        if written is not None and kept is not None and kept[0] == written:
+            return kept[1]
+        offered = await kubelet.allocatable()
+        self._offered.keep((written, offered), now)
+        return offered
 
     @property
     def minor(self) -> versions.Minor:
@@ -183,7 +201,7 @@ async def _steadily(sources: Sources) -> tuple[_Answers, bool]:
     before = sources.checkpoints.problems
     for _ in range(TRIES):
         sources.checkpoints.look(sources.clock.now())
-        answers = await _answers(sources.podresources)
+        answers = await _answers(sources)
         changed = sources.checkpoints.look(sources.clock.now())
         broken = sources.checkpoints.problems
         if not changed and (not broken or broken == before):
@@ -192,13 +210,13 @@ async def _steadily(sources: Sources) -> tuple[_Answers, bool]:
     return answers, not changed
 
 
-async def _answers(podresources: PodResourcesSource | None) -> _Answers:
-    if podresources is None:
+async def _answers(sources: Sources) -> _Answers:
+    if sources.podresources is None:
         return _Answers()
     try:
         async with asyncio.timeout(ASKING):
-            allocatable = await podresources.allocatable()
-            return _Answers(await podresources.list(), allocatable)
+            allocatable = await sources.allocatable(sources.podresources)
+            return _Answers(await sources.podresources.list(), allocatable)
     except PodResourcesError as failure:
         return _Answers(error=failure.kind, problems=(failure.text,))
     except TimeoutError:

@@ -47,7 +47,7 @@ class _File(Generic[T]):
     def __init__(self, path: Path, parse: Callable[[bytes], T]) -> None:
         self._path = path
         self._parse = parse
-        self._seen: bytes | str | None = None
+        self.seen: bytes | str | None = None
         self._good_until: float | None = None
         self.value: T | None = None
         self.problem = ""
@@ -57,9 +57,9 @@ class _File(Generic[T]):
         if self.value is not None:
             self._good_until = now
         seen = self._content()
-        if seen == self._seen:
+        if seen == self.seen:
             return False
-        self._seen, self.value = seen, None
+        self.seen, self.value = seen, None
         self.problem = seen if isinstance(seen, str) else ""
         if isinstance(seen, bytes):
             self._read(seen)
@@ -105,6 +105,12 @@ class Checkpoints:
 
     def lost(self, now: float) -> bool:
         return any(file.is_lost(now) for file in self._files)
+
+    @property
+    def devices(self) -> bytes | None:
+        """The whole file, for comparing; None: there is none, or it cannot be read."""
+        seen = self._devices.seen
+        return seen if isinstance(seen, bytes) and self._devices.value is not None else None
 
     @property
     def found(self) -> Found:

@@ -6,6 +6,7 @@ files were touched in `watching`; this module only waits. Time is that of a cloc
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -39,6 +40,7 @@ class Triggers:
         self._due = Due(pace or Pace())
         self._watch = Watch(files, self.ask)
         self._woken = asyncio.Event()
+        self._used = time.process_time()
 
     async def __aenter__(self) -> Triggers:
         self._watch.open()
@@ -59,10 +61,12 @@ class Triggers:
 
     async def wait(self) -> frozenset[str]:
         """Until the next look is due: the reasons for it. The first is due at once."""
+        self._due.spent(time.process_time() - self._used)
         while (pause := self._due.at() - self._clock.now()) > 0:
             self._woken.clear()
             await self._woken_within(pause if self._watch.covered else min(pause, LOOK))
             self._watch.look()
+        self._used = time.process_time()
         return self._due.take(self._clock.now(), self._clock.chance())
 
     async def _woken_within(self, seconds: float) -> None:

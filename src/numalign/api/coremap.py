@@ -46,6 +46,11 @@ Place = tuple[int, int, int | None]
 
 def encode(cores: Iterable[Core]) -> str:
     """One group of cores per zone, socket and L3, ascending."""
+    return _text(tuple(cores))
+
+
+@lru_cache(maxsize=MAKES)
+def _text(cores: tuple[Core, ...]) -> str:
     ordered = sorted(cores, key=lambda core: (_sort_key(_place(core)), core.cpus))
     return ";".join(_group(place, list(group)) for place, group in groupby(ordered, key=_place))
 

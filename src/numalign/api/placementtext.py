@@ -8,11 +8,14 @@ uid that is a UUID takes 22 signs. docs/attributes.md gives the grammar with an 
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from numalign.api import attributetext, cpuset, deviceclasses, errors
 from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 
+PODS: Final = 1024
+"""Of which the texts are kept; no node runs as many."""
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PACKED_UUID: Final = re.compile(r"[-_A-Za-z0-9]{22}")
 POD: Final = re.compile(r"(?:([^/~|]*)/([^/~|]+))?(?:(~~?)([^/~|]+))?")
@@ -27,13 +30,20 @@ def encode(pods: Iterable[PodPlacement]) -> str:
         return ""
     # In alphabetical order, so that a pod that comes or goes leaves the text of the others as it is.
     words = sorted({name for pod in ordered for holding in pod.holdings for name in _names(holding)})
-    places = {name: place for place, name in enumerate(words)}
     parts = [",".join(map(attributetext.word, words))]
     namespace = ""
+    named = tuple(words)
     for pod in ordered:
-        parts.append("|".join((_key(pod, namespace), *_holdings(pod, places))))
+        parts.append(_pod_text(pod, namespace, named))
         namespace = pod.namespace or namespace
     return ";".join(parts)
+
+
+@lru_cache(maxsize=PODS)
+def _pod_text(pod: PodPlacement, namespace: str, words: tuple[str, ...]) -> str:
+    """Where an agent reports every second, most of its pods are what they were."""
+    places = {name: place for place, name in enumerate(words)}
+    return "|".join((_key(pod, namespace), *_holdings(pod, places)))
 
 
 def decode(body: str) -> tuple[PodPlacement, ...]:

@@ -222,7 +222,7 @@ def _look(places: Places) -> Look:
     from numalign.agent import main
 
     async def looked() -> Look:
-        async with main.looker(places) as looker:
+        async with main.looker(places) as (looker, _):
             return await looker.look()
 
     return asyncio.run(looked())

@@ -29,13 +29,12 @@ WHOLE_POD = ""
 
 def every(kubelet: Kubelet, state: KubeletState) -> tuple[PodPlacement, ...]:
     """All active pods, with everything that the managers have written down for them."""
-    return tuple(_pod(kubelet, state, pod) for pod in state.active.values())
+    return tuple(of(kubelet, state, pod) for pod in state.active.values())
 
 
 def listed(kubelet: Kubelet, state: KubeletState) -> tuple[PodPlacement, ...]:
     """All active pods, with what the Pod Resources API says they hold."""
-    by_isolation = versions.behaviour(kubelet.settings.minor).pod_resources_by_isolation
-    return tuple(_pod_listed(kubelet, state, pod, by_isolation) for pod in state.active.values())
+    return tuple(listed_of(kubelet, state, pod) for pod in state.active.values())
 
 
 def classes(devices: Iterable[Device]) -> dict[int | None, list[Device]]:
@@ -46,12 +45,15 @@ def classes(devices: Iterable[Device]) -> dict[int | None, list[Device]]:
     return found
 
 
-def _pod(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
+def of(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
+    """Everything that is written down for this pod."""
     demand = demands.of(pod, kubelet.reading)
     return _named(pod, (_whole(state, demand.uid), *_containers(kubelet, placement(state, demand))))
 
 
-def _pod_listed(kubelet: Kubelet, state: KubeletState, pod: Pod, by_isolation: bool) -> PodPlacement:
+def listed_of(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
+    """What the Pod Resources API says that this pod holds."""
+    by_isolation = versions.behaviour(kubelet.settings.minor).pod_resources_by_isolation
     demand = demands.of(pod, kubelet.reading)
     placed = _without_init(demand, placement(state, demand))
     if not by_isolation:

@@ -12,9 +12,8 @@ from functools import cached_property, reduce
 from itertools import chain
 from math import comb, prod
 from operator import and_, or_
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from numalign.kubelet import hints as topologyhints
@@ -23,6 +22,10 @@ from numalign.kubelet.hints import DONT_CARE, UNSATISFIABLE, Hint, HintList, Unl
 from numalign.kubelet.mask import Mask
 from numalign.kubelet.refusals import Undecided
 from numalign.kubelet.settings import TopologyPolicy
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Hints = HintList | UnlistedHints
 HintMap = Mapping[str, Hints | None]
@@ -141,6 +144,9 @@ def _folded_by_sums(lists: list[Set[Mask]], zones: tuple[int, ...]) -> Set[Mask]
     place = {zone: index for index, zone in enumerate(zones)}
     dense = zones == tuple(range(len(zones)))
     together = max(2, 63 // max(1, len(zones)))  # counts of at most 2^zones each stay exact in 64 bits
+    # Fourteen megabytes, which agents that never merge anything should not have to carry.
+    import numpy as np
+
     reached, rest = lists[0], lists[1:]
     while rest:
         batch, rest = [reached, *rest[: together - 1]], rest[together - 1 :]

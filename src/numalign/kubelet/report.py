@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from numalign.api import fingerprint, placementcodec, resourcenames
 from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
 from numalign.api.placementcodec import ContainerRef, Payload
@@ -28,15 +30,27 @@ def of(
 ) -> NodeTopology:
     """The report on this node. Pods are listed if they hold something, or if the method signs every pod."""
     state = admission.collect(kubelet, state)
-    listed, every = holdings.listed(kubelet, state), holdings.every(kubelet, state)
-    told = tuple(pod for pod in every if pod.holdings or method is fingerprint.Method.ALL)
+    return told(node, kubelet, state, Pods(holdings.listed(kubelet, state), holdings.every(kubelet, state), method))
+
+
+class Pods(Struct, frozen=True):
+    """All active pods: as the Pod Resources API lists them, and with everything that they hold."""
+
+    listed: tuple[PodPlacement, ...]
+    every: tuple[PodPlacement, ...]
+    method: fingerprint.Method = fingerprint.Method.EXCLUSIVE
+
+
+def told(node: str, kubelet: Kubelet, state: KubeletState, pods: Pods) -> NodeTopology:
+    """The same for a state that is collected, by somebody who knows already what its pods hold."""
+    named = tuple(pod for pod in pods.every if pod.holdings or pods.method is fingerprint.Method.ALL)
     return NodeTopology(
         node=node,
         manager=manager(kubelet),
         zones=tuple(_zone(kubelet, state, zone) for zone in kubelet.machine.zones),
-        fingerprint=signature(listed, method),
-        placement=payload(kubelet, listed),
-        facts=reportfacts.of(kubelet, state, told),
+        fingerprint=signature(pods.listed, pods.method),
+        placement=payload(kubelet, pods.listed),
+        facts=reportfacts.of(kubelet, state, named),
     )
 
 
@@ -58,7 +72,7 @@ def payload(kubelet: Kubelet, listed: Iterable[PodPlacement]) -> Payload | None:
     """Upstream's placement codec, written where upstream writes it: containers in one zone each (exporter spec 4.7)."""
     if kubelet.settings.topology_policy != "single-numa-node":
         return None
-    cpus = cputopology.of(kubelet.machine).zones
+    cpus = (kubelet.cpu.topology if kubelet.cpu else cputopology.of(kubelet.machine)).zones
     placed: dict[ContainerRef, int] = {}
     for pod in listed:
         for holding in pod.holdings if pod.is_exclusive else ():
@@ -77,10 +91,11 @@ def costs(zone: machine.Zone, others: Iterable[int]) -> dict[int, int]:
 
 def _only_zone(holding: Holding, cpus: Mapping[int, int]) -> int | None:
     """By the first kind of resource that the container holds; -1, which the codec refuses, for several zones."""
-    zones = masks.of(zone for zone, members in cpus.items() if members & (holding.cpus & -holding.cpus))
-    if holding.cpus and not zones:
-        return placementcodec.UNKNOWN  # a CPU that the machine does not have
-    places = (zones, *(held.zones for held in holding.devices), *(block.zones for block in holding.memory))
+    if holding.cpus:
+        lowest = holding.cpus & -holding.cpus
+        # None: a CPU that the machine does not have.
+        return next((zone for zone, members in cpus.items() if members & lowest), placementcodec.UNKNOWN)
+    places = (*(held.zones for held in holding.devices), *(block.zones for block in holding.memory))
     first = next((mask for mask in places if mask), None)
     if first is None:
         return None
