@@ -148,6 +148,8 @@ class _Search(Struct, frozen=True):
 
     def best(self, rows: Rows, rng: Randomness) -> Decision | None:
         """The pod on the best of these rows that is certain to take it; among equals any, by chance."""
+        if len(rows) == 1:
+            return self._on(rows.item(0), rng)
         totals = self._totals(rows)
         ranks = totals + TIER * self._tiers(rows)
         while len(rows) and (most := int(ranks.max())) >= 0:
@@ -163,6 +165,18 @@ class _Search(Struct, frozen=True):
             # It may still be a last resort, after all others.
             left = self.codes[row] >= 0 and ranks[place] >= 2 * TIER
             ranks[place] = totals[place] + TIER if left else TRIED
+        return None
+
+    def _on(self, row: int, rng: Randomness) -> Decision | None:
+        """The same where there is one row only, as for pods of DaemonSets: without arrays."""
+        exact, code = self.cluster.engine.is_exact, self.codes.item(row)
+        tier = tiers.of_row(code, aligned=tiers.is_aligned(self.attempt.shape)) if exact else tiers.BY_SCORE
+        nominated = self.cluster.world.rows.get(self.attempt.nominated, -1) == row
+        for _ in range(2 if nominated or tier >= tiers.BY_SCORE else 1):
+            rng.random()
+            decision = self._placed(row)
+            if decision is not None or row in self.kept or self.codes[row] < 0:
+                return decision
         return None
 
     def _is_kept_off(self, row: int) -> bool:

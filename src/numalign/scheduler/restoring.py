@@ -92,12 +92,21 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
             yield resource, taker, thing
     nodes = {each.metadata.name: each for each in taken.every(NODES)}
     reports = {each.metadata.name: each for each in taken.every(TOPOLOGIES)}
+    reported = (TOPOLOGIES.plural, lambda report: cluster.report(report, now))
     for name in dict.fromkeys((*(taken.state.rows if taken.state else ()), *nodes, *reports)):
-        # Node and report together, so that rows come in the order of names.
+        # Where rows have an order to be kept, node and report come together.
         if name in nodes:
             yield NODES.plural, cluster.node, nodes[name]
-        if name in reports:
-            yield TOPOLOGIES.plural, lambda report: cluster.report(report, now), reports[name]
+        if name in reports and taken.state is not None:
+            yield *reported, reports[name]
+    yield from _pods(made, taken, without)
+    # Else pods come first: a report that speaks of known ones is judged once.
+    for report in reports.values() if taken.state is None else ():
+        yield *reported, report
+
+
+def _pods(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[tuple[str, Taker, Any]]:
+    cluster, now = made.cluster, made.now
     undecided = _undecided(taken.state, without)
     for pod in taken.every(PODS):
         if pod.metadata.uid in undecided:

@@ -5,10 +5,13 @@ A pod whose terms all name nodes, as those of DaemonSets do, narrows the search 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
+from numalign.api.affinity import Affinity as PodAffinity
 from numalign.api.affinity import NodeAffinity as Affinity
 from numalign.api.affinity import NodeSelector, NodeSelectorTerm
 from numalign.api.pod import Pod
@@ -26,14 +29,36 @@ NO_AFFINITY: Final = Affinity()
 Weighted = list[tuple[int, Flags]]
 
 
+class Answered(Struct, frozen=True, eq=False):
+    """What was prepared, for all pods that share these."""
+
+    affinity: PodAffinity | None
+    selector: Mapping[str, str]
+    world: World
+    generation: int
+    answer: Coded | Refusal | None
+
+    def holds(self, pod: Pod, world: World) -> bool:
+        shared = pod.spec.affinity is self.affinity and pod.spec.node_selector is self.selector
+        return shared and world is self.world and world.generation == self.generation
+
+
 class NodeAffinity(StaticFilter):
     name: Final = "NodeAffinity"
 
     def __init__(self, added: Affinity = NO_AFFINITY) -> None:
         """`added` is the profile's own affinity, for every pod of it."""
         self._added = added
+        self._last: Answered | None = None
 
     def prepare(self, pod: Pod, world: World) -> Coded | Refusal | None:
+        # Pods of one kind come one after the other, and share what they say of nodes.
+        if self._last is None or not self._last.holds(pod, world):
+            answer = self._prepared(pod, world)
+            self._last = Answered(pod.spec.affinity, pod.spec.node_selector, world, world.generation, answer)
+        return self._last.answer
+
+    def _prepared(self, pod: Pod, world: World) -> Coded | Refusal | None:
         own = nodeselectors.required(world, pod)
         if own is None and self._added.required is None:
             return None
