@@ -97,12 +97,12 @@ async def decided(live: Live, sight: Sight, name: str) -> Pod:
 
     def found() -> Pod | None:
         pod = sight.pod(name)
-        return pod if pod is not None and _is_decided(pod) else None
+        return pod if pod is not None and is_decided(pod) else None
 
     return await sight.until(found, lambda: f"{name} is not decided: {sight.pod(name)}; {scheduler_said(live)}")
 
 
-def _is_decided(pod: Pod) -> bool:
+def is_decided(pod: Pod) -> bool:
     refused = any(each.type == "PodScheduled" and each.status == "False" for each in pod.status.conditions)
     return pod.has_started or pod.status.is_finished or (refused and not pod.spec.node_name)
 

@@ -19,3 +19,8 @@ def of_scheduler(live: Live) -> dict[str, float]:
     for name, value in SAMPLE.findall(text):
         found[name] = found.get(name, 0.0) + float(value)
     return found
+
+
+def rejections(live: Live) -> int:
+    """Pods of ours that nodes turned away."""
+    return int(of_scheduler(live).get("numalign_pods_rejected_total", 0))

@@ -34,7 +34,7 @@ def test_no_pod_is_rejected_mispredicted_or_lost(played: tuple[Report, list[Line
 def test_pods_came_and_ended_while_programs_were_away(played: tuple[Report, list[Line]]) -> None:
     report, _ = played
     assert report.pods.created > 10
-    assert report.pods.placed == report.pods.started
+    assert report.pods.started > 10
     assert report.pods.ended > 0
     assert report.pods.compared > 10
     assert sum(report.faults.values()) > 1

@@ -17,15 +17,23 @@ from numalign.lab.state import Running
 
 PATIENCE = 120.0
 SMALL = "--nodes 1 --no-controllers"
+STATIC = "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"
 
 
-@pytest.fixture
-def home(able: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Labs of this test alone, all of them down in the end."""
-    monkeypatch.setenv(state.SHELF.variable, str(tmp_path))
-    yield tmp_path
-    for name in state.SHELF.names():
-        numalign(f"lab down {name}")
+@pytest.fixture(scope="module")
+def home(able: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Labs of these tests alone, all of them down in the end."""
+    place = tmp_path_factory.mktemp("labs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(state.SHELF.variable, str(place))
+        yield place
+        for name in state.SHELF.names():
+            numalign(f"lab down {name}")
+
+
+@pytest.fixture(scope="module")
+def first(home: Path) -> Running:
+    return up("first")
 
 
 def numalign(line: str) -> subprocess.CompletedProcess[str]:
@@ -67,46 +75,47 @@ def awaited(reached: Callable[[], bool]) -> bool:
     return False
 
 
-def test_down_leaves_no_process_no_mount_and_no_file(home: Path) -> None:
-    lab = up("one")
-    assert running(lab) == [piece.title for piece in lab.pieces]
-    assert mounted(home)
-    assert numalign("lab down one").returncode == 0
-    assert running(lab) == []
-    assert mounted(home) == []
-    assert list(home.iterdir()) == []
+def test_a_shell_sees_the_machine_of_its_node(first: Running) -> None:
+    shown = numalign("lab shell --name first node-0 cat /sys/devices/system/node/online /proc/sys/kernel/panic")
+    assert shown.stdout == "0-1\n10\n"
+    assert "kubelet" in numalign("lab logs --name first node-0/kubelet").stdout.lower()
 
 
-def test_a_second_lab_runs_beside_the_first_and_survives_it(home: Path) -> None:
-    first, second = up("first"), up("second")
-    assert "already" in numalign(f"lab up --name first {SMALL}").stderr
-    assert numalign("lab down first").returncode == 0
-    assert running(first) == []
-    assert running(second) == [piece.title for piece in second.pieces]
-    assert numalign("lab shell --name second node-0 kubectl get node node-0").returncode == 0
-
-
-def test_nothing_survives_a_lab_that_is_killed(home: Path) -> None:
-    lab = up("killed")
-    os.kill(lab.pid, signal.SIGKILL)
-    assert awaited(lambda: not running(lab))
-    assert awaited(lambda: not mounted(home))
-    assert "killed: has ended" in numalign("lab status").stdout
-    assert numalign("lab down killed").returncode == 0
-    assert list(home.iterdir()) == []
-
-
-def test_what_ends_on_a_node_is_started_again(home: Path) -> None:
-    lab = up("tended")
-    kubelet = next(piece for piece in lab.pieces if piece.name == "kubelet")
+def test_what_ends_on_a_node_is_started_again(first: Running) -> None:
+    kubelet = next(piece for piece in first.pieces if piece.name == "kubelet")
     assert kubelet.pid is not None
     os.kill(kubelet.pid, signal.SIGKILL)
     # Until its end is noticed, the status still shows the first one.
     assert awaited(lambda: "started 2 times" in numalign("lab status").stdout)
 
 
-def test_a_shell_sees_the_machine_of_its_node(home: Path) -> None:
-    up("shown")
-    shown = numalign("lab shell --name shown node-0 cat /sys/devices/system/node/online /proc/sys/kernel/panic")
-    assert shown.stdout == "0-1\n10\n"
-    assert "kubelet" in numalign("lab logs --name shown node-0/kubelet").stdout.lower()
+def test_a_second_lab_runs_beside_the_first_and_down_leaves_nothing_of_it(first: Running, home: Path) -> None:
+    assert "already" in numalign(f"lab up --name first {SMALL}").stderr
+    second = up("second")
+    assert running(second) == [piece.title for piece in second.pieces]
+    assert mounted(home / "second")
+    assert numalign("lab down second").returncode == 0
+    assert (running(second), mounted(home / "second"), (home / "second").exists()) == ([], [], False)
+    assert numalign("lab shell --name first node-0 kubectl get node node-0").returncode == 0
+
+
+def test_nothing_survives_a_lab_that_is_killed(first: Running, home: Path) -> None:
+    last = state.SHELF.last_told("first")
+    assert last is not None
+    assert running(last) == [piece.title for piece in last.pieces]
+    os.kill(last.pid, signal.SIGKILL)
+    assert awaited(lambda: not running(last))
+    assert awaited(lambda: not mounted(home))
+    assert "first: has ended" in numalign("lab status").stdout
+    assert numalign("lab down first").returncode == 0
+    assert list(home.iterdir()) == []
+
+
+def test_a_lab_that_does_not_come_up_says_why_and_keeps_its_logs(home: Path, tmp_path: Path) -> None:
+    config = tmp_path / "kubelet.yaml"
+    config.write_text(f"{STATIC}featureGates: {{NoSuchGate: true}}\n")
+    failed = numalign(f"lab up --name broken {SMALL} --kubelet-config {config}")
+    assert failed.returncode == 1
+    assert "unrecognized feature gate: NoSuchGate" in failed.stderr
+    assert "lab logs --name broken" in failed.stderr
+    assert "NoSuchGate" in numalign("lab logs --name broken node-0/kubelet").stdout

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from numalign.lab import accounts, binaries, catalogue, controlplane, node, schedulers, settling
+from numalign.lab import accounts, binaries, catalogue, controlplane, node, schedulers, settling, state
 from numalign.lab.controlplane import Account, Plan, Programs
 from numalign.lab.labs import Lab
 from numalign.lab.node import Access, LabNode, Place, Trees
@@ -33,8 +33,8 @@ async def start(lab: Lab) -> None:
     kubeconfigs = _write_kubeconfigs(lab, plan, known)
     # Before anybody looks for them: who finds none is slow to look again.
     await settling.define_reports(lab)
-    for program in schedulers.programs(lab.spec, plan, found, kubeconfigs):
-        lab.parts[program.name] = _started(program)
+    programs = schedulers.programs(lab.spec, plan, found, kubeconfigs)
+    _start_beside(lab, [each for each in programs if each.name != schedulers.REFERENCE_PROGRAM])
     _start_nodes(lab, found, {user: accounts.kubeconfig(each, lab.url, plan.authority) for user, each in known.items()})
     lab.announce()
     await settling.until_ready(lab)
@@ -45,6 +45,8 @@ async def start(lab: Lab) -> None:
         await settling.until_scheduled(lab)
     if any(map(lab.spec.reporters, lab.spec.nodes)):
         await settling.until_reported(lab)
+    # It lists reports once, at its start: of nodes that have none yet it would know nothing for good.
+    _start_beside(lab, [each for each in programs if each.name == schedulers.REFERENCE_PROGRAM])
     lab.announce()
 
 
@@ -60,7 +62,7 @@ def _built(lab: Lab) -> dict[str, Path]:
 
 async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str, Account]) -> Plan:
     plan = Plan(
-        folder=lab.place / "control",
+        folder=lab.place / state.CONTROL,
         etcd_port=controlplane.free_port(),
         peer_port=controlplane.free_port(),
         port=controlplane.free_port(),
@@ -92,11 +94,15 @@ def _write_kubeconfigs(lab: Lab, plan: Plan, known: Mapping[str, Account]) -> di
 def _start_nodes(lab: Lab, found: dict[str, Path], logins: Mapping[str, dict[str, object]]) -> None:
     trees = Trees(lab.place / "machines")
     for spec in lab.spec.nodes:
-        place = Place(lab.place / "nodes" / spec.name, trees.of(spec.machine))
+        place = Place(lab.place / state.NODES / spec.name, trees.of(spec.machine))
         node.prepare(spec, place, Access(logins[accounts.node(spec.name)], controlplane.free_port()))
         programs = node.programs(spec, place, found)
         lab.nodes[spec.name] = LabNode(spec, place, {each.name: _started(each) for each in programs})
     lab.say(f"{len(lab.nodes)} kubelet{'s' if len(lab.nodes) != 1 else ''} started")
+
+
+def _start_beside(lab: Lab, programs: list[Program]) -> None:
+    lab.parts |= {each.name: _started(each) for each in programs}
 
 
 def _start_publishers(lab: Lab, found: Mapping[str, Path]) -> None:

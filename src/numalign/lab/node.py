@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from numalign.kubelet.machine import Machine
-from numalign.lab import deviceconfig, tree
+from numalign.lab import deviceconfig, state, tree
 from numalign.lab.parts import Part, Program
 from numalign.lab.spec import LabSpec, NodeSpec
 
@@ -61,7 +61,7 @@ class Place(Struct, frozen=True):
 
     @property
     def logs(self) -> Path:
-        return self.folder / "logs"
+        return self.folder / state.LOGS
 
     @property
     def mounts(self) -> tuple[tuple[str, str], ...]:

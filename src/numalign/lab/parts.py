@@ -25,6 +25,8 @@ PATIENCE: Final = 10.0
 """Seconds that a program gets to end by itself."""
 LINES_SHOWN, SHOWN = 3, 1000
 """Of a log, that a message ends with; the second one counts characters."""
+PANICS: Final = ("panic: ", "fatal error: ")
+"""How a Go program begins when it says why it ends at once; where it was in its code follows, in many lines."""
 
 
 class Program(Struct, frozen=True, kw_only=True):
@@ -119,7 +121,8 @@ class Part:
     def last_words(self) -> str:
         with contextlib.suppress(OSError):
             lines = self.program.log.read_text(errors="replace").strip().splitlines()
-            return "; ".join(lines[-LINES_SHOWN:])[-SHOWN:]
+            panics = [line for line in lines if line.startswith(PANICS)]
+            return "; ".join(panics[-1:] or lines[-LINES_SHOWN:])[-SHOWN:]
         return ""
 
     def _end(self, how: Signals) -> None:

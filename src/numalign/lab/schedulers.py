@@ -17,7 +17,7 @@ from numalign.lab.node import OURS
 from numalign.lab.parts import Program
 from numalign.lab.spec import LabSpec
 
-REFERENCE: Final = "reference"
+REFERENCE, REFERENCE_PROGRAM = "reference", "reference-scheduler"
 ZONES_PLUGIN: Final = "NodeResourceTopologyMatch"
 RESYNC: Final = 5
 """Seconds between two looks of the reference at the nodes that it has doubts about."""
@@ -27,7 +27,7 @@ def binaries(lab: LabSpec) -> list[str]:
     asked = {
         "kube-controller-manager": lab.controllers,
         "kube-scheduler": lab.stock_scheduler,
-        "reference-scheduler": lab.reference_scheduler,
+        REFERENCE_PROGRAM: lab.reference_scheduler,
     }
     return [name for name, wanted in asked.items() if wanted]
 
@@ -49,7 +49,7 @@ def programs(lab: LabSpec, plan: Plan, found: dict[str, Path], kubeconfigs: dict
         made.append(program("kube-scheduler", str(found["kube-scheduler"]), *_go_flags(config)))
     if lab.reference_scheduler:
         config = _config(plan.folder, admin, _reference_profile())
-        made.append(program("reference-scheduler", str(found["reference-scheduler"]), *_go_flags(config)))
+        made.append(program(REFERENCE_PROGRAM, str(found[REFERENCE_PROGRAM]), *_go_flags(config)))
     if lab.scheduler:
         port = controlplane.free_port()
         ours = (*OURS, "scheduler", "run", "--kubeconfig", str(admin), "--port", str(port))

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from numalign.lab import parts
 from numalign.process import background
+
+CONTROL, NODES, LOGS = "control", "nodes", "logs"
+"""Folders of a lab: what runs beside the nodes, and for each node one, with one for its logs."""
 
 
 class Piece(Struct, frozen=True):
@@ -60,6 +64,14 @@ class Running(Struct, frozen=True):
 SHELF: Final = background.Shelf(
     kind="Lab", command="numalign lab", variable="NUMALIGN_LABS", place="labs", told=Running
 )
+
+
+def logs(name: str) -> dict[str, Path]:
+    """What the programs of a lab have said, by their titles; also of one that did not come up."""
+    place = SHELF.folder(name)
+    beside = {log.stem: log for log in sorted(place.glob(f"{CONTROL}/*.log"))}
+    on_nodes = sorted(place.glob(f"{NODES}/*/{LOGS}/*.log"))
+    return beside | {f"{log.parent.parent.name}/{log.stem}": log for log in on_nodes}
 
 
 def clear(name: str) -> bool:

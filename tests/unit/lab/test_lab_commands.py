@@ -25,7 +25,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def told(home: Path) -> Running:
     """A lab that says it runs, with a log."""
     (home / "a").mkdir()
-    log = home / "a" / "kubelet.log"
+    log = home / "a" / "nodes" / "node-0" / "logs" / "kubelet.log"
+    log.parent.mkdir(parents=True)
     log.write_text("first\nsecond\n")
     piece = Piece(name="kubelet", node="node-0", log=str(log), pid=None, began=None, starts=2)
     found = Running("a", os.getpid(), "https://127.0.0.1:1", "k", "/tools", "1 node", (NODE,), (piece,))
@@ -61,6 +62,13 @@ def test_logs_and_shells_name_what_there_is(told: Running) -> None:
     assert "there are node-0/kubelet" in numalign("logs --name a node-1/kubelet").output
     assert "there are node-0" in numalign("shell --name a node-9 true").output
     assert "a: has ended, or is starting" in numalign("status").output
+
+
+def test_of_a_lab_that_did_not_come_up_the_logs_are_there(home: Path) -> None:
+    (home / "b" / "control").mkdir(parents=True)
+    (home / "b" / "control" / "etcd.log").write_text("address in use\n")
+    assert "etcd" in numalign("logs --name b").output
+    assert numalign("logs --name b etcd").output == "address in use\n"
 
 
 def test_a_lab_that_ended_without_a_word_is_cleared_away(told: Running, home: Path) -> None:

@@ -48,6 +48,11 @@ def test_a_program_that_ends_unasked_is_named_with_its_last_words(made: Callable
         part.require()
 
 
+def test_of_a_program_that_panics_the_reason_is_told_and_not_the_stack(made: Callable[..., Part]) -> None:
+    part = ended(made("/bin/sh", "-c", "echo begins; echo panic: no such gate; echo; echo main.main; exit 2"))
+    assert part.last_words() == "panic: no such gate"
+
+
 def test_a_stopped_program_is_not_missed(made: Callable[..., Part]) -> None:
     part = made(*SLEEPS)
     part.start()

@@ -46,12 +46,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def judge(lines: Sequence[Line]) -> Verdict:
     pods = list(stories.of(lines).values())
     turned_away = [pod for pod in pods if pod.failed and pod.why]
-    unforeseeable = [pod for pod in turned_away if excuses.is_unforeseeable(pod, lines)]
+    unforeseen = {pod.uid: excuses.unforeseeable(pod, pods, lines) for pod in turned_away}
     elsewhere = [(pod, found) for pod in pods for found in misplaced(pod)]
     overtakers = {pod.uid: excuses.overtaker(pod, pods, lines) for pod, _ in elsewhere}
     return Verdict(
-        rejected=tuple(_refusal(pod) for pod in turned_away if pod not in unforeseeable),
-        unforeseeable=tuple(map(_refusal, unforeseeable)),
+        rejected=tuple(_refusal(pod) for pod in turned_away if not unforeseen[pod.uid]),
+        unforeseeable=tuple(_explained(_refusal(pod), why) for pod in turned_away if (why := unforeseen[pod.uid])),
         mispredicted=tuple(found for pod, found in elsewhere if not overtakers[pod.uid]),
         overtaken=tuple(_explained(found, who) for pod, found in elsewhere if (who := overtakers[pod.uid])),
         lost=(*_stuck(lines), *(found for pod in pods for found in _vanished(pod))),

@@ -4,6 +4,7 @@ Pure, from the history alone. `running` makes one, the command line shows it."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -88,7 +89,7 @@ def text(report: Report) -> str:
         ("waits", f"{pods.median_wait:.1f} s from creation to start in the median, {pods.longest_wait:.1f} s at most"),
         ("reports", f"at most {report.longest_lag:.1f} s behind their kubelet"),
         ("rejected", _count(report.rejected, pods.placed, "placed pods")),
-        ("unforeseeable", f"{len(report.unforeseeable)} more, whose devices were gone before anybody could know"),
+        ("unforeseeable", f"{len(report.unforeseeable)} more, for what nobody could know"),
         ("mispredicted", _count(report.mispredicted, pods.compared, "containers")),
         ("overtaken", f"{len(report.overtaken)} more, of pods whose node others had just left or come to"),
         ("lost", _count(report.lost, pods.created, "pods")),
@@ -107,7 +108,7 @@ def _pods(pods: Sequence[PodStory]) -> Pods:
         created=len(pods),
         placed=sum(pod.bound is not None for pod in pods),
         started=len(waits),
-        ended=sum(pod.ended is not None and not pod.failed and pod.asked is None for pod in pods),
+        ended=sum(pod.ended is not None and not pod.failed and pod.ended < (pod.asked or math.inf) for pod in pods),
         deleted=sum(pod.asked is not None for pod in pods),
         compared=sum(each != Holding() for pod in pods if pod.bound and not pod.loose for each in pod.holds.values()),
         longest_wait=waits[-1] if waits else 0.0,

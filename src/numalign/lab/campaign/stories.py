@@ -37,6 +37,11 @@ class PodStory(Struct):
     gone: float | None = None
 
     @property
+    def left(self) -> float:
+        """When it was seen to be over; for ever later, if it is not."""
+        return min(self.gone or float("inf"), self.ended or float("inf"))
+
+    @property
     def zones(self) -> frozenset[int]:
         return frozenset[int]().union(*(each.zones for each in self.holds.values()))
 

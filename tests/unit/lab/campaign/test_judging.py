@@ -62,12 +62,12 @@ EXCUSES = {
     ),
     "the pod wants no device": ([OFFER, AWAY, BACK], {}, False),
     "the node had said that it has none": (
-        [OFFER, AWAY, BACK, line(9.5, "offers", node="n", why="Node", devices={})],
+        [OFFER, AWAY, BACK, line(8.5, "offers", node="n", why="Node", devices={})],
         DEVICES,
         False,
     ),
     "the report had said so": (
-        [OFFER, AWAY, BACK, line(9.5, "offers", node="n", why="report", devices={})],
+        [OFFER, AWAY, BACK, line(8.5, "offers", node="n", why="report", devices={})],
         DEVICES,
         False,
     ),
@@ -77,6 +77,26 @@ EXCUSES = {
 @pytest.mark.parametrize("before, devices, excused", EXCUSES.values(), ids=EXCUSES)
 def test_devices_that_nobody_could_know_to_be_gone(before: list[Line], devices: dict[str, int], excused: bool) -> None:
     verdict = judging.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
+    assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
+
+
+AWAY_THEN = [line(9.0, "away", name="n/kubelet"), line(11.5, "back", name="n/kubelet")]
+LEFTOVERS = {
+    "of a pod that was gone when the kubelet started": ([*AWAY_THEN, line(8.0, "gone", "b")], True),
+    "which the kubelet had collected before": (
+        [*AWAY_THEN, line(8.0, "gone", "b"), line(9.0, "freed", "b", node="n")],
+        False,
+    ),
+    "of a pod that is still there": (AWAY_THEN, False),
+    "of a kubelet that was there all the time": ([line(8.0, "gone", "b")], False),
+}
+
+
+@pytest.mark.parametrize("before, excused", LEFTOVERS.values(), ids=LEFTOVERS)
+def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[Line], excused: bool) -> None:
+    there = [*placed("b", at=1.0, zones=(1,)), line(7.0, "asked-to-go", "b")]
+    refused = [structs.replace(each, foretold={"main": ((1,),)}) for each in turned_away()]
+    verdict = judging.judge([*there, *before, *refused])
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
