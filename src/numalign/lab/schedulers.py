@@ -19,7 +19,7 @@ from numalign.lab.spec import LabSpec
 
 REFERENCE, REFERENCE_PROGRAM = "reference", "reference-scheduler"
 ZONES_PLUGIN: Final = "NodeResourceTopologyMatch"
-RESYNC: Final = 5
+RESYNC: Final = 1
 """Seconds between two looks of the reference at the nodes that it has doubts about."""
 
 
@@ -74,7 +74,12 @@ def _go_flags(config: Path) -> list[str]:
 
 
 def _reference_profile() -> dict[str, Any]:
-    args = {"cacheResyncPeriodSeconds": RESYNC, "scoringStrategy": {"type": "LeastAllocated"}}
+    args = {
+        "cacheResyncPeriodSeconds": RESYNC,
+        # By its own informer it would expect pods that have ended in a report, which kubelets leave out.
+        "cache": {"informerMode": "Shared"},
+        "scoringStrategy": {"type": "LeastAllocated"},
+    }
     return {
         "schedulerName": REFERENCE,
         "plugins": {"multiPoint": {"enabled": [{"name": ZONES_PLUGIN}]}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,3 +92,21 @@ def test_a_server_without_files_makes_its_own() -> None:
     stranger = ssl.create_default_context()
     stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
     assert b"localhost@" in tlstalks.shaken(shown, stranger)
+
+
+def test_files_are_followed_past_those_that_cannot_be_used(
+    files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(servertls, "RELOAD", 0.0)
+
+    async def replaced() -> None:
+        following = asyncio.ensure_future(files.follow())
+        for name, text in (("tls.crt", SECOND.certificate), ("tls.key", SECOND.key)):
+            (tmp_path / name).write_text(text)
+            for _ in range(3):
+                await asyncio.sleep(0)
+        following.cancel()
+
+    asyncio.run(replaced())
+    assert "the last one stays" in caplog.text
+    assert subject(files) == b"second"

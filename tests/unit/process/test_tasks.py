@@ -67,3 +67,19 @@ def test_a_signal_ends_the_work_and_is_no_failure(number: signal.Signals) -> Non
         assert ended == ["ended"]
 
     asyncio.run(main())
+
+
+def test_a_part_that_is_cancelled_in_its_own_words_ends_in_order_too() -> None:
+    """As calls of gRPC are: an agent that was ended during one ended with a traceback."""
+
+    async def wordless() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise asyncio.CancelledError from None
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+        await tasks.until_signalled(tasks.together(wordless(), {}))
+
+    asyncio.run(main())

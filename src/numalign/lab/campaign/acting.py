@@ -42,6 +42,7 @@ class Acting:
     def __init__(self, lab: Lab, client: Client, history: History) -> None:
         self._lab, self._client, self._history = lab, client, history
         self._faults: set[asyncio.Task[None]] = set()
+        self._gone: set[str] = set()
         self.uids: dict[str, str] = {}
         """Of the pods that were made, by name."""
 
@@ -68,9 +69,10 @@ class Acting:
                     await _insist(lambda: self._client.delete(PODS.at(name, NAMESPACE), options))
 
     def take_away(self, fault: Fault) -> None:
-        """It comes back by itself."""
-        task = asyncio.ensure_future(self._away(fault))
-        self._faults.add(task)
+        """It comes back by itself. What is away already, since steps were late, is left in peace."""
+        if fault.part not in self._gone:
+            self._gone.add(fault.part)
+            self._faults.add(asyncio.ensure_future(self._away(fault)))
 
     async def all_back(self) -> None:
         """Until nothing is away, and the server answers."""
@@ -92,6 +94,7 @@ class Acting:
             part.start()
         if fault.part == SERVER:
             await _insist(lambda: self._client.every(NODES.everywhere()))
+        self._gone.discard(fault.part)
         self._history.write("back", name=fault.part)
 
 

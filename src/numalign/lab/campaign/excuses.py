@@ -59,9 +59,8 @@ def _leftovers(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Line])
         return ""
     away = stories.absences(lines, (f"{pod.node}/kubelet",))
     starts = [back for _, back in away if pod.bound <= back + STARTING and met >= back]
-    wanted = {zone for choices in pod.foretold.values() for choice in choices for zone in choice}
     for other in others:
-        had_left = other.node == pod.node and other.left <= met and bool(other.zones & wanted)
+        had_left = other.node == pod.node and other.left <= met and bool(other.zones & pod.wanted)
         if had_left and any(other.freed is None or other.freed >= back for back in starts):
             return other.name
     return ""
@@ -78,7 +77,8 @@ def overtaker(pod: PodStory, others: Sequence[PodStory], lines: Sequence[Line]) 
         has_left = other.freed is not None and pod.bound - JUST <= other.freed <= pod.held + LOOK
         if has_left and other.zones & pod.zones and told.takes_for_there(other.uid):
             return f"{other.name} had just left"
-        if other.bound >= pod.bound - TOGETHER and other.held <= pod.held + SAME_LOOK:
+        came_first = other.bound >= pod.bound - TOGETHER and other.held <= pod.held + SAME_LOOK
+        if came_first and other.zones & pod.wanted:
             return f"{other.name} came first"
     who = _leftovers(pod, others, lines)
     return f"{who} was still in the books" if who else ""

@@ -42,6 +42,11 @@ class PodStory(Struct):
         return min(self.gone or float("inf"), self.ended or float("inf"))
 
     @property
+    def wanted(self) -> frozenset[int]:
+        """Zones that were foretold, of any container."""
+        return frozenset(zone for choices in self.foretold.values() for choice in choices for zone in choice)
+
+    @property
     def zones(self) -> frozenset[int]:
         return frozenset[int]().union(*(each.zones for each in self.holds.values()))
 

@@ -87,3 +87,16 @@ def test_what_is_killed_is_started_again_and_what_hangs_goes_on() -> None:
     asyncio.run(faults())
     assert (kubelet.done, agent.done) == (["SIGKILL", "start"], ["pause", "resume"])
     assert sorted(line.what for line in history.lines) == ["away", "away", "back", "back"]
+
+
+def test_what_is_away_already_is_left_in_peace() -> None:
+    kubelet = Program("n/kubelet")
+    actor, _ = acting(Server([]), kubelet)
+
+    async def faults() -> None:
+        actor.take_away(Fault(0.0, "n/kubelet", "kill", 0.0))
+        actor.take_away(Fault(0.0, "n/kubelet", "end", 0.0))
+        await actor.all_back()
+
+    asyncio.run(faults())
+    assert kubelet.done == ["SIGKILL", "start"]

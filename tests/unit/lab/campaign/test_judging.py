@@ -153,6 +153,12 @@ def test_a_pod_that_another_one_came_before_which_was_bound_about_then() -> None
     assert found.why.endswith("; b came first")
 
 
+def test_a_pod_that_came_first_and_sits_elsewhere_explains_nothing() -> None:
+    late = placed("b", at=20.5, zones=(3,))
+    early = placed("a", at=20.8, zones=(0,), sits=(1,))
+    assert len(judging.judge([*late, *early]).mispredicted) == 1
+
+
 def test_where_a_kubelet_need_not_keep_to_zones_nothing_is_compared() -> None:
     lines = placed(zones=(2,), sits=(0,))
     assert judging.judge([structs.replace(each, loose=each.what == "bound") for each in lines]).good
