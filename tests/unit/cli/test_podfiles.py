@@ -186,3 +186,9 @@ def test_two_pods_of_one_name_are_both_named(file: Path) -> None:
 def test_the_same_name_in_another_namespace_is_another_pod(file: Path) -> None:
     found = read(file, pod(), pod(metadata={"name": "web", "namespace": "other"}))
     assert names(found) == ["default/web", "other/web"]
+
+
+@pytest.mark.parametrize("example, pods", {"pods": 5, "workloads": 4, "workers": 5, "train": 14}.items())
+def test_the_examples_hold_the_pods_that_they_are_said_to(example: str, pods: int) -> None:
+    found = podfiles.read([str(Path(__file__).parents[3] / "examples" / f"{example}.yaml")])
+    assert (len(found.pods), found.warnings) == (pods, ())

@@ -82,3 +82,10 @@ def test_a_file_that_cannot_be_read_exits_with_2(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["scheduler", "check-config", str(tmp_path / "none.yaml")])
     assert result.exit_code == 2
     assert "cannot be read" in result.stderr
+
+
+def test_the_example_comes_to_what_the_page_shows() -> None:
+    root = Path(__file__).parents[3]
+    result = CliRunner().invoke(app, ["scheduler", "check-config", str(root / "examples" / "scheduler.yaml")])
+    assert result.exit_code == 0
+    assert result.stdout in (root / "docs" / "scheduler-config.md").read_text()
