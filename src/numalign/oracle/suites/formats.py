@@ -10,9 +10,9 @@ import xxhash
 
 from numalign.api import attributelist, fingerprint, leb89, placementcodec, zonename
 from numalign.api.nrtwire import Attribute
-from numalign.api.placementcodec import ContainerRef, Payload, PlacementError, Reason
+from numalign.api.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.oracle.divergence import Difference
-from numalign.oracle.suites import objects, suite
+from numalign.oracle.suites import objects, payloads, suite
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace
@@ -80,26 +80,6 @@ def _xxh64(case: Case) -> object:
     return {"hash": f"{xxhash.xxh64_intdigest(data.encode(), seed=seed):016x}"}
 
 
-def _payload(raw: Mapping[str, Any]) -> Payload:
-    return Payload(
-        containers=raw["containers"],
-        zones=raw["numaNodes"],
-        busiest=raw["busiestNode"],
-        encoding=raw["vectorEncoding"],
-        vectors={int(zone): vector for zone, vector in raw["vectors"].items()},
-    )
-
-
-def _written(payload: Payload) -> dict[str, Any]:
-    return {
-        "containers": payload.containers,
-        "numaNodes": payload.zones,
-        "busiestNode": payload.busiest,
-        "vectorEncoding": payload.encoding,
-        "vectors": {str(zone): vector for zone, vector in payload.vectors.items()},
-    }
-
-
 def _refs(raw: Sequence[Mapping[str, Any]]) -> list[ContainerRef]:
     return [ContainerRef(each["namespace"], each["pod"], each["container"]) for each in raw]
 
@@ -118,17 +98,19 @@ def _unpacked(case: Case) -> object:
 
 
 def _validated(case: Case) -> object:
-    return {"error": _refusal(lambda: placementcodec.validate(_payload(case["input"])))}
+    return {"error": _refusal(lambda: placementcodec.validate(payloads.read(case["input"])))}
 
 
 def _decoded(case: Case) -> object:
     given = case["input"]
-    return {"error": _refusal(lambda: placementcodec.decode(_payload(given["payload"]), _refs(given["containers"])))}
+    return {
+        "error": _refusal(lambda: placementcodec.decode(payloads.read(given["payload"]), _refs(given["containers"])))
+    }
 
 
 def _encoded(case: Case) -> object:
     placed = objects.placement(case["input"]["affinities"]) or {}
-    return _written(placementcodec.encode(placed, case["input"]["numaNodes"]))
+    return payloads.written(placementcodec.encode(placed, case["input"]["numaNodes"]))
 
 
 def _there_and_back(case: Case) -> object:
@@ -194,7 +176,7 @@ SUITES: tuple[Suite, ...] = (
     Suite("pfp_completion_sink", _delivered),
     Suite("xxh64_vectors", _xxh64),
     Suite("np_container_hash", lambda case: {"hash": str(placementcodec.container_hash(*_refs([case["input"]])))}),
-    Suite("np_pack_metadata", lambda case: {"metadata": _payload(case["input"]).metadata}),
+    Suite("np_pack_metadata", lambda case: {"metadata": payloads.read(case["input"]).metadata}),
     Suite("np_unpack_metadata_error", _unpacked),
     Suite("np_payload_validate", _validated, deliberate=(BUSIEST_FIRST,)),
     Suite("np_vector_roundtrip", _there_and_back),

@@ -12,10 +12,10 @@ import xxhash
 
 from numalign.api import attributelist, fingerprint, leb89, placementcodec, quantity, topologymanager, zonename
 from numalign.api.nrtwire import Attribute
-from numalign.api.placementcodec import ContainerRef, Payload, PlacementError, Reason
+from numalign.api.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.kubelet.machine import HugePages
 from numalign.oracle.divergence import Difference
-from numalign.oracle.suites import suite
+from numalign.oracle.suites import payloads, suite
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace
@@ -119,29 +119,9 @@ def _ref(raw: Sequence[str]) -> ContainerRef:
     return ContainerRef(*raw)
 
 
-def _payload(raw: Row) -> Payload:
-    return Payload(
-        containers=raw["containers"],
-        zones=raw["numaNodes"],
-        busiest=raw["busiestNode"],
-        encoding=raw["vectorEncoding"],
-        vectors={int(zone): vector for zone, vector in raw.get("vectors", {}).items()},
-    )
-
-
-def written(payload: Payload) -> dict[str, Any]:
-    return {
-        "containers": payload.containers,
-        "numaNodes": payload.zones,
-        "busiestNode": payload.busiest,
-        "vectorEncoding": payload.encoding,
-        "vectors": {str(zone): vector for zone, vector in payload.vectors.items()},
-    }
-
-
 def _unpacked(row: Row) -> object:
     try:
-        found = written(placementcodec.parse_metadata(row["metadata"]))
+        found = payloads.written(placementcodec.parse_metadata(row["metadata"]))
     except PlacementError as refusal:
         return {"error": str(refusal.reason)}
     del found["vectors"]
@@ -149,13 +129,13 @@ def _unpacked(row: Row) -> object:
 
 
 def _round_trip(row: Row) -> object:
-    text = _payload(row).metadata
-    return {"metadata": text if placementcodec.parse_metadata(text) == _payload(row) else None}
+    text = payloads.read(row).metadata
+    return {"metadata": text if placementcodec.parse_metadata(text) == payloads.read(row) else None}
 
 
 def _validated(row: Row) -> object:
     try:
-        placementcodec.validate(_payload(row["payload"]))
+        placementcodec.validate(payloads.read(row["payload"]))
     except PlacementError as refusal:
         return {"error": str(refusal.reason)}
     return {"error": None}
@@ -163,7 +143,7 @@ def _validated(row: Row) -> object:
 
 def _consistent(row: Row) -> object:
     try:
-        placementcodec.validate_numbers(_payload(row["payload"]))
+        placementcodec.validate_numbers(payloads.read(row["payload"]))
     except PlacementError as refusal:
         return {"error": str(refusal.reason)}
     return {"error": None}
@@ -195,13 +175,13 @@ def _encoded(row: Row) -> object:
         payload = placementcodec.encode(placed, row["numaNodes"])
     except PlacementError as refusal:
         return {"error": str(refusal.reason), "count": None}
-    found = {"payload": written(payload), "metadata": payload.metadata}
+    found = {"payload": payloads.written(payload), "metadata": payload.metadata}
     return {**found, "error": None, "count": payload.containers}
 
 
 def _decoded(row: Row) -> object:
     try:
-        found = placementcodec.decode(_payload(row["payload"]), [_ref(each) for each in row["containers"]])
+        found = placementcodec.decode(payloads.read(row["payload"]), [_ref(each) for each in row["containers"]])
     except PlacementError as refusal:
         return {"error": str(refusal.reason), "result": None}
     return {"error": None, "result": sorted(({"id": list(ref), "numa": zone} for ref, zone in found.items()), key=str)}
@@ -274,7 +254,7 @@ SUITES: tuple[Suite, ...] = (
         "numaplacement.container_hash_derived",
         lambda row: {"hash": str(placementcodec.container_hash(_ref(row["id"])))},
     ),
-    _made("numaplacement.pack_metadata", lambda row: {"metadata": _payload(row["payload"]).metadata}),
+    _made("numaplacement.pack_metadata", lambda row: {"metadata": payloads.read(row["payload"]).metadata}),
     _made("numaplacement.metadata_roundtrip", _round_trip),
     _made("numaplacement.unpack_errors", _unpacked),
     _made("numaplacement.unpack_partial", _unpacked),

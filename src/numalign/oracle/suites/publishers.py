@@ -15,7 +15,7 @@ from numalign.api.nodetopology import Zone
 from numalign.kubelet import report, start
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.versions import Minor
-from numalign.oracle.suites import nodetexts, publisherstates
+from numalign.oracle.suites import nodetexts, payloads, publisherstates
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
 
 Row = Mapping[str, Any]
@@ -152,7 +152,7 @@ def _placed(row: Row) -> object:
     settings = Settings(topology_policy=row.get("policy", "none"), minor=Minor(1, 34))
     kubelet = start.start(publisherstates.machine(row), settings)
     found = report.payload(kubelet, map(plainform.placement, publisherstates.pods(row)))
-    return {"payload": nodetexts.written(found) if found else None, "metadata": found.metadata if found else None}
+    return {"payload": payloads.written(found) if found else None, "metadata": found.metadata if found else None}
 
 
 def _signed(row: Row) -> object:
