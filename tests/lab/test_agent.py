@@ -9,10 +9,10 @@ import pytest
 
 from numalign.api import nrt
 from numalign.api.nodetopology import NodeTopology
-from numalign.kube import errors, loops
+from numalign.kube import errors
 from numalign.kube.resources import TOPOLOGIES
 from numalign.kubelet import presets, report
-from numalign.lab import spec, up
+from numalign.lab import spec
 from numalign.lab.spec import LabSpec
 from tests.lab import books
 from tests.lab import live as lives
@@ -24,14 +24,8 @@ NODE = "told"
 @pytest.fixture(scope="module")
 def telling(able: None) -> Iterator[Live]:
     one = spec.node(NODE, presets.machine("2x16"))
-    with loops.runner() as runner:
-        context = up.up(LabSpec(name=f"agent-{os.getpid()}", nodes=(one,), controllers=False, agent=True))
-        lab = runner.run(context.__aenter__())
-        try:
-            with Live.of(lab, runner) as found:
-                yield found
-        finally:
-            runner.run(context.__aexit__(None, None, None))
+    with Live.up(LabSpec(name=f"agent-{os.getpid()}", nodes=(one,), controllers=False, agent=True)) as found:
+        yield found
 
 
 @pytest.fixture

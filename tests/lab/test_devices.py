@@ -14,10 +14,9 @@ from msgspec import structs
 
 from numalign.agent.podresources import DeviceEntry, PodResources, PodResourcesClient, PodResourcesError
 from numalign.api.pod import Pod
-from numalign.kube import loops
 from numalign.kube.resources import NODES
 from numalign.kubelet import presets
-from numalign.lab import node, spec, up
+from numalign.lab import node, spec
 from numalign.lab.spec import LabSpec
 from tests.lab.live import Live
 
@@ -33,15 +32,9 @@ OFFER: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def offering(able: None) -> Iterator[Live]:
     one = structs.replace(spec.node(NODE, presets.machine("2x16")), devices=OFFER)
-    with loops.runner() as runner:
-        context = up.up(LabSpec(name=f"devices-{os.getpid()}", nodes=(one,), controllers=False))
-        lab = runner.run(context.__aenter__())
-        try:
-            with Live.of(lab, runner) as found:
-                until_offered(found, GPU, 8)
-                yield found
-        finally:
-            runner.run(context.__aexit__(None, None, None))
+    with Live.up(LabSpec(name=f"devices-{os.getpid()}", nodes=(one,), controllers=False)) as found:
+        until_offered(found, GPU, 8)
+        yield found
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def pod(name: str, scheduler: str, cpu: int, node: str = PLAIN) -> dict[str, Any
 
 
 def placed(live: Live, name: str, scheduler: str, cpu: int, node: str = PLAIN) -> Pod:
-    """The reference does not look again at a pod when it hears of a node what it waited for: such a pod is sent anew."""
+    """What the reference hears of a node wakes no pod that waits for it: such a pod is sent anew."""
 
     async def sent() -> Pod | None:
         await live.remove(name)

@@ -28,7 +28,7 @@ class Pace(Struct, frozen=True, kw_only=True):
     """From look to look, unless the period says so."""
     share: float = 0.0
     """The part of a core that looks may take while there always is a wish: they keep more distance then. 0: any."""
-    longest_gap: float = 3.0
+    longest_gap: float = 5.0
 
 
 class Due(Struct):

@@ -31,7 +31,7 @@ PAUSE: Final = 0.05
 STEADY: Final = 60.0
 """Seconds for which hardware and configuration are taken as unchanged."""
 OFFERED: Final = 10.0
-"""Seconds for which the same is taken to be offered, while the same devices are written down: a plugin that ends is not."""
+"""Seconds for which the same counts as offered while the same devices are written down: a plugin's end is not."""
 ASKING: Final = 15.0
 """Seconds for both questions to the kubelet."""
 

@@ -40,7 +40,8 @@ class Triggers:
         self._due = Due(pace or Pace())
         self._watch = Watch(files, self.ask)
         self._woken = asyncio.Event()
-        self._used = time.process_time()
+        self._began = (self._clock.now(), time.process_time())
+        """The last look, by the clock and by the processor."""
 
     async def __aenter__(self) -> Triggers:
         self._watch.open()
@@ -61,13 +62,17 @@ class Triggers:
 
     async def wait(self) -> frozenset[str]:
         """Until the next look is due: the reasons for it. The first is due at once."""
-        self._due.spent(time.process_time() - self._used)
+        look = time.process_time() - self._began[1]
         while (pause := self._due.at() - self._clock.now()) > 0:
             self._woken.clear()
             await self._woken_within(pause if self._watch.covered else min(pause, LOOK))
             self._watch.look()
-        self._used = time.process_time()
-        return self._due.take(self._clock.now(), self._clock.chance())
+        now, used = self._clock.now(), time.process_time()
+        # While there is always something to look at, all that the process does is done for looks.
+        busy = now - self._began[0] <= self._due.pace.longest_gap
+        self._due.spent(used - self._began[1] if busy else look)
+        self._began = now, used
+        return self._due.take(now, self._clock.chance())
 
     async def _woken_within(self, seconds: float) -> None:
         try:

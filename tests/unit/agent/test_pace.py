@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,3 +85,29 @@ def test_no_wish_waits_longer_than_the_gap_and_looks_are_never_crowded(moments: 
         due.wish("kubelet-state", moment)
         assert due.at() <= moment + max(PACE.gap, PACE.settle) + 1e-6
     assert all(later - earlier >= PACE.gap - 1e-6 for earlier, later in pairwise(looks))
+
+
+def test_looks_that_cost_much_keep_more_distance_while_there_always_is_a_wish() -> None:
+    due = Due(Pace(share=0.005))
+    due.take(0.0, 0.0)
+    for _ in range(50):
+        due.spent(0.01)
+    due.wish("pods", 0.1)
+    assert due.at() == pytest.approx(2.0, rel=0.01)
+
+
+def test_but_never_more_than_the_longest() -> None:
+    due = Due(Pace(share=0.005, longest_gap=5.0))
+    due.take(0.0, 0.0)
+    for _ in range(50):
+        due.spent(1.0)
+    due.wish("pods", 0.1)
+    assert due.at() == 5.0
+
+
+def test_one_dear_look_is_no_measure() -> None:
+    due = Due(Pace(share=0.005))
+    due.take(0.0, 0.0)
+    due.spent(10.0)
+    due.wish("pods", 0.1)
+    assert due.at() < 2.0
