@@ -7,10 +7,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from numalign.kubelet import presets
+from numalign.placement import judging
 from numalign.placement.exactflavour import ExactFlavour
 from numalign.scheduler import forecasts
+from numalign.simulator.apiserver.resources import PODS
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from tests import nodes
 from tests.embedded import schedulerstories as stories
@@ -23,6 +26,12 @@ NODES = [
     for n in range(3)
 ]
 SIZES = (3, 4, 5)
+LARGE = presets.machine("gpu-8")
+LARGE_NODE = NodeSpec(
+    name="large", machine=LARGE, settings=nodes.settings(LARGE, "single-numa-node"), publishing=SILENT
+)
+SIGNED = structs.replace(LARGE_NODE, publishing=structs.replace(SILENT, dialect="rte"))
+GPU = "nvidia.com/gpu"
 
 
 class Play:
@@ -78,3 +87,37 @@ def test_without_the_notes_the_model_alone_has_to_do(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(forecasts, "decode", nothing)
     told, _ = played(1)
     assert (told.broken, told.count("rejected")) == ([], 0)
+
+
+async def unheard_end(stage: Stage) -> None:
+    """Zone 0 has CPUs and no GPU but those of `ends`, zone 1 has GPUs and few CPUs. `ends` goes when nobody looks, and
+    `second` takes its GPUs instead of those of zone 1: then zone 0 has no room for `third`."""
+    for name, cpus, gpus in (("first", 94, 0), ("beside", 56, 0), ("ends", 1, 4)):
+        create(stage, name, cpus, gpus)
+        await stage.clock.sleep(5.0)
+    stage.delete("first", grace=0)
+    await stage.clock.sleep(SILENT.period + 10.0)
+    stage.replicas[0].kill()
+    stage.delete("ends", grace=0)
+    await stage.clock.sleep(30.0)
+    for name, cpus, gpus in (("second", 20, 4), ("third", 90, 0)):
+        create(stage, name, cpus, gpus)
+        await stage.clock.sleep(5.0)
+
+
+def create(stage: Stage, name: str, cpus: int, gpus: int) -> None:
+    tree = stories.pod(name, cpus)
+    if gpus:
+        tree["spec"]["containers"][0]["resources"]["limits"][GPU] = str(gpus)
+    stage.api.create(PODS, tree)
+
+
+@pytest.mark.parametrize("node", [LARGE_NODE, SIGNED], ids=["listed", "fingerprint"])
+def test_a_pod_that_ended_while_nobody_led_does_not_cost_another_one_its_place(node: NodeSpec) -> None:
+    told = stories.told(unheard_end, [node], rest=30.0)
+    assert (told.count("rejected"), told.waiting) == (0, ["third"])
+
+
+def test_without_a_doubt_about_pods_that_nobody_knows_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "_has_strangers", lambda *_: False)
+    assert stories.told(unheard_end, [LARGE_NODE], rest=30.0).count("rejected") == 1
