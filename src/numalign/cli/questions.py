@@ -121,4 +121,6 @@ def _similar(taken: Snapshot, name: str) -> str:
     known = [pod.metadata.full_name for pod in taken.every(PODS)]
     same = [each for each in known if each.partition("/")[2] == name.partition("/")[2]]
     close = same or difflib.get_close_matches(name[: errors.ECHO_LIMIT], known, n=1)
-    return f"did you mean {close[0]}?" if close else f"the cluster has {len(known)} others"
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"the cluster has {len(known)} others" if known else "the cluster has no pods"

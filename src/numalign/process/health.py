@@ -29,11 +29,10 @@ class Health:
         """All checks under the path, and each alone under its name."""
 
         def every(asked: Asked) -> Answer:
-            left_out = asked.query.get("exclude", "")
-            results = {name: check() for name, check in checks.items() if name != left_out}
+            left_out = asked.every("exclude")
+            results = {name: check() for name, check in checks.items() if name not in left_out}
             self._count(path[1:], results)
-            lines = [f"[+]{left_out} excluded: ok"] if left_out in checks else []
-            lines += [f"[+]{name} ok" if ok else f"[-]{name} failed: reason withheld" for name, ok in results.items()]
+            lines = [_line(name, results.get(name)) for name in checks]
             if not all(results.values()):
                 return Answer("\n".join([*lines, f"{path[1:]} check failed", ""]), 500)
             return Answer("\n".join([*lines, f"{path[1:]} check passed", ""]) if "verbose" in asked.query else "ok")
@@ -50,3 +49,10 @@ class Health:
         for name, ok in results.items():
             self._last.set(name, kind, to=int(ok))
             self._total.add(name, kind, "success" if ok else "error")
+
+
+def _line(name: str, ok: bool | None) -> str:
+    """None: it was left out."""
+    if ok is None:
+        return f"[+]{name} excluded: ok"
+    return f"[+]{name} ok" if ok else f"[-]{name} failed: reason withheld"

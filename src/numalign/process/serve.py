@@ -30,9 +30,16 @@ class Asked(Struct, frozen=True, kw_only=True):
     method: str
     path: str
     query: Mapping[str, str] = {}
+    """The last value of each name."""
+    repeated: Mapping[str, tuple[str, ...]] = {}
+    """All values of names that stand there more than once."""
     headers: Mapping[str, str] = {}
     """By name in small letters."""
     body: bytes = b""
+
+    def every(self, name: str) -> tuple[str, ...]:
+        """All values of a name in the query."""
+        return self.repeated.get(name) or ((self.query[name],) if name in self.query else ())
 
 
 class Answer(Struct, frozen=True):
@@ -131,9 +138,15 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
     if not 0 <= length <= LONGEST_BODY:
         raise BadRequest
     split = urlsplit(parts[1])
-    query = {name: values[-1] for name, values in parse_qs(split.query, keep_blank_values=True).items()}
-    body = await reader.readexactly(length)
-    return Asked(method=parts[0], path=split.path, query=query, headers=headers, body=body)
+    given = parse_qs(split.query, keep_blank_values=True)
+    return Asked(
+        method=parts[0],
+        path=split.path,
+        query={name: values[-1] for name, values in given.items()},
+        repeated={name: tuple(values) for name, values in given.items() if len(values) > 1},
+        headers=headers,
+        body=await reader.readexactly(length),
+    )
 
 
 def _written(answer: Answer, *, with_body: bool) -> bytes:

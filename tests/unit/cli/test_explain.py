@@ -116,6 +116,11 @@ def test_pods_go_by_name_and_namespace(arguments: tuple[str, ...], code: int, tm
     assert ("is not there" in result.stderr) == (code == 2)
 
 
+def test_a_cluster_without_pods_is_said_to_have_none(tmp_path: Path) -> None:
+    result = run("explain", "pod", "nobody", "--snapshot", written(tmp_path, clusterfiles.node("gpu-a")))
+    assert "Pod default/nobody: is not there; the cluster has no pods" in result.stderr
+
+
 @pytest.mark.parametrize("fmt", ["json", "yaml"])
 def test_the_same_as_values(fmt: str, tmp_path: Path) -> None:
     file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])

@@ -39,3 +39,9 @@ def test_an_unknown_command_exits_with_2() -> None:
 
 def test_the_model_is_loaded_by_those_who_need_it() -> None:
     assert subprocess.run([sys.executable, "-c", QUICK], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("words", [["scheduler", "run"], ["agent", "run"], ["device-plugin", "run"]], ids=" ".join)
+def test_a_log_has_one_of_two_forms(words: list[str]) -> None:
+    result = CliRunner().invoke(app, [*words, "--log-format", "xml"])
+    assert (result.exit_code, "'text', 'json'" in result.stderr) == (2, True)

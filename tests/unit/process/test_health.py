@@ -8,7 +8,7 @@ from numalign.process.health import Health
 from numalign.process.serve import Answer, Asked
 
 CHECKS = {"well": lambda: True, "ill": lambda: False}
-TOLD = "[+]ill excluded: ok\n[+]well ok\nreadyz check passed\n"
+TOLD = "[+]well ok\n[+]ill excluded: ok\nreadyz check passed\n"
 PATHS = {
     "all": ("/readyz", {}, 500, "[+]well ok\n[-]ill failed: reason withheld\nreadyz check failed\n"),
     "without the ill one": ("/readyz", {"exclude": "ill"}, 200, "ok"),
@@ -35,6 +35,13 @@ def answered(health: Health, path: str, query: dict[str, str]) -> Answer:
 def test_checks_are_answered_as_kubernetes_does(path: str, query: dict[str, str], status: int, body: str) -> None:
     found = answered(Health(), path, query)
     assert (found.status, found.body) == (status, body)
+
+
+def test_several_checks_can_be_left_out() -> None:
+    both = Asked(method="GET", path="/readyz", query={"exclude": "ill"}, repeated={"exclude": ("well", "ill")})
+    health = Health()
+    assert health.pages("/readyz", CHECKS)["/readyz"](both) == Answer("ok")
+    assert "kubernetes_healthcheck{" not in health.registry.text()
 
 
 def test_only_what_was_asked_together_is_counted() -> None:

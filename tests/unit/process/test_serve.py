@@ -28,6 +28,7 @@ PAGES: dict[str, Page] = {
     "/slow": _slow,
     "/broken": _broken,
     "/put": lambda asked: Answer(asked.body.decode()),
+    "/all": lambda asked: Answer("+".join(asked.every("a"))),
     "/under/": lambda asked: Answer(asked.path),
 }
 
@@ -52,6 +53,8 @@ def answered(sent: bytes, pages: Pages | None = None) -> tuple[str, str]:
     {
         "a page": (b"GET /ok HTTP/1.1\r\n\r\n", "200 OK", "ok"),
         "a query": (b"GET /slow?say=a%20b HTTP/1.1\r\n\r\n", "200 OK", "a b"),
+        "a query with one of a name": (b"GET /all?a=1 HTTP/1.1\r\n\r\n", "200 OK", "1"),
+        "a query with two of a name": (b"GET /all?a=1&b=&a=2 HTTP/1.1\r\n\r\n", "200 OK", "1+2"),
         "no body for HEAD": (b"HEAD /ok HTTP/1.1\r\n\r\n", "200 OK", ""),
         "what is under a folder": (b"GET /under/a HTTP/1.1\r\n\r\n", "200 OK", "/under/a"),
         "a body": (b"PUT /put HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", "200 OK", "hi"),
