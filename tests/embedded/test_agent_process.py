@@ -95,7 +95,7 @@ def test_it_tells_what_the_kubelet_says_and_a_signal_ends_it_in_order(up: Up, ho
         async with agent(up, host) as process:
             await awaited(lambda: free(up) == [13, 16])
             process.send_signal(signal.SIGTERM)
-            _, said = await asyncio.wait_for(process.communicate(), 10)
+            said = (await asyncio.wait_for(process.communicate(), 10))[1]
             assert process.returncode == 0
             assert "told" in said.decode()
             assert "Traceback" not in said.decode()

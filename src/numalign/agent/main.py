@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from numalign.agent import configz, kubeletconfig, podresources, podsapi, serving, triggers
+from numalign.agent import configz, devicewatch, kubeletconfig, podresources, podsapi, serving, triggers
 from numalign.agent.cycle import Agent
 from numalign.agent.looks import Looker
 from numalign.agent.pace import Pace
@@ -104,5 +105,11 @@ async def run(setup: Setup, client: Client) -> None:
         if setup.address is not None:
             pages = serve.Pages(serving.pages(agent, setup.manner.period))
             await stack.enter_async_context(serve.serving(pages, setup.address))
-        following = pods.follow(lambda: waiting.ask(PODS))
-        await tasks.together(agent.run(), {"events": agent.recorder.run(), "pods": following})
+        beside: dict[str, tasks.Part] = {
+            "events": agent.recorder.run(),
+            "pods": pods.follow(lambda: waiting.ask(PODS)),
+        }
+        if (kubelet := looks.sources.podresources) is not None:
+            asked = partial(waiting.ask, devicewatch.REASON)
+            beside["devices"] = devicewatch.follow(kubelet, asked, looks.sources.clock)
+        await tasks.together(agent.run(), beside)

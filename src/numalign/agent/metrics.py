@@ -1,4 +1,4 @@
-"""What the agent counts, under names that begin with numalign_agent.
+"""What the agent counts, under names that begin with numalign_agent, and what the system knows of its process.
 
 Made once by `cycle`, which counts in it; `serving` shows it. Ages are asked when somebody looks."""
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from numalign.kube.metrics import Metrics as ClientMetrics
-from numalign.process import metrics
+from numalign.process import metrics, vitals
 from numalign.process.metrics import Read, Registry
 
 SECONDS: Final = metrics.exponential(0.001, 2, 14)
@@ -17,6 +17,7 @@ SECONDS: Final = metrics.exponential(0.001, 2, 14)
 class Metrics:
     def __init__(self) -> None:
         self.registry = made = Registry()
+        vitals.register(made)
         self.looks = made.counter(
             "numalign_agent_looks_total", "Looks at the node, by what asked for them.", ("reason",)
         )

@@ -50,7 +50,7 @@ Period = Annotated[float, typer.Option(min=1.0, help="Seconds between two looks 
 Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Where health and metrics are served.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
 Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging.")]
-LogForm = Annotated[str, typer.Option("--log-format", help="text or json")]
+LogForm = Annotated[output.LogForm, typer.Option("--log-format", help="How to write the log.")]
 Output = Annotated[Format, typer.Option("--output", "-o", help="how to print it")]
 
 
@@ -77,7 +77,7 @@ def run(
     bind_address: Address = "127.0.0.1",
     port: Port = 0,
     verbosity: Verbosity = 2,
-    log_format: LogForm = "text",
+    log_format: LogForm = output.LogForm.TEXT,
 ) -> None:
     """Keep the node's NodeResourceTopology as the node is, until a signal ends it.
 
@@ -90,7 +90,7 @@ def run(
     from numalign.kube import access, loops
     from numalign.process import log
 
-    log.start("json" if log_format == "json" else "text", verbosity)
+    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
     instance, node = f"{socket.gethostname()}-{os.getpid()}", node_name or socket.gethostname().lower()
     try:
         found = _places(host_root, kubelet_dir, kubelet_config, podresources_socket)
@@ -181,7 +181,7 @@ def gc(
     interval: Annotated[float, typer.Option(min=1.0, help="Seconds between two sweeps.")] = 600.0,
     grace: Annotated[float, typer.Option(min=0.0, help="Seconds that a report may be there without a node.")] = 300.0,
     verbosity: Verbosity = 2,
-    log_format: LogForm = "text",
+    log_format: LogForm = output.LogForm.TEXT,
 ) -> None:
     """Delete the reports of nodes that are gone: at once where a Node is deleted, else by sweeps now and then.
 
@@ -192,7 +192,7 @@ def gc(
     from numalign.kube.errors import KubeError
     from numalign.process import log, tasks
 
-    log.start("json" if log_format == "json" else "text", verbosity)
+    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
 
     async def swept() -> bool:
         async with Client(access.found(kubeconfig)) as client:

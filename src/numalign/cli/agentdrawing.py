@@ -6,6 +6,7 @@ be allocated and what is free are drawn beside it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from msgspec import Struct
 from rich.table import Table
@@ -75,7 +76,8 @@ def drawn(machine: MachineTold) -> str:
     if len(machine.zones) > 1:
         page.add()
         page.add("distances")
-        page.add(_distances(page, machine), indent=INDENT)
+        matrix = _distances(page, machine)
+        page.add(matrix if page.fits(matrix) else _distances_in_words(machine), indent=INDENT)
     return page.text()
 
 
@@ -149,12 +151,23 @@ def _cells(zone: ZoneTold) -> Iterator[tuple[str, str]]:
 
 
 def _zones(page: Page, machine: MachineTold) -> Table:
-    rows = [dict(_cells(zone)) for zone in machine.zones]
+    rows = list(_folded(dict(_cells(zone)) for zone in machine.zones))
     heads = list(dict.fromkeys(head for row in rows for head in row))
     table = page.table(*heads)
     for row in rows:
         table.add_row(*(row.get(head, "-") for head in heads))
     return table
+
+
+def _folded(rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
+    """Zones in a row of which nothing but the number differs, as one: accelerators come with many that are empty."""
+    for _, alike in groupby(rows, key=lambda row: {**row, "zone": ""}):
+        first, *others = alike
+        empty = first["CPUs"] == "-" and first["memory"] == "0"
+        if empty and others:
+            yield {**first, "zone": f"{first['zone']}-{others[-1]['zone']}"}
+        else:
+            yield from (first, *others)
 
 
 def _one_by_one(page: Page, machine: MachineTold) -> None:
@@ -166,6 +179,18 @@ def _one_by_one(page: Page, machine: MachineTold) -> None:
         for label, text in others:
             lines.add_row(label, text)
         page.add(lines, indent=INDENT)
+
+
+def _distances_in_words(machine: MachineTold) -> Table:
+    """Where a matrix is too wide for the page: each zone with those that are equally far."""
+    lines = drawing.labelled()
+    for zone in machine.zones:
+        far: dict[int, list[int]] = {}
+        for other, distance in zip(machine.zones, zone.distances, strict=False):
+            far.setdefault(distance, []).append(other.zone)
+        words = (f"{distance} to {cpuset.text(cpuset.of(others))}" for distance, others in sorted(far.items()))
+        lines.add_row(str(zone.zone), ", ".join(words))
+    return lines
 
 
 def _distances(page: Page, machine: MachineTold) -> Table:

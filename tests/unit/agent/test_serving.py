@@ -28,6 +28,7 @@ def test_an_agent_that_has_told_is_ready() -> None:
     assert found["/readyz"].status == 200
     assert 'numalign_agent_reports_total{result="written"} 1\n' in str(found["/metrics"].body)
     assert "numalign_agent_report_age_seconds" in str(found["/metrics"].body)
+    assert "process_resident_memory_bytes " in str(found["/metrics"].body)
 
 
 def test_one_that_cannot_tell_lives_and_says_why_it_is_not_ready() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,8 @@ from numalign.cli.main import app
 from numalign.kubelet import presets
 from tests.unit.agent import machine_trees
 
-MACHINES = ["2x16", "gpu-8"]
+MACHINES = presets.names()
+NOBODY = 65534
 
 
 def numalign(*words: str) -> str:
@@ -22,7 +27,7 @@ def numalign(*words: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ["2x16", "gpu-8"])
 @pytest.mark.parametrize("mode", ["own", "rte", "nfd"])
 def test_once_prints_a_report_that_readers_understand(tmp_path: Path, name: str, mode: str) -> None:
     root = str(machine_trees.preset(name, tmp_path))
@@ -51,6 +56,51 @@ def test_show_tells_programs_the_same(tmp_path: Path) -> None:
     told = json.loads(numalign("show", "--host-root", str(machine_trees.preset("2x16", tmp_path)), "-o", "json"))
     assert [zone["cpus"] for zone in told["zones"]] == ["0-15", "16-31"]
     assert any("not there" in each for each in told["problems"])
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_show_draws_every_machine_within_a_page(tmp_path: Path, name: str) -> None:
+    drawn = numalign("show", "--host-root", str(machine_trees.preset(name, tmp_path))).splitlines()
+    machine = presets.machine(name)
+    assert drawn[0].startswith(f"{len(machine.zones)} zone")
+    assert max(map(len, drawn)) <= 100
+    if len(machine.zones) > 1:
+        assert sum(" 10" in line for line in drawn[drawn.index("distances") :]) == len(machine.zones)
+
+
+def test_show_folds_zones_of_which_there_is_nothing_to_say(tmp_path: Path) -> None:
+    drawn = numalign("show", "--host-root", str(machine_trees.preset("superchip-34", tmp_path)))
+    assert "3-9    -       0      -       0\n" in drawn
+    assert "0   10 to 0, 40 to 1, 80 to 2-17, 120 to 18-33\n" in drawn
+
+
+@contextlib.contextmanager
+def anybody() -> Iterator[None]:
+    """Root reads everything, so that tests by root go on as somebody else."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_who_may_not_read_the_kubelets_folder_is_told_so_and_gets_the_hardware() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = machine_trees.preset("2x16", Path(name))
+        kubelet = root / "var/lib/kubelet"
+        kubelet.mkdir(parents=True)
+        (kubelet / "cpu_manager_state").write_text("{}")
+        root.chmod(0o755)
+        kubelet.chmod(0)
+        numalign("once", "--host-root", str(root))  # everything is loaded by now
+        with anybody():
+            result = CliRunner().invoke(app, ["agent", "once", "--host-root", str(root), "-o", "json"])
+    assert result.exit_code == 0
+    assert "cpu_manager_state cannot be read: Permission denied" in result.stderr.replace("\n", " ")
+    assert [zone.id for zone in nrt.normalise(nrtwire.decode(result.stdout)).zones] == [0, 1]
 
 
 REFUSED = {
