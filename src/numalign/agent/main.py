@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from numalign.agent import configz, devicewatch, kubeletconfig, podresources, podsapi, serving, triggers
 from numalign.agent.cycle import Agent
+from numalign.agent.devicewatch import DeviceWatch
 from numalign.agent.looks import Looker
 from numalign.agent.pace import Pace
 from numalign.agent.podresources import PodResourcesClient
@@ -110,6 +111,6 @@ async def run(setup: Setup, client: Client) -> None:
             "pods": pods.follow(lambda: waiting.ask(PODS)),
         }
         if (kubelet := looks.sources.podresources) is not None:
-            asked = partial(waiting.ask, devicewatch.REASON)
-            beside["devices"] = devicewatch.follow(kubelet, asked, looks.sources.clock)
+            looks.sources.podresources = watch = DeviceWatch(kubelet)
+            beside["devices"] = watch.follow(partial(waiting.ask, devicewatch.REASON), looks.sources.clock)
         await tasks.together(agent.run(), beside)

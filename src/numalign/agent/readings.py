@@ -21,7 +21,7 @@ from numalign.agent.remembering import Checkpoints, Remembered
 from numalign.agent.sysfs import Survey
 from numalign.api import errors
 from numalign.kube.clock import Clock, SystemClock
-from numalign.kubelet import versions
+from numalign.kubelet import start, versions
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings
 
@@ -158,12 +158,22 @@ async def read(sources: Sources) -> Readings:
             *missing,
             *known,
             *configuration.problems,
+            *_known_to_end(configuration.settings, survey),
             *answers.problems,
             *sources.checkpoints.problems,
             *restless,
         ),
         taken_at=sources.clock.now(),
     )
+
+
+def _known_to_end(settings: Settings, survey: Survey | None) -> tuple[str, ...]:
+    """What the kubelet does not survive: it looks zones up by id in a list that has places for existing zones only."""
+    ids = survey.machine.zone_ids if survey else ()
+    closest = settings.topology_options.get(start.PREFER_CLOSEST, "").lower() == "true"
+    if not closest or ids == tuple(range(len(ids))) or settings.topology_policy in ("none", "single-numa-node"):
+        return ()
+    return (f"{start.PREFER_CLOSEST} on a machine whose zones are not numbered in a row ends the kubelet with a panic",)
 
 
 async def _survey(sources: Sources) -> tuple[Survey | None, tuple[str, ...]]:

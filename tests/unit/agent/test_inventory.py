@@ -6,12 +6,14 @@ import pytest
 from msgspec import structs
 
 from numalign.agent import inventory
+from numalign.agent.checkpoints import DeviceCheckpoint
 from numalign.agent.inventory import Inventory
 from numalign.agent.matching import Told
 from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.agent.readings import Readings
 from numalign.api.nodetopology import NodeTopology
 from numalign.kubelet import plainreport, presets, report, start
+from numalign.kubelet.device import DeviceState
 from numalign.kubelet.machine import DevicePlugin, Machine
 from numalign.kubelet.settings import Settings
 from tests.campaigns import holds_for
@@ -114,3 +116,15 @@ def test_zones_that_are_none_are_left_out(zones: tuple[int, ...], mode: inventor
     look = structs.replace(looks.at(kubelet, kubelet.initial()), pods=(pod,), allocatable=Allocatable((held,), (), ()))
     told = found(look, kubelet.machine).report("n", mode)
     assert [zone for zone in told.zones if "example.com/nic" in zone.resources] == []
+
+
+@pytest.mark.parametrize("told, free", [(NOBODY, 1), (Told({("default", "web"): "u-1"}), 0)], ids=["gone", "exists"])
+def test_a_device_of_a_pod_that_is_not_listed_yet_is_not_free(told: Told, free: int) -> None:
+    kubelet = start.start(presets.machine("2x16"), Settings())
+    offered = Allocatable((DeviceEntry("example.com/gpu", ("gpu-0",), (0,)),))
+    state = DeviceState(pods={"u-1": {"main": {"example.com/gpu": frozenset({"gpu-0"})}}})
+    books = DeviceCheckpoint(state, {}, {"example.com/gpu": frozenset({"gpu-0"})})
+    look = structs.replace(looks.at(kubelet, kubelet.initial()), pods=(), allocatable=offered, device_checkpoint=books)
+    inventory_ = found(look, kubelet.machine, told)
+    assert inventory_.unlisted is not bool(free)
+    assert inventory_.report("n").zones[0].resources["example.com/gpu"].available == free

@@ -223,3 +223,21 @@ def test_who_never_answers_is_not_waited_for(host: Path, monkeypatch: pytest.Mon
     found = read(looked)
     assert (found.settings.topology_policy, found.settings_assumed) == ("restricted", False)
     assert "/configz: no answer in 0.01 s" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "ids, policy, ends",
+    [((0, 1), "restricted", False), ((0, 2), "restricted", True), ((0, 2), "single-numa-node", False)],
+)
+def test_what_is_known_to_end_the_kubelet_is_said(
+    tmp_path: Path, ids: tuple[int, ...], policy: str, ends: bool
+) -> None:
+    zones = [Zone(each, (Core(each, (each,)),), 1 << 30, (), (10, 20, 10)) for each in ids]
+    root = written(Machine("two", tuple(zones)), tmp_path) / "var/lib/kubelet"
+    root.mkdir(parents=True)
+    options = "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n"
+    (root / "config.yaml").write_text(CONFIG.replace("restricted", policy) + options)
+    found = read(sources(tmp_path))
+    assert any("panic" in each for each in found.problems) is ends
+    assert found.machine is not None
+    assert found.machine.zone_ids == ids

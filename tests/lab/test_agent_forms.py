@@ -1,0 +1,67 @@
+"""Our agent's report in NFD's form beside what the real topology updater writes about the same node."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from numalign.agent import forms, main
+from numalign.agent.main import Places
+from numalign.api import nrt, nrtwire
+from numalign.api.nodetopology import NodeTopology, Zone
+from numalign.kube.resources import TOPOLOGIES
+from numalign.lab import spec
+from numalign.lab.spec import LabSpec
+from tests.lab import fleet
+from tests.lab import live as lives
+from tests.lab.live import Live
+
+NODE = "updated"
+ALIGNED = {"topologyManagerPolicy": "single-numa-node", "topologyManagerScope": "pod"}
+
+
+@pytest.fixture(scope="module")
+def updated(able: None) -> Iterator[Live]:
+    one = spec.node(NODE, fleet.EVERYTHING, more=ALIGNED)
+    with Live.up(LabSpec(name=f"forms-{os.getpid()}", nodes=(one,), controllers=False, nfd=True)) as found:
+        yield found
+
+
+def ours(live: Live) -> NodeTopology:
+    """As its readers understand it, which does not depend on any order (exporter spec, D-09)."""
+
+    async def looked() -> NodeTopology:
+        root = Path("/proc", str(live.node(NODE).parts["runtime"].pid), "root")
+        async with main.looker(Places(host=root)) as (looker, _):
+            look = await looker.look(fresh=True)
+        assert look.inventory is not None
+        return nrt.normalise(nrtwire.decode(forms.document(look.inventory.report(NODE, "nfd"), "nfd")))
+
+    return live.run(looked())
+
+
+def comparable(topology: NodeTopology) -> NodeTopology:
+    """The updater looks for memory in /sys/bus/node, where a lab shows the zones of the machine that it runs on."""
+    return structs.replace(topology, zones=tuple(map(_without_size_of_memory, topology.zones)))
+
+
+def _without_size_of_memory(zone: Zone) -> Zone:
+    memory = structs.replace(zone.resources["memory"], capacity=0)
+    return structs.replace(zone, resources={**zone.resources, "memory": memory})
+
+
+def test_nfds_form_says_what_nfd_says(updated: Live) -> None:
+    updated.create(lives.guaranteed("web", 3, "2Gi", nodeName=NODE), lives.guaranteed("db", 5, "4Gi", nodeName=NODE))
+    for name in ("web", "db"):
+        updated.settled(name)
+    wanted = ours(updated)
+
+    async def same() -> bool:
+        theirs = nrt.normalise(await updated.client.get(TOPOLOGIES.at(NODE)))
+        return comparable(theirs) == comparable(wanted)
+
+    assert updated.awaited(same, f"NFD writes something else than {wanted}")
