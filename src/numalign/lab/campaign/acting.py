@@ -59,14 +59,14 @@ class Acting:
         match step:
             case Create(name=name, body=body):
                 with contextlib.suppress(errors.Conflict):
-                    await _insist(lambda: self._client.create(PODS.within(NAMESPACE), body))
-                made = await _insist(lambda: self._client.get(PODS.at(name, NAMESPACE)))
+                    await insist(lambda: self._client.create(PODS.within(NAMESPACE), body))
+                made = await insist(lambda: self._client.get(PODS.at(name, NAMESPACE)))
                 self.uids[name] = made.metadata.uid
             case Delete(name=name, forced=forced):
                 self._history.write("asked-to-go", name=name, uid=self.uids.get(name, ""))
                 options = AT_ONCE if forced else DeleteOptions()
                 with contextlib.suppress(errors.NotFound):
-                    await _insist(lambda: self._client.delete(PODS.at(name, NAMESPACE), options))
+                    await insist(lambda: self._client.delete(PODS.at(name, NAMESPACE), options))
 
     def take_away(self, fault: Fault) -> None:
         """It comes back by itself. What is away already, since steps were late, is left in peace."""
@@ -78,7 +78,7 @@ class Acting:
         """Until nothing is away, and the server answers."""
         faults, self._faults = self._faults, set()
         await asyncio.gather(*faults)
-        await _insist(lambda: self._client.every(NODES.everywhere()))
+        await insist(lambda: self._client.every(NODES.everywhere()))
 
     async def _away(self, fault: Fault) -> None:
         part = next(each for each in self._lab.every_part() if each.program.title == fault.part)
@@ -93,22 +93,15 @@ class Acting:
             # On this thread, the one whose end its own is tied to.
             part.start()
         if fault.part == SERVER:
-            await _insist(lambda: self._client.every(NODES.everywhere()))
+            await insist(lambda: self._client.every(NODES.everywhere()))
         self._gone.discard(fault.part)
         self._history.write("back", name=fault.part)
 
 
-async def _insist(call: Callable[[], Awaitable[T]]) -> T:
+async def insist(call: Callable[[], Awaitable[T]]) -> T:
     """Until the server answers; a refusal that it means is raised."""
     while True:
         try:
             return await call()
-        except (
-            errors.Unreachable,
-            errors.ServerFailure,
-            errors.TooManyRequests,
-            errors.Forbidden,
-            errors.Unauthorized,
-        ):
-            # A server that has just started knows nobody, and no roles.
+        except NOT_NOW:
             await asyncio.sleep(AGAIN)

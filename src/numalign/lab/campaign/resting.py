@@ -16,6 +16,7 @@ from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.resources import PODS
 from numalign.kubelet import admission
+from numalign.lab.campaign.acting import insist
 from numalign.lab.campaign.books import Books
 from numalign.lab.campaign.watching import NAMESPACE, Watching, waits
 from numalign.lab.spec import NodeSpec
@@ -92,7 +93,7 @@ class Resting:
     async def _delete(self, pod: Pod) -> None:
         self._watching.history.write("asked-to-go", name=pod.metadata.name, uid=pod.metadata.uid)
         with contextlib.suppress(errors.NotFound):
-            await self._client.delete(PODS.at(pod.metadata.name, NAMESPACE))
+            await insist(lambda: self._client.delete(PODS.at(pod.metadata.name, NAMESPACE)))
 
 
 def fits(node: NodeSpec, books: Books, there: Sequence[Pod], pod: Pod) -> bool:
