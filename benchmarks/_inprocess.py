@@ -56,6 +56,8 @@ class InProcess:
         self.clock = clock = ProcessorClock()
         access = Access(Server("127.0.0.1", 1), Login(auth.unchanging(Identity()), clock), Contexts(Trust(), "nobody"))
         self.scheduler = Scheduler(Setup(rng=Random(1)), Client(access, clock=clock))
+        # As the process does beside its work.
+        self.scheduler.cluster.engine.warm()
         # What would wait for answers of a server: bindings and evictions.
         self.scheduler.cycle._binder = self
         self.scheduler.evictor.start = self.evict  # type: ignore[method-assign]

@@ -21,6 +21,7 @@ from benchmarks._contenders import Contender
 from benchmarks._servers import Served
 from numalign.kube import loops
 from numalign.lab import controlplane, toolchain
+from numalign.placement.engine import Engine
 
 NODES: Final = int(os.environ.get("NODES", "5000"))
 PODS: Final = 3000
@@ -40,6 +41,8 @@ CLUSTER: Final = Cluster(nodes=NODES, zones=2, resources=3)
 def rows() -> Iterator[table.Row]:
     # Also where somebody else ends it, all processes are to be ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # What a scheduler compiles at its very first start is not to be measured.
+    Engine().warm()
     programs = controlplane.programs()
     if programs is None:
         note(f"the real API server and the Go schedulers are left out; {toolchain.ADVICE}")

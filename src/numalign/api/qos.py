@@ -35,14 +35,15 @@ def computed(pod: Pod) -> QoS:
 def of_requirements(resources: ResourceRequirements) -> QoS:
     if not resources.requests and not resources.limits:
         return QoS.BEST_EFFORT
-    return agreed({of_resource(resources, name) for name in (resourcenames.CPU, resourcenames.MEMORY)})
+    cpu, memory = of_resource(resources, resourcenames.CPU), of_resource(resources, resourcenames.MEMORY)
+    return cpu if cpu is memory else QoS.BURSTABLE
 
 
 def of_resource(resources: ResourceRequirements, name: str) -> QoS:
-    request = resources.requests.get(name, quantity.ZERO)
-    if request != resources.limits.get(name, quantity.ZERO):
+    request = resources.requests.get(name, quantity.ZERO).nanos
+    if request != resources.limits.get(name, quantity.ZERO).nanos:
         return QoS.BURSTABLE
-    return QoS.GUARANTEED if request != quantity.ZERO else QoS.BEST_EFFORT
+    return QoS.GUARANTEED if request else QoS.BEST_EFFORT
 
 
 def agreed(classes: set[QoS]) -> QoS:

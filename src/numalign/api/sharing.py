@@ -47,6 +47,8 @@ class SharedPods:
 
     def _spec(self, spec: PodSpec, before: PodSpec) -> PodSpec:
         """All but the node and the names of volumes, which are any pod's own."""
+        if spec == before:
+            return before
         like = structs.replace(before, node_name=self._name(spec.node_name), volumes=spec.volumes)
         return like if like == spec else spec
 

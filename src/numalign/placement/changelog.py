@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 LENGTH: Final = 1 << 13
 FEW: Final = 8
-"""Entries up to which a set is faster than arrays."""
+"""Entries up to which one after the other is faster than arrays over them."""
+SOME: Final = 64
+"""Entries up to which a set is faster than an array."""
 Rows = NDArray[np.int32]
 
 
@@ -30,6 +32,9 @@ class ChangeLog:
     def few_since(self, generation: int) -> list[int] | None:
         """The rows that changed since then, some more than once; None: more than a few changes. Quick."""
         behind, place = self.generation - generation, generation & (LENGTH - 1)
+        if behind <= 1:
+            # As it mostly is: a slice takes longer.
+            return [self.ring.item(place)] if behind else []
         if behind > FEW or place + behind > LENGTH:
             return None
         found: list[int] = self.ring[place : place + behind].tolist()
@@ -42,8 +47,8 @@ class ChangeLog:
             return None
         if behind <= 1:
             return self.ring[generation & (LENGTH - 1) :][:behind].copy()
-        if behind <= FEW:
-            each = {int(self.ring[place & (LENGTH - 1)]) for place in range(generation, self.generation)}
-            return np.array(sorted(each), np.int32)
+        place = generation & (LENGTH - 1)
+        if behind <= SOME and place + behind <= LENGTH:
+            return np.array(sorted(set(self.ring[place : place + behind].tolist())), np.int32)
         places = np.arange(generation, self.generation) & (LENGTH - 1)
         return np.unique(self.ring[places])

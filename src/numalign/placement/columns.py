@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from numalign.placement.changelog import ChangeLog, Rows
 from numalign.placement.noderules import MOST_ZONES, NodeRules
+from numalign.placement.pick import BLOCK
 from numalign.placement.resources import Resources
 from numalign.placement.rowfacts import Groups, RowFacts
 
@@ -29,7 +30,7 @@ NOBODY, MIXED, UNSOUND = -1, -2, -3
 """Tenure of a row: nobody's turn is open; several shapes', each certain of its zones; some are not."""
 
 Amounts = NDArray[np.int64]
-FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS = 64, 2, 8
+FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS = 256, 2, 8
 BY_ZONE: Final = ("free", "settled", "size", "allocatable")
 BY_COLUMN: Final = ("homeless", "homeless_size", "offered", "requested")
 PLAIN: Final = {
@@ -43,6 +44,8 @@ PLAIN: Final = {
 FLAGS: Final = ("loose", "split_known")
 APART: Final = tuple(1 << zone for zone in range(MOST_ZONES))
 """Every zone by itself, as far as memory goes."""
+
+Looks = tuple[int, tuple[int, int, bool], bytes, bytes, bytes]
 
 
 class FreeState(Struct, frozen=True, kw_only=True):
@@ -93,8 +96,13 @@ class Columns:
         self.rows: dict[str, int] = {}
         self.kinds: list[NodeRules] = []
         self._kind_numbers: dict[NodeRules, int] = {}
+        self.room = BLOCK
+        """How long tables beside the columns are: as there are rows, in whole blocks."""
         self._vacant: list[int] = []
         self._every_row: Rows = np.zeros(0, np.int32)
+        self._builds: dict[bytes, int] = {}
+        self._build_of: dict[int, int] = {}
+        """By row; of those that somebody asked for since they were described."""
         self._allocate(FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS)
 
     def row(self, name: str) -> int:
@@ -127,6 +135,7 @@ class Columns:
             self.size[row][:zones, columns] = _flat(stock.size, len(columns))[:zones]
             self.allocatable[row][:zones, columns] = _flat(stock.allocatable, len(columns))[:zones]
             self.homeless_size[row, columns] = _cut([max(each, 0) for each in stock.homeless_size])
+        self._build_of.pop(row, None)
         self.kind[row] = self._kind(facts.rules)
         self.log.append(row)
 
@@ -172,11 +181,18 @@ class Columns:
         self.pods[row] += pods
         self.log.append(row)
 
-    def looks(self, row: int) -> bytes:
+    def looks(self, row: int) -> Looks:
         """All that kernels read of a row of some kind: rows that look the same are judged the same."""
-        zoned = self.free[row], self.size[row], self.allocatable[row], self.homeless[row], self.homeless_size[row]
-        alone = self.full_core_cpus[row], self.cells[row], self.busy[row], self.split_known[row]
-        return b"".join([each.tobytes() for each in (*zoned, *alone)])
+        build = self._build_of.get(row)
+        if build is None:
+            build = self._build_of[row] = self._build(row)
+        flags = self.full_core_cpus.item(row), self.busy.item(row), self.split_known.item(row)
+        return build, flags, self.free[row].tobytes(), self.homeless[row].tobytes(), self.cells[row].tobytes()
+
+    def _build(self, row: int) -> int:
+        """A number for what lasts of the row, the same for rows that have the same."""
+        parts = self.size[row], self.allocatable[row], self.homeless_size[row]
+        return self._builds.setdefault(b"".join([each.tobytes() for each in parts]), len(self._builds))
 
     def column(self, name: str) -> int:
         column = self.resources.column(name)
@@ -222,6 +238,8 @@ class Columns:
         if len(self.names) == rows:
             self._grow(rows * 2, zones, columns)
         self.names.append("")
+        if len(self.names) > self.room:
+            self.room += BLOCK
         return len(self.names) - 1
 
     def _make_room(self, zones: int) -> None:
@@ -232,6 +250,7 @@ class Columns:
     def _clear(self, row: int) -> None:
         for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
             getattr(self, name)[row] = 0
+        self._build_of.pop(row, None)
         self.kind[row] = VACANT
 
     def _grow(self, rows: int, zones: int, columns: int) -> None:

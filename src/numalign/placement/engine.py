@@ -29,6 +29,7 @@ from numalign.placement.facts import (
     Fact,
     NodeGone,
     NodeSeen,
+    PodBound,
     PodGone,
     PodSeen,
     ReportGone,
@@ -73,6 +74,8 @@ class Engine:
     def apply(self, fact: Fact) -> list[Wake]:
         """Take a fact in; the nodes for which pods that did not fit may be tried again."""
         match fact:
+            case PodBound() if self.is_exact:
+                return []  # it was charged when it was decided
             case NodeSeen(node=node):
                 self._node(node)
             case ReportSeen(topology=topology):

@@ -13,7 +13,7 @@ import numpy as np
 
 from numalign.placement import fit, intent, kernels, programs, tightrows
 from numalign.placement.changelog import Rows
-from numalign.placement.columns import UNREPORTED, VACANT, Columns
+from numalign.placement.columns import UNREPORTED, VACANT, Columns, Looks
 from numalign.placement.decisions import Code
 from numalign.placement.intent import Judgement
 from numalign.placement.kernels import plans, scalar, scoring
@@ -40,7 +40,7 @@ class Evaluation:
         self.scoring = scoring
         self._columns = columns
         self._lanes = KeptLanes(columns)
-        self._by_looks: dict[tuple[int, int, bytes], tuple[int, tuple[int, ...]]] = {}
+        self._by_looks: dict[tuple[int, int, Looks], tuple[int, tuple[int, ...]]] = {}
         """What the kernel said to rows one by one, by shape, kind and looks: nodes of one kind fill up alike."""
         self._usual = UNREPORTED
         """The kind that more than half of the rows were of; none yet, or none at all."""

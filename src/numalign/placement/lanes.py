@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from numalign.placement.columns import Columns
+from numalign.placement.kernels import abreast, block
 from numalign.placement.kernels.block import Lanes
 
 MOST: Final = 1 << 21
@@ -35,7 +34,6 @@ class KeptLanes:
             return None
         behind = log.since(self._seen)
         if self._lanes is None or self._lanes.free.shape != (zones, width, rows):
-            free, allocatable = (np.zeros((zones, width, rows)) for _ in range(2))
-            self._lanes, behind = Lanes(free, allocatable, np.zeros((width, rows)), columns.every_row), None
+            self._lanes, behind = block.lanes(abreast.SCRATCH, (zones, width, rows)), None
         self._seen = log.generation
         return self._lanes._replace(behind=columns.every_row if behind is None else behind)

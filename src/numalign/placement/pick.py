@@ -6,7 +6,7 @@ a number from 0 up to 1 that the caller drew."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ BLOCK: Final = 64
 NO_ROW: Final = -1
 NOTHING: Final = -1 << 30
 """Code of a block that is there for the even number only."""
-Codes = NDArray[np.int32]
+Codes = NDArray[np.signedinteger[Any]]
+"""Scores end at 100: a byte per row does, as tables of new shapes are made by the thousand."""
 
 
 def another(chance: float) -> float:

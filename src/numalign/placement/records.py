@@ -24,6 +24,10 @@ PATIENT: Final = 12
 STUBBORN: Final = 64
 """The same where the report names its pods: in the end, one that is never named holds nothing."""
 
+LIVE: Final = Life.LIVE
+COVERED: Final = Cover.YES
+"""Looked up once: every fact about a pod asks for them."""
+
 
 class Record(Struct, kw_only=True, eq=False):
     """One pod on one node; everything but the first three fields changes over its life."""
@@ -78,7 +82,7 @@ class Record(Struct, kw_only=True, eq=False):
         """Bound, in no report, and not known to have been admitted: its turn on the node is open (engine spec R2).
 
         Pods that hold nothing exclusively have no turn."""
-        if self.life is not Life.LIVE or self.cover is Cover.YES or self.started is not None or self.absent:
+        if self.life is not LIVE or self.cover is COVERED or self.started is not None or self.absent:
             return False
         return self.holding is None or bool(self.holding.entries)
 

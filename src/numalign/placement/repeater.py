@@ -100,7 +100,7 @@ class Repeater:
 
     def decide(self, asking: Asking, table: VerdictTable) -> list[Decision]:
         done, (pods, uids, chances), log = list[Decision](), asking, self._columns.log
-        table.make_room(len(self._columns.kind))
+        table.make_room(self._columns.room)
         if table.seen < 0 or log.generation - table.seen > LENGTH:
             self._survey(table)
         while len(done) < len(pods):

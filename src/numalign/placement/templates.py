@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
-from numalign.api.pod import Pod
+from numalign.api.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.placement.decisions import Aligned
 from numalign.placement.entries import ContainerZones, Entry, Holding, Source
@@ -19,6 +19,8 @@ from numalign.placement.resources import CPU
 
 Names = tuple[str, ...]
 Key = tuple[int, ...]
+Placed = tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]
+"""Containers with their zones, by position and by real ids."""
 MASKS_PER_KEY: Final = 7
 """As many as a number takes without becoming negative."""
 NO_MASKS: Final[Key] = (0,)
@@ -32,7 +34,9 @@ class Template:
         self._program = program
         self._masks = masks
         self.shape = shape
-        self._named: dict[Names, tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]] = {}
+        self._named: dict[Names, Placed] = {}
+        self._last: tuple[tuple[Container, ...], tuple[Container, ...], Placed] | None = None
+        """The latest containers, init containers and what they got: mostly one object each for all of a kind."""
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -54,7 +58,13 @@ class Template:
         """The zones of its containers by real ids."""
         return self._of(pod)[1]
 
-    def _of(self, pod: Pod) -> tuple[tuple[ContainerZones, ...], tuple[Aligned, ...]]:
+    def _of(self, pod: Pod) -> Placed:
+        containers, inits, last = pod.spec.containers, pod.spec.init_containers, self._last
+        if last is None or last[0] is not containers or last[1] is not inits:
+            last = self._last = containers, inits, self._by_name(pod)
+        return last[2]
+
+    def _by_name(self, pod: Pod) -> Placed:
         names = tuple([container.name for container in pod.in_admission_order()])
         found = self._named.get(names)
         if found is None:

@@ -55,7 +55,7 @@ class VerdictTable:
         """The kind of row that was picked last; -1: none yet."""
         self.job: Any = None
         """Whatever `repeating` keeps from run to run."""
-        self.codes: Codes = np.empty(rows, np.int32)
+        self.codes: Codes = np.empty(rows, np.int8)
         self.codes.fill(Code.VACANT)
         self.masks = np.zeros((rows, len(shape.pod.in_admission_order())), np.uint8)
         """By row and container the zones that a kernel found, where it found the row to fit."""
@@ -101,7 +101,7 @@ class VerdictTable:
     def make_room(self, rows: int) -> None:
         """New rows are vacant until the change log names them."""
         if rows > len(self.codes):
-            grown: Codes = np.full(rows, Code.VACANT, np.int32)
+            grown: Codes = np.full(rows, Code.VACANT, np.int8)
             grown[: len(self.codes)] = self.codes
             self.codes = grown
             masks = np.zeros((rows, self.masks.shape[1]), np.uint8)
@@ -155,7 +155,7 @@ class Verdicts:
         """The shape's table as it was left; whoever asks brings it up to date."""
         table = self._tables.get(shape.number)
         if table is None:
-            totals, room = fit.totals(shape, self._columns), len(self._columns.kind)
+            totals, room = fit.totals(shape, self._columns), self._columns.room
             table = self._tables[shape.number] = VerdictTable(shape, totals, room)
             if len(self._tables) > self._most:
                 self._tables.popitem(last=False)
@@ -167,7 +167,7 @@ class Verdicts:
         log = self._columns.log
         if table.seen == log.generation:
             return None
-        table.make_room(len(self._columns.kind))
+        table.make_room(self._columns.room)
         seen, table.seen = table.seen, log.generation
         few = log.few_since(seen) if seen >= 0 else None
         if few is None:

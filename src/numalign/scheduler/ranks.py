@@ -26,6 +26,7 @@ from numalign.scheduler import tiers
 from numalign.scheduler.podium import OUT, Podium
 
 TIER_BITS: Final = 24
+MOST_KNOWN: Final = 8192
 MANY: Final = 256
 """Changed ranks from which a new podium is quicker than moving rows on the old one."""
 
@@ -62,6 +63,9 @@ class Ranks:
         """The engine's answers, as they were found last; None: never. With it, how far changes are known."""
         self._turned_down = self._judged = self._seen = 0
         self.fitting = 0
+        self._likes = world.totals.likes
+        self._known: dict[tuple[int, int, int], int] = {}
+        """Ranks by what they follow from: nodes of one kind fill up alike."""
 
     def placed(self, pod: Pod, now: float, rng: Randomness) -> Decision | None:
         """On the best node that is certain to take it; None: on none."""
@@ -160,6 +164,15 @@ class Ranks:
     def _rank(self, row: int, code: int) -> int:
         if code < 0 or not self._open[row]:
             return OUT
+        like = self._likes[row], code, self._base.item(row)
+        known = self._known.get(like)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[like] = self._worked_out(row, code)
+        return known
+
+    def _worked_out(self, row: int, code: int) -> int:
         for each in self._filters:
             if each.row(row) != FITS:
                 return OUT

@@ -65,11 +65,16 @@ class Stories:
         self._stories: OrderedDict[str, Story] = OrderedDict()
 
     def tell(self, pod: ObjectMeta, what: str, **fields: object) -> None:
-        self._tell(pod, Line(self._now(), what, fields), logging.DEBUG)
+        if self._most:
+            self._keep(pod, Line(self._now(), what, fields))
+        if LOG.isEnabledFor(logging.DEBUG):
+            _log(logging.DEBUG, pod, what, fields)
 
     def warn(self, pod: ObjectMeta, what: str, **fields: object) -> None:
         """The same, where somebody should know without having to ask."""
-        self._tell(pod, Line(self._now(), what, fields), logging.WARNING)
+        if self._most:
+            self._keep(pod, Line(self._now(), what, fields))
+        _log(logging.WARNING, pod, what, fields)
 
     def of(self, name: str) -> list[Story]:
         """Of pods that have or had this name (namespace/name), or this uid; the latest last."""
@@ -78,22 +83,23 @@ class Stories:
     def __len__(self) -> int:
         return len(self._stories)
 
-    def _tell(self, pod: ObjectMeta, line: Line, level: int) -> None:
-        if self._most:
-            story = self._stories.get(pod.uid)
-            if story is None:
-                story = self._begun(pod)
-            else:
-                self._stories.move_to_end(pod.uid)
-            story.add(line)
-        if LOG.isEnabledFor(level):
-            LOG.log(level, line.what, extra=about(pod=pod.full_name, uid=pod.uid, **line.about))
+    def _keep(self, pod: ObjectMeta, line: Line) -> None:
+        story = self._stories.get(pod.uid)
+        if story is None:
+            story = self._begun(pod)
+        else:
+            self._stories.move_to_end(pod.uid)
+        story.add(line)
 
     def _begun(self, pod: ObjectMeta) -> Story:
         if len(self._stories) >= self._most:
             self._stories.popitem(last=False)
         story = self._stories[pod.uid] = Story(pod)
         return story
+
+
+def _log(level: int, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:
+    LOG.log(level, what, extra=about(pod=pod.full_name, uid=pod.uid, **fields))
 
 
 SILENT: Final = Stories(lambda: 0.0, most_pods=0)

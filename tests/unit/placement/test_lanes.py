@@ -49,7 +49,7 @@ def test_they_grow_with_the_columns() -> None:
     columns.ensure_columns(9)
     current = kept.current()
     assert current is not None
-    assert (current.free.shape, current.spare.shape) == ((2, 16, 64), (16, 64))
+    assert (current.free.shape, current.spare.shape) == ((2, 16, 256), (16, 256))
     assert current.behind.tolist() == [0, 1, 2]
 
 

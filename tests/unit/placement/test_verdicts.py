@@ -23,7 +23,7 @@ class FreePods:
 
     def row(self, table: VerdictTable, row: int) -> int:
         self.asked.append(row)
-        score = int(self.columns.pods[row]) + table.shape.number
+        score = (int(self.columns.pods[row]) + table.shape.number) % 101
         return Code.VACANT if self.columns.kind[row] == -1 else score
 
     def survey(self, table: VerdictTable, rows: Rows) -> None:

@@ -1,10 +1,10 @@
-"""The most common case for 64 rows side by side: every container in a zone that has room for all it asks.
+"""The most common case for many rows side by side: every container in a zone that has room for all it asks.
 
 `surveying` calls it for tables of all rows; it is the machine code twin of `directarrays`. A resource of a zone is a
 lane of numbers, one for each row, so that processors compare and divide several of them at once. Lanes hold floats:
 amounts up to 2^52 are whole there too, and need not be converted to be divided. Rows where anything else could matter
-stay `GENERAL`. No function is called row by row: handing arrays over takes longer than looking at a row. Part of the
-row kernels: see `work` for their language."""
+stay `GENERAL`. All lanes lie in one array, the field, and are known by where they begin: handing arrays from function
+to function takes longer than looking at a row. Part of the row kernels: see `work` for their language."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from numalign.placement.kernels.block import UNFIT
-from numalign.placement.kernels.plans import RESTRICTED, SINGLE, Plan
+from numalign.placement.kernels.block import ABREAST, UNFIT
+from numalign.placement.kernels.plans import MOST_PLACES, RESTRICTED, SINGLE, ZONES, Plan
 from numalign.placement.kernels.scoring import LARGE, SHIFT, WHOLE
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import BALANCED, FEWEST_ZONES, MOST
 
-ABREAST: Final = 64
+STEP: Final = 16
+"""Lanes are filled up to a multiple of this."""
+STRIDE: Final = ABREAST + STEP
+"""From lane to lane: with a power of two they would all fall upon the same places of a cache."""
 WIDER: Final = -11
 """As `GENERAL`, where single zones are known not to do."""
-SHORT, FOUND, LOST, COUNT, FIRST, SECOND, TOTAL, SCORED, ROOM = range(9)
-"""Lanes: whether the zone at hand is out, a zone is found, none ever will be; sums of `scoring` for the container and
-for the pod; then for each zone and resource what is free and what there is."""
+SHORT, FOUND, LOST, COUNT, FIRST, SECOND, TOTAL, SCORED, GROUPED = range(0, 9 * STRIDE, STRIDE)
+"""Where lanes begin: whether the zone at hand is out, a zone is found, none ever will be; sums of `scoring` for the
+container and for the pod; whether a zone's memory is in a group, zone by zone."""
+ROOM: Final = GROUPED + ZONES * STRIDE
+"""From here on, for each zone and resource, what is free and what there is."""
+SCRATCH: Final = ROOM + 2 * ZONES * MOST_PLACES * STRIDE
+"""Where the lanes of all rows begin, if they are there."""
 
 
 class Zoned(NamedTuple):
@@ -35,176 +42,237 @@ class Zoned(NamedTuple):
     cells: Any
 
 
-def lanes_for(plan: Plan) -> Any:
-    return np.empty((ROOM + 2 * plan.zones * plan.places, ABREAST), np.float64)
+class Layout(NamedTuple):
+    """How the lanes of all rows follow each other: free amounts by zone and column, all there is, what nodes have to
+    spare by column, which zones are in groups. No rows: there are none."""
+
+    span: int
+    """How many rows are looked at, or lanes are filled up to, in whole steps of a processor."""
+    zones: int = 0
+    width: int = 0
+    rows: int = 0
+
+
+def field_for(plan: Plan) -> Any:
+    """Without lanes of all rows."""
+    return np.empty(ROOM + 2 * plan.zones * plan.places * STRIDE)
 
 
 def decide_abreast(
-    plan: Plan, lanes: Any, rows: Any, count: int, zoned: Zoned, every: Any, codes: Any, masks: Any
+    plan: Plan, field: Any, layout: Layout, start: int, rows: Any, count: int, zoned: Zoned, codes: Any, masks: Any
 ) -> None:
     """Codes or scores of the first `count` rows, and masks by [step, number]; those with a code in `LOST` keep it.
 
-    `every`: the lanes of all rows, where these are neighbours, or None."""
+    With lanes of all rows these are neighbours from `start` on, else `start` is 0."""
     loaded = 0
-    for lane in range(ABREAST):
-        lanes[TOTAL, lane], lanes[SCORED, lane] = 0.0, 0.0
+    clear(field, TOTAL, layout.span)
+    clear(field, SCORED, layout.span)
     for step in range(plan.steps):
         if plan.memory[step + 1] == plan.memory[step] and plan.cpus[step] == 0:
-            for lane in range(ABREAST):
+            for lane in range(layout.span):
                 masks[step, lane] = 0 if plan.policy == SINGLE else plan.every
             continue
-        begin_step(lanes, count)
+        begin_step(field, layout.span)
+        left = count
         for rank in range(plan.zones):
             if rank == loaded:
-                load_zone(plan, lanes, rank, rows, count, zoned, every)
+                load_zone(plan, field, layout, rank, start, rows, count, zoned)
                 loaded += 1
-            look(plan, lanes, step, rank, rows, count, zoned.cells)
-            if settle(plan, lanes, step, rank, masks) == 0:
+            look(plan, field, layout, step, rank, start)
+            left = settle(plan, field, layout, step, rank, start, masks)
+            if left == 0:
                 break
-        give_up(plan, lanes, step, rows, count, zoned)
-        sum_up(plan, lanes)
-    conclude(plan, lanes, codes, masks)
+        if left > 0:
+            give_up(plan, field, step, rows, count, zoned)
+        sum_up(plan, field, layout.span)
+    conclude(plan, field, layout.span, codes, masks)
 
 
-def conclude(plan: Plan, lanes: Any, codes: Any, masks: Any) -> None:
+def span_of(count: int) -> int:
+    return min(ABREAST, (count + STEP - 1) // STEP * STEP)
+
+
+def clear(field: Any, first: int, span: int) -> None:
+    for lane in range(np.uint64(span)):
+        field[np.uint64(first) + lane] = 0.0
+
+
+def conclude(plan: Plan, field: Any, span: int, codes: Any, masks: Any) -> None:
     """Twin of `scoring.summed_up`; rows that are out have no masks."""
-    for lane in range(ABREAST):
-        mean = np.floor(lanes[TOTAL, lane] / max(1.0, lanes[SCORED, lane]))
-        score = max(1.0, min(100.0, mean)) if lanes[SCORED, lane] > 0.0 else 100.0
-        codes[lane] = int(lanes[LOST, lane] if lanes[LOST, lane] < 0.0 else score)
+    for lane in range(np.uint64(span)):
+        lost, scored = field[np.uint64(LOST) + lane], field[np.uint64(SCORED) + lane]
+        mean = max(1.0, min(100.0, np.floor(field[np.uint64(TOTAL) + lane] / max(1.0, scored))))
+        score = mean if scored > 0.0 else 100.0
+        codes[lane] = np.int32(lost if lost < 0.0 else score)
     for step in range(plan.steps):
-        for lane in range(ABREAST):
-            masks[step, lane] = 0 if lanes[LOST, lane] < 0.0 else masks[step, lane]
+        for lane in range(np.uint64(span)):
+            masks[step, lane] = 0 if codes[lane] < 0 else masks[step, lane]
 
 
-def begin_step(lanes: Any, count: int) -> None:
-    for lane in range(ABREAST):
-        # Lanes beyond the last row, and rows that are out already, are no longer looked for.
-        lanes[FOUND, lane] = 1.0 if lane >= count or lanes[LOST, lane] < 0.0 else 0.0
-        lanes[COUNT, lane], lanes[FIRST, lane], lanes[SECOND, lane] = 0.0, 0.0, 0.0
+def begin_step(field: Any, span: int) -> None:
+    """Rows that are out already are no longer looked for."""
+    for lane in range(np.uint64(span)):
+        field[np.uint64(FOUND) + lane] = 1.0 if field[np.uint64(LOST) + lane] < 0.0 else 0.0
+    clear(field, COUNT, span)
+    clear(field, FIRST, span)
+    clear(field, SECOND, span)
 
 
-def load_zone(plan: Plan, lanes: Any, rank: int, rows: Any, count: int, zoned: Zoned, every: Any) -> None:
+def load_zone(
+    plan: Plan, field: Any, layout: Layout, rank: int, start: int, rows: Any, count: int, zoned: Zoned
+) -> None:
+    """What is charged from step to step; without lanes of all rows the rest, too."""
     zone, free, allocatable = np.uint32(plan.zone_order[rank]), zoned.free, zoned.allocatable
-    first = ROOM + 2 * rank * plan.places
-    if every is not None:
-        start = int(rows[0])
-        for place in range(plan.places):
-            column = np.uint32(plan.columns[place])
-            copy_lane(every.free[zone, column], start, lanes[np.uint32(first + 2 * place)])
-            copy_lane(every.allocatable[zone, column], start, lanes[np.uint32(first + 2 * place + 1)])
+    if layout.rows > 0:
+        for place in range(plan.places if plan.steps > 1 else 0):
+            room = np.uint64(at_place(plan, rank, place))
+            whole = np.uint64(at_lane(plan, layout, rank, place) + start)
+            for lane in range(np.uint64(layout.span)):
+                field[room + lane] = field[whole + lane]
         return
+    grouped = GROUPED + rank * STRIDE
+    for lane in range(count):
+        field[grouped + lane] = 0.0 if zoned.cells[np.uint32(rows[lane]), zone] == 1 << zone else 1.0
     for place in range(plan.places):
-        room, column = np.uint32(first + 2 * place), np.uint32(plan.columns[place])
+        at, column = at_place(plan, rank, place), np.uint32(plan.columns[place])
         for lane in range(count):
-            lanes[room, lane] = float(max(0, free[np.uint32(rows[lane]), zone, column]))
+            field[np.uint64(at + lane)] = float(max(0, free[np.uint32(rows[lane]), zone, column]))
         for lane in range(count):
-            lanes[room + np.uint32(1), lane] = float(allocatable[np.uint32(rows[lane]), zone, column])
-    # Whatever else lay there might be numbers that processors are slow with.
-    for number in range(first, first + 2 * plan.places):
-        for lane in range(count, ABREAST):
-            lanes[number, lane] = 0.0
+            field[np.uint64(at + STRIDE + lane)] = float(allocatable[np.uint32(rows[lane]), zone, column])
+        # Whatever else lay there might be numbers that processors are slow with.
+        for lane in range(count, layout.span):
+            field[at + lane], field[at + STRIDE + lane] = 0.0, 0.0
 
 
-def copy_lane(whole: Any, start: int, lane: Any) -> None:
-    for at in range(ABREAST):
-        lane[at] = whole[np.uint32(start + at)]
+def at_place(plan: Plan, rank: int, place: int) -> int:
+    """What is free; what there is comes next."""
+    return ROOM + 2 * (rank * plan.places + place) * STRIDE
 
 
-def look(plan: Plan, lanes: Any, step: int, rank: int, rows: Any, count: int, cells: Any) -> None:
+def at_lane(plan: Plan, layout: Layout, rank: int, place: int) -> int:
+    return SCRATCH + (plan.zone_order[rank] * layout.width + plan.columns[place]) * layout.rows
+
+
+def at_free(plan: Plan, layout: Layout, rank: int, place: int, start: int) -> int:
+    if layout.rows > 0 and plan.steps == 1:
+        return at_lane(plan, layout, rank, place) + start
+    return at_place(plan, rank, place)
+
+
+def at_there(plan: Plan, layout: Layout, rank: int, place: int, start: int) -> int:
+    if layout.rows > 0:
+        return at_lane(plan, layout, rank, place) + layout.zones * layout.width * layout.rows + start
+    return at_place(plan, rank, place) + STRIDE
+
+
+def at_spare(layout: Layout, column: int) -> int:
+    return SCRATCH + (2 * layout.zones * layout.width + column) * layout.rows
+
+
+def at_grouped(plan: Plan, layout: Layout, rank: int, start: int) -> int:
+    if layout.rows > 0:
+        return at_spare(layout, layout.width + plan.zone_order[rank]) + start
+    return GROUPED + rank * STRIDE
+
+
+def look(plan: Plan, field: Any, layout: Layout, step: int, rank: int, start: int) -> None:
     """Which rows have no room in this zone, or have one already."""
-    zone = plan.zone_order[rank]
-    for lane in range(ABREAST):
-        lanes[SHORT, lane] = lanes[FOUND, lane]
     if plan.memory[step] < plan.devices[step]:
-        for lane in range(count):
-            if cells[np.uint32(rows[lane]), zone] != 1 << zone:
-                lanes[SHORT, lane] = 1.0
+        grouped = np.uint64(at_grouped(plan, layout, rank, start))
+        for lane in range(np.uint64(layout.span)):
+            field[np.uint64(SHORT) + lane] = max(field[np.uint64(FOUND) + lane], field[grouped + lane])
+    else:
+        for lane in range(np.uint64(layout.span)):
+            field[np.uint64(SHORT) + lane] = field[np.uint64(FOUND) + lane]
     for item in range(plan.memory[step] - 1, plan.memory[step + 1]):
         cpus = item < plan.memory[step]
-        place = 0 if cpus else plan.places_asked[item]
         need = float(plan.cpus[step] if cpus else plan.amounts[item])
-        room = ROOM + 2 * (rank * plan.places + place)
-        for lane in range(ABREAST):
-            short = 1.0 if lanes[room, lane] < need else 0.0
-            lanes[SHORT, lane] = max(lanes[SHORT, lane], short)
+        free = np.uint64(at_free(plan, layout, rank, 0 if cpus else plan.places_asked[item], start))
+        for lane in range(np.uint64(layout.span)):
+            short = 1.0 if field[free + lane] < need else 0.0
+            field[np.uint64(SHORT) + lane] = max(field[np.uint64(SHORT) + lane], short)
 
 
-def settle(plan: Plan, lanes: Any, step: int, rank: int, masks: Any) -> int:
+def settle(plan: Plan, field: Any, layout: Layout, step: int, rank: int, start: int, masks: Any) -> int:
     """Rows with room in this zone take it; how many are left without one."""
     mask, settled, left = 0 if plan.policy == SINGLE and plan.zones == 1 else 1 << plan.zone_order[rank], 0, 0
-    for lane in range(ABREAST):
+    for lane in range(np.uint64(layout.span)):
         # Short are all that have one already.
-        lanes[FOUND, lane] += 1.0 - lanes[SHORT, lane]
-        settled += int(lanes[SHORT, lane] == 0.0)
-        left += int(lanes[FOUND, lane] == 0.0)
+        found, short = field[np.uint64(FOUND) + lane], field[np.uint64(SHORT) + lane]
+        field[np.uint64(FOUND) + lane] = found + 1.0 - short
+        settled += int(short == 0.0)
+        left += int(found + 1.0 - short == 0.0)
     if settled == 0:
         return left
-    for lane in range(ABREAST):
-        masks[step, lane] = mask if lanes[SHORT, lane] == 0.0 else masks[step, lane]
+    for lane in range(np.uint64(layout.span)):
+        masks[step, lane] = mask if field[np.uint64(SHORT) + lane] == 0.0 else masks[step, lane]
     for item in range(plan.memory[step] - 1, plan.memory[step + 1]):
         cpus = item < plan.memory[step]
         place = 0 if cpus else plan.places_asked[item]
         need = float(plan.cpus[step] if cpus else plan.amounts[item])
-        room = ROOM + 2 * (rank * plan.places + place)
         if need == 0.0:
             continue
+        free, there = at_free(plan, layout, rank, place, start), at_there(plan, layout, rank, place, start)
         if plan.strategy == BALANCED:
-            add_parts(plan, lanes, place, room, need)
+            add_parts(field, layout.span, float(plan.weights[place]), free, there, need)
         else:
-            add_shares(plan, lanes, place, room, need)
-        for lane in range(ABREAST if step + 1 < plan.steps else 0):
-            lanes[room, lane] -= need * (1.0 - lanes[SHORT, lane])
+            add_shares(field, layout.span, float(plan.weights[place]), np.uint64(free), np.uint64(there), need)
+        if step + 1 < plan.steps:
+            charge(field, layout.span, np.uint64(free), need)
     return left
 
 
-def add_shares(plan: Plan, lanes: Any, place: int, room: int, need: float) -> None:
+def charge(field: Any, span: int, free: Any, need: float) -> None:
+    for lane in range(np.uint64(span)):
+        field[free + lane] -= need * (1.0 - field[np.uint64(SHORT) + lane])
+
+
+def add_shares(field: Any, span: int, weight: float, free: Any, there: Any, need: float) -> None:
     """Twin of `scoring.counted`."""
-    own = float(plan.weights[place])
-    for lane in range(ABREAST):
-        there = lanes[room + 1, lane]
-        weight = own if there > 0.0 and lanes[SHORT, lane] == 0.0 else 0.0
-        scale = 1.0 / (1 << SHIFT) if there > LARGE else 1.0
-        share = np.floor((lanes[room, lane] - need) * scale) * 100.0 / np.floor(max(1.0, there) * scale)
-        lanes[FIRST, lane] += np.floor(min(share, 100.0)) * weight
-        lanes[SECOND, lane] += weight
+    for lane in range(np.uint64(span)):
+        most = field[there + lane]
+        counts = weight if most > 0.0 and field[np.uint64(SHORT) + lane] == 0.0 else 0.0
+        share = np.floor((field[free + lane] - need) * 100.0 / max(1.0, most))
+        field[np.uint64(FIRST) + lane] += min(share, 100.0) * counts
+        field[np.uint64(SECOND) + lane] += counts
 
 
-def add_parts(plan: Plan, lanes: Any, place: int, room: int, need: float) -> None:
+def add_parts(field: Any, span: int, weight: float, free: int, there: int, need: float) -> None:
     """The same for `BALANCED`, in whole numbers, as ten thousand times an amount may be none of a float's."""
-    for lane in range(ABREAST if plan.weights[place] else 0):
-        if lanes[SHORT, lane] == 0.0 and lanes[room + 1, lane] > 0.0:
-            shift = SHIFT if lanes[room + 1, lane] > LARGE else 0
-            there = int(lanes[room + 1, lane]) >> shift
-            used = max(0, there - (int(lanes[room, lane] - need) >> shift)) * WHOLE // there
-            lanes[COUNT, lane] += 1.0
-            lanes[FIRST, lane] += float(used)
-            lanes[SECOND, lane] += float(used * used)
+    for lane in range(span if weight > 0.0 else 0):
+        if field[SHORT + lane] == 0.0 and field[there + lane] > 0.0:
+            shift = SHIFT if field[there + lane] > LARGE else 0
+            most = int(field[there + lane]) >> shift
+            used = max(0, most - (int(field[free + lane] - need) >> shift)) * WHOLE // most
+            field[COUNT + lane] += 1.0
+            field[FIRST + lane] += float(used)
+            field[SECOND + lane] += float(used * used)
 
 
-def sum_up(plan: Plan, lanes: Any) -> None:
+def sum_up(plan: Plan, field: Any, span: int) -> None:
     """Twin of `scoring.combined`, for masks of one zone: shares of weights first, then what is not made of them."""
     sign, start = (-1.0, 100.0) if plan.strategy == MOST else (1.0, 0.0)
-    for lane in range(ABREAST if plan.strategy != BALANCED else 0):
-        counts = 1.0 if lanes[SECOND, lane] > 0.0 else 0.0
-        mean = np.floor(lanes[FIRST, lane] / max(1.0, lanes[SECOND, lane]))
-        share = 100.0 if plan.strategy == FEWEST_ZONES else mean
-        lanes[TOTAL, lane] += (start + sign * share) * counts
-        lanes[SCORED, lane] += counts
-    for lane in range(ABREAST if plan.strategy == BALANCED else 0):
-        count, first = lanes[COUNT, lane], lanes[FIRST, lane]
+    fixed = plan.strategy == FEWEST_ZONES
+    for lane in range(np.uint64(span if plan.strategy != BALANCED else 0)):
+        second = field[np.uint64(SECOND) + lane]
+        counts = 1.0 if second > 0.0 else 0.0
+        mean = np.floor(field[np.uint64(FIRST) + lane] / max(1.0, second))
+        field[np.uint64(TOTAL) + lane] += (start + sign * (100.0 if fixed else mean)) * counts
+        field[np.uint64(SCORED) + lane] += counts
+    for lane in range(span if plan.strategy == BALANCED else 0):
+        count, first = field[COUNT + lane], field[FIRST + lane]
         if count > 0.0:
-            spread = int(np.sqrt(count * lanes[SECOND, lane] - first * first)) // int(count)
-            lanes[TOTAL, lane] += float(100 - spread // (WHOLE // 100))
-            lanes[SCORED, lane] += 1.0
+            spread = int(np.sqrt(count * field[SECOND + lane] - first * first)) // int(count)
+            field[TOTAL + lane] += float(100 - spread // (WHOLE // 100))
+            field[SCORED + lane] += 1.0
 
 
-def give_up(plan: Plan, lanes: Any, step: int, rows: Any, count: int, zoned: Zoned) -> None:
+def give_up(plan: Plan, field: Any, step: int, rows: Any, count: int, zoned: Zoned) -> None:
     """Rows without a zone: twin of the last lines of `simple.first_zone`, where they need no second look."""
     for lane in range(count):
-        if lanes[FOUND, lane] > 0.0:
+        if field[FOUND + lane] > 0.0:
             continue
-        lanes[LOST, lane] = float(GENERAL)
+        field[LOST + lane] = float(GENERAL)
         row, differing, sure, one_zone = np.uint32(rows[lane]), 0, True, plan.policy == SINGLE
         for zone in range(plan.zones):
             differing |= int(zoned.cells[row, zone]) ^ 1 << zone
@@ -218,4 +286,4 @@ def give_up(plan: Plan, lanes: Any, step: int, rows: Any, count: int, zoned: Zon
         if plan.memory[step] < plan.devices[step] and differing:
             sure = False
         if sure:
-            lanes[LOST, lane] = float(UNFIT if one_zone and plan.policy >= RESTRICTED else WIDER)
+            field[LOST + lane] = float(UNFIT if one_zone and plan.policy >= RESTRICTED else WIDER)

@@ -69,9 +69,8 @@ def with_room(nodes: Nodes, rows: Rows, every: Lanes | None = None) -> Truths:
     where = neighbours(rows)
     room: Truths = nodes.pods[where] < nodes.most_pods[where]
     if len(rows) <= stackedarrays.FEW:
-        asked = nodes.requested.take(rows, axis=0).take(nodes.columns, axis=1) + nodes.amounts
-        offered = nodes.offered.take(rows, axis=0).take(nodes.columns, axis=1)
-        return np.asarray(room & (asked <= offered).all(axis=1))
+        spare = nodes.offered.take(rows, axis=0) - nodes.requested.take(rows, axis=0)
+        return np.asarray(room & (spare.take(nodes.columns, axis=1) >= nodes.amounts).all(axis=1))
     for column, amount in zip(nodes.columns.tolist(), nodes.amounts.tolist(), strict=True):
         if every is not None:
             room &= every.spare[column][where] >= amount
@@ -87,6 +86,8 @@ def follow(every: Lanes, block: RowBlock, nodes: Nodes) -> None:
         every.free[:, :, where] = np.maximum(block.free[where], 0).transpose(1, 2, 0)
         every.allocatable[:, :, where] = block.allocatable[where].transpose(1, 2, 0)
         every.spare[:, where] = (nodes.offered[where] - nodes.requested[where]).T
+        apart = 1 << np.arange(block.cells.shape[1])
+        every.grouped[:, where] = (block.cells[where] != apart).T
 
 
 class Walk:

@@ -6,7 +6,8 @@ model. Amounts beyond 2^52 are cut by `columns`, so that a hundred times a sum o
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,12 @@ from numalign.placement.noderules import NodeRules
 
 Amounts = NDArray[np.int64]
 Masks = NDArray[np.uint8]
-Codes = NDArray[np.int32]
+Codes = NDArray[np.signedinteger[Any]]
 Rows = NDArray[np.int32]
 Floats = NDArray[np.float64]
+
+ABREAST: Final = 256
+"""Rows that compiled kernels look at side by side."""
 
 UNFIT: Final = -1
 ASK: Final = -3
@@ -48,7 +52,9 @@ class RowBlock(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """All rows as nodes, and what is asked of a node as a whole: which rows a survey looks into at all."""
+    """All rows as nodes, and what is asked of a node as a whole: which rows a survey looks into at all.
+
+    With lanes there is room for a multiple of 256 here, too; rows beyond the last one are of no kind that is asked."""
 
     number: int
     """The kind of row that is asked."""
@@ -66,16 +72,36 @@ class Nodes(NamedTuple):
 class Lanes(NamedTuple):
     """The same amounts once more, one resource of one zone after the other, each over all rows and in floats.
 
-    A survey of all rows reads them from end to end, 64 at a time, so that there is room for a multiple of 64. Amounts
-    up to 2^52 are whole in floats, too."""
+    A survey of all rows reads them from end to end, 256 at a time, so that there is room for a multiple of that.
+    Amounts up to 2^52 are whole in floats, too."""
 
+    field: Floats
+    """All of them in one piece, room to work in first: how compiled kernels read them."""
     free: Floats
-    """By [zone position, column, row]; nothing is below zero."""
+    """By [zone position, column, row], as all that follow a view of the field; nothing is below zero."""
     allocatable: Floats
     spare: Floats
     """What nodes as a whole have left, by [column, row]."""
+    grouped: Floats
+    """1 where the memory of a zone belongs to a group of zones, by [zone position, row]."""
     behind: Rows
     """Rows that have changed since; a survey takes them over before anything else."""
+
+
+def lanes(room: int, shape: tuple[int, int, int]) -> Lanes:
+    """Empty ones after so much room, for so many zones, columns and rows; no row is behind."""
+    zones, width, rows = shape
+    ends = np.cumsum([room, *(zones * width * rows,) * 2, width * rows, zones * rows])
+    field = np.zeros(ends[-1])
+    free, allocatable, spare, grouped = (field[first:end] for first, end in pairwise(ends.tolist()))
+    return Lanes(
+        field,
+        free.reshape(shape),
+        allocatable.reshape(shape),
+        spare.reshape(width, rows),
+        grouped.reshape(zones, rows),
+        np.zeros(0, np.int32),
+    )
 
 
 class Left(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import marshal
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from types import ModuleType
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ from numalign.placement.kernels import (
     work,
 )
 from numalign.placement.kernels.abreast import WIDER, Zoned
-from numalign.placement.kernels.block import Lanes, Left, Nodes, Outcomes, RowBlock, Rows
+from numalign.placement.kernels.block import ABREAST, Lanes, Left, Nodes, Outcomes, RowBlock, Rows, lanes
 from numalign.placement.kernels.borrowing import borrowed
 from numalign.placement.kernels.plans import ZONES, Ground, Plan
 from numalign.placement.kernels.simple import GENERAL
@@ -42,18 +42,24 @@ from numalign.placement.noderules import NodeRules
 from numalign.placement.programs import Program
 
 
-def _record(names: tuple[str, ...], lengths: dict[str, int]) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64, (lengths[name],)) if name in lengths else (name, np.int64) for name in names])
+def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[str] = ()) -> np.dtype[np.void]:
+    kinds = {name: np.int16 if name in short else np.int64 for name in names}
+    return np.dtype(
+        [(name, kind, (lengths[name],)) if name in lengths else (name, kind) for name, kind in kinds.items()]
+    )
 
 
 ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, simple, direct, walk, abreast, surveying)
-PLAN: Final = _record(Plan.__struct_fields__, dict(plans.LENGTHS))
+OF_MASKS: Final = tuple(name for name, length in plans.LENGTHS.items() if length == plans.MASKS)
+"""Tables of masks and small numbers, which come last in a record and in less space: there is a record per shape."""
+WIDE: Final = tuple(name for name in Plan.__struct_fields__ if name not in OF_MASKS)
+PLAN: Final = _record((*WIDE, *OF_MASKS), plans.LENGTHS, OF_MASKS)
 _machine_code: Final = numba.njit(cache=True, nogil=True, error_model="numpy")
-WORK: Final = _record(Work.__slots__, dict(work.LENGTHS))
+WORK: Final = _record(Work.__slots__, work.LENGTHS)
 OFFSETS: Final = dict(PLAN.fields or {})
 Field = tuple[str, int, bool]
-FIELDS: Final[list[Field]] = [(name, OFFSETS[name][1] // 8, name in plans.LENGTHS) for name in Plan.__struct_fields__]
-"""A plan's fields with their place in its record, and whether they are tables."""
+FIELDS: Final[list[Field]] = [(name, OFFSETS[name][1] // 8, name in plans.LENGTHS) for name in WIDE]
+"""A plan's wide fields with their place in its record, and whether they are tables."""
 NO_GROUND: Final = Ground({})
 
 
@@ -111,10 +117,12 @@ def warm() -> None:
         rules, numbers, numbers, numbers, by_column, by_column, by_row, masks, masks[0], np.ones(1, np.bool_)
     )
     first, nobody = np.zeros(1, np.int32), np.zeros(0, np.int64)
-    answers = evaluate(block, first, Program(()), Scoring())
-    nodes = Nodes(0, first, np.zeros(1, np.bool_), first, first, by_column, by_column, nobody, nobody)
-    lane = np.zeros((1, 2, abreast.ABREAST))
-    for every in None, Lanes(lane, lane, lane[0], first[:0]):
+    masks_found = evaluate(block, first, Program(()), Scoring()).masks
+    answers = Outcomes(np.zeros(1, np.int8), masks_found)
+    every_row = np.zeros(ABREAST, np.int32)
+    loose = every_row.astype(np.bool_)
+    nodes = Nodes(0, every_row, loose, every_row, every_row, by_column, by_column, nobody, nobody)
+    for every in None, lanes(abreast.SCRATCH, (1, 2, ABREAST)):
         survey(block, nodes, first, plans.plan(rules, Program(()), Scoring()), answers, every)
 
 
@@ -138,16 +146,17 @@ def recorded(made: Plan) -> Any:
 
 def _prepared(ground: Ground) -> tuple[NDArray[np.int64], list[Field]]:
     """The common part as numbers, and the fields that are missing there."""
-    # All of a record is int64: filled as such it takes a fraction of the time.
     found: tuple[NDArray[np.int64], list[Field]] | None = ground.__dict__.get("prepared")
     if found is None:
-        numbers = np.zeros(PLAN.itemsize // 8, np.int64)
-        for name, start, is_table in FIELDS:
-            if name in ground.fields:
-                value = ground.fields[name]
-                numbers[start : start + (len(value) if is_table else 1)] = value
+        record = np.zeros(1, PLAN)
+        for name, value in ground.fields.items():
+            if name in plans.LENGTHS:
+                record[name][0, : len(value)] = value
+            else:
+                record[name] = value
         own = [each for each in FIELDS if each[0] not in ground.fields]
-        found = ground.__dict__["prepared"] = numbers, own
+        # What programs bring along is int64: filled as such it takes a fraction of the time.
+        found = ground.__dict__["prepared"] = record.view(np.int64), own
     return found
 
 

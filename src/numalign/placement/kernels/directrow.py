@@ -10,7 +10,7 @@ from typing import NamedTuple
 from numalign.placement.kernels import surveying
 from numalign.placement.kernels.block import RowBlock
 from numalign.placement.kernels.plans import Plan
-from numalign.placement.kernels.scoring import LARGE, summed_up
+from numalign.placement.kernels.scoring import summed_up
 from numalign.placement.kernels.simple import ANYWHERE, stored
 from numalign.placement.kernels.strategies import LEAST, MOST
 
@@ -41,8 +41,6 @@ def decide(block: RowBlock, row: int, plan: Plan) -> tuple[int, tuple[int, ...]]
         if zone == ANYWHERE:
             continue
         first, second = _taken(step, free[zone], there[zone])
-        if second < 0:
-            return None
         if second:
             scores.append(first // second if plan.strategy == LEAST else 100 - first // second)
     return summed_up(sum(scores), len(scores)), tuple(masks)
@@ -62,15 +60,13 @@ def _zone(plan: Plan, step: Step, free: Amounts, cells: list[int]) -> int | None
 
 
 def _taken(step: Step, free: list[int], there: list[int]) -> tuple[int, int]:
-    """Charge the zone; the sums that `scoring.combined` takes, the second one negative where amounts are too large."""
+    """Charge the zone; the sums that `scoring.combined` takes."""
     first = second = 0
     for column, need, weight in step.items:
         free[column] = left = free[column] - need
         most = there[column]
-        if most > LARGE:
-            return 0, -1
         if weight and most > 0:
-            first += min(int(left * 100 / most), 100) * weight
+            first += min(int(float(left) * 100.0 / float(most)), 100) * weight
             second += weight
     return first, second
 

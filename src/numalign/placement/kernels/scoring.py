@@ -22,7 +22,7 @@ PER_ZONE: Final = 12
 WHOLE: Final = 10_000
 """Fractions are counted in these parts, so that spreads are the same everywhere."""
 LARGE, SHIFT = 1 << 44, 16
-"""Beyond this a rough count is exact enough; up to it the floor of a floating-point percentage is the exact one."""
+"""Beyond this a rough count is exact enough: parts of such an amount would be no int64."""
 NOTHING_ASKED: Final = -1
 
 
@@ -48,13 +48,14 @@ def container(plan: Plan, work: Work, ask: int, mask: int) -> int:
 
 def counted(plan: Plan, place: int, left: int, there: int) -> tuple[int, int]:
     """What one resource adds to the two sums that `combined` takes."""
-    if there > LARGE:
-        there >>= SHIFT
-        left >>= SHIFT
     if plan.strategy == BALANCED:
+        if there > LARGE:
+            there >>= SHIFT
+            left >>= SHIFT
         used = max(0, there - left) * WHOLE // there
         return used, used * used
-    return min(int(left * 100 / there), 100) * plan.weights[place], plan.weights[place]
+    # Up to 2^46 exact; beyond, as good as floats are, and the same everywhere.
+    return min(int(float(left) * 100.0 / float(there)), 100) * plan.weights[place], plan.weights[place]
 
 
 def combined(plan: Plan, zones: int, count: int, first: int, second: int) -> int:

@@ -12,7 +12,6 @@ import numpy as np
 
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plans import SINGLE, Plan
-from numalign.placement.kernels.scoring import LARGE
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import LEAST, MOST
 from numalign.placement.kernels.tables import Numbers, Truths
@@ -27,8 +26,11 @@ class Step(NamedTuple):
     need: Numbers
     asks: bool
     pins_memory: bool
-    counting: Numbers
+    counting: Numbers | slice
+    """Mostly all of it."""
     weights: Numbers
+    weight: int
+    """Of all together."""
 
 
 class Constants(NamedTuple):
@@ -39,7 +41,8 @@ class Constants(NamedTuple):
     bits: Any
     stored: Any
     """The mask of each zone, and as the kubelet remembers it."""
-    columns: Numbers
+    columns: Numbers | slice
+    """Mostly the first ones there are, which need no copy."""
 
 
 def decide(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes | None:
@@ -47,9 +50,9 @@ def decide(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes | None:
     if plan.strategy not in (LEAST, MOST):
         return None
     known, each, zones = _constants(plan), np.arange(len(rows)), plan.zones
-    free = np.maximum(block.free.take(rows, axis=0)[:, :zones].take(known.columns, axis=2), 0)
-    allocatable = block.allocatable.take(rows, axis=0)[:, :zones].take(known.columns, axis=2)
-    if allocatable.min(initial=1) <= 0 or allocatable.max(initial=1) > LARGE:
+    free = np.maximum(block.free.take(rows, axis=0)[:, :zones, known.columns], 0)
+    allocatable = block.allocatable.take(rows, axis=0)[:, :zones, known.columns]
+    if allocatable.min(initial=1) <= 0:
         return None
     apart = block.cells.take(rows, axis=0)[:, :zones] == known.bits
     masks, found = np.zeros((len(rows), plan.steps), np.uint8), np.ones(len(rows), np.bool_)
@@ -65,10 +68,11 @@ def decide(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes | None:
         found &= fits[each, first]
         masks[:, number] = known.stored[first]
         left = free[each, first] - step.need
-        if len(step.counting):
+        if step.weight:
             total += _scores(plan, step, left, allocatable[each, first])
             count += 1
-        free[each, first] = left
+        if number + 1 < plan.steps:
+            free[each, first] = left
     masks[~found] = 0
     scores = np.minimum(np.maximum(total // count, 1), 100) if count else 100
     return Outcomes(np.where(found, scores, GENERAL).astype(np.int32), masks)
@@ -76,9 +80,8 @@ def decide(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes | None:
 
 def _scores(plan: Plan, step: Step, left: Numbers, there: Numbers) -> Numbers:
     """Twin of `scoring`, where there is some of everything; rows that have no room are anybody's guess."""
-    left, there = left.take(step.counting, axis=1), there.take(step.counting, axis=1)
-    shares = np.minimum(left * 100.0 / there, 100.0).astype(np.int64)
-    share: Numbers = (shares * step.weights).sum(axis=1) // step.weights.sum()
+    shares = np.minimum(left[:, step.counting] * 100.0 / there[:, step.counting], 100.0).astype(np.int64)
+    share: Numbers = shares.dot(step.weights) // step.weight
     return share if plan.strategy == LEAST else 100 - share
 
 
@@ -92,7 +95,7 @@ def _constants(plan: Plan) -> Constants:
             in_order=plan.zone_order == sorted(plan.zone_order),
             bits=bits,
             stored=bits * 0 if plan.policy == SINGLE and plan.zones == 1 else bits,
-            columns=np.array(plan.columns),
+            columns=slice(plan.places) if plan.columns == [*range(plan.places)] else np.array(plan.columns),
         )
     return found
 
@@ -105,4 +108,6 @@ def _step(plan: Plan, step: int) -> Step:
     weights = np.array(plan.weights, np.int64)
     counting = np.flatnonzero((need > 0) & (weights > 0))
     asks = plan.cpus[step] > 0 or plan.memory[step] < plan.memory[step + 1]
-    return Step(need, asks, plan.memory[step] < plan.devices[step], counting, weights[counting])
+    every = counting if len(counting) < plan.places else slice(None)
+    own = weights[counting]
+    return Step(need, asks, plan.memory[step] < plan.devices[step], every, own, int(own.sum()))

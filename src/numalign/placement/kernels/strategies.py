@@ -30,5 +30,7 @@ class Scoring(Struct, frozen=True):
     weights: tuple[tuple[int, int], ...] = ()
 
     def weights_of(self, columns: Sequence[int]) -> list[int]:
+        if not self.weights:
+            return [1] * len(columns)
         known = dict(self.weights)
         return [min(max(0, known.get(column, 1)), HEAVIEST) for column in columns]

@@ -1,4 +1,4 @@
-"""All rows of a kind in one pass: the node as a whole first, then its zones, 64 rows at a time.
+"""All rows of a kind in one pass: the node as a whole first, then its zones, 256 rows at a time.
 
 `compiled` compiles it for shapes that were never asked about before. What it finds goes straight into the shape's
 table; rows of other kinds, and rows that take more than a look at single zones, are handed back. Its twin for NumPy is
@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from numalign.placement.kernels.abreast import ABREAST, LOST, Zoned, decide_abreast, lanes_for
-from numalign.placement.kernels.block import NO_ROOM, Lanes, Nodes, Outcomes
+from numalign.placement.kernels.abreast import LOST, Layout, Zoned, at_spare, decide_abreast, field_for, span_of
+from numalign.placement.kernels.block import ABREAST, NO_ROOM, Lanes, Nodes, Outcomes
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.simple import GENERAL
 
@@ -26,7 +26,8 @@ DIRECT, SIMPLE, BY_THE_BOOK = range(3)
 class Scratch(NamedTuple):
     """What a survey works with; its caller owns it."""
 
-    lanes: Any
+    field: Any
+    """See `abreast`."""
     found: Any
     zones: Any
     some: Any
@@ -36,7 +37,7 @@ class Scratch(NamedTuple):
 def scratch(plan: Plan, rows: int) -> Scratch:
     found, some = np.empty(ABREAST, np.int32), np.empty(ABREAST, np.int32)
     return Scratch(
-        lanes_for(plan), found, np.zeros((plan.steps, ABREAST), np.uint8), some, np.empty((2, rows), np.int32)
+        field_for(plan), found, np.zeros((plan.steps, ABREAST), np.uint8), some, np.empty((2, rows), np.int32)
     )
 
 
@@ -54,11 +55,12 @@ def decide_rows(plan: Plan, zoned: Zoned, rows: Any, codes: Any, masks: Any) -> 
     """Codes and masks by number, `GENERAL` or `WIDER` where they are not for us; the stage where the former go on."""
     if not suits(plan):
         return leave(plan, codes)
-    lanes, found, zones = lanes_for(plan), np.empty(ABREAST, np.int32), np.zeros((plan.steps, ABREAST), np.uint8)
+    field, found, zones = field_for(plan), np.empty(ABREAST, np.int32), np.zeros((plan.steps, ABREAST), np.uint8)
     for start in range(0, len(rows), ABREAST):
         count = min(ABREAST, len(rows) - start)
-        begin(lanes)
-        decide_abreast(plan, lanes, rows[start : start + count], count, zoned, None, found, zones)
+        layout, some = Layout(span_of(count), 0, 0, 0), rows[start : start + count]
+        begin(field, count, layout.span)
+        decide_abreast(plan, field, layout, 0, some, count, zoned, found, zones)
         for number in range(count):
             codes[start + number] = found[number]
             for step in range(plan.steps):
@@ -76,15 +78,16 @@ def leave(plan: Plan, codes: Any) -> int:
 def survey_rows(plan: Plan, nodes: Nodes, zoned: Zoned, rows: Any, answers: Outcomes, scratch: Scratch) -> Any:
     """Codes and masks by row. `left` has two parts: rows that are not decided, and those of other kinds; how many."""
     codes, masks = answers
-    lanes, found, zones, some, left = scratch
+    field, found, zones, some, left = scratch
     undecided, others, suited, loose = 0, 0, suits(plan), nodes.loose
     for start in range(0, len(rows), ABREAST):
         count, others = with_room(nodes, rows, start, codes, some, left, others)
         for number in range(count):
             found[number] = GENERAL
         if suited:
-            begin(lanes)
-            decide_abreast(plan, lanes, some, count, zoned, None, found, zones)
+            layout = Layout(span_of(count), 0, 0, 0)
+            begin(field, count, layout.span)
+            decide_abreast(plan, field, layout, 0, some, count, zoned, found, zones)
         for number in range(count):
             row = np.uint32(some[number])
             if found[number] <= GENERAL or loose[row]:
@@ -126,13 +129,17 @@ def survey_all(
 ) -> Any:
     """The same for all rows there are, by their lanes, of a plan that suits."""
     codes, masks = answers
-    lanes, found, zones, _, left = scratch
-    undecided, others, loose = 0, 0, nodes.loose
+    _, found, zones, _, left = scratch
+    field, (kept_zones, width, room), loose = every.field, every.free.shape, nodes.loose
+    undecided, others, layout = 0, 0, Layout(ABREAST, kept_zones, width, room)
     follow(nodes, zoned, every)
     for start in range(0, len(rows), ABREAST):
         count = min(ABREAST, len(rows) - start)
-        exclude(nodes, every, lanes, start, count)
-        decide_abreast(plan, lanes, rows[start : start + count], count, zoned, every, found, zones)
+        exclude(nodes, field, layout, start)
+        decide_abreast(plan, field, layout, start, rows[start : start + count], count, zoned, found, zones)
+        if count_odd(found, loose, start, count) == 0:
+            write(plan, codes, masks, start, count, found, zones)
+            continue
         for lane in range(count):
             row, code = np.uint32(start + lane), found[lane]
             if code == OTHER:
@@ -148,19 +155,44 @@ def survey_all(
     return undecided, others
 
 
-def exclude(nodes: Nodes, every: Lanes, lanes: Any, start: int, count: int) -> None:
+def count_odd(found: Any, loose: Any, start: int, count: int) -> int:
+    """How many rows are not simply to be written down."""
+    odd = 0
+    for lane in range(count):
+        odd += int(found[np.uint64(lane)] <= GENERAL)
+    for row in range(start, start + count):
+        odd += int(loose[np.uint64(row)])
+    return odd
+
+
+def write(plan: Plan, codes: Any, masks: Any, start: int, count: int, found: Any, zones: Any) -> None:
+    for lane in range(count):
+        codes[np.uint64(start + lane)] = found[np.uint64(lane)]
+    for lane in range(count):
+        for step in range(plan.steps):
+            masks[np.uint64(start + lane), step] = zones[step, np.uint64(lane)]
+
+
+def exclude(nodes: Nodes, field: Any, layout: Layout, start: int) -> None:
     """Note which of the next rows have no room as a whole, and which are of other kinds."""
-    for lane in range(count):
-        row = np.uint32(start + lane)
-        lanes[LOST, lane] = 0.0 if nodes.pods[row] < nodes.most_pods[row] else float(NO_ROOM)
+    first, number = np.uint64(start), nodes.number
+    for lane in range(np.uint64(ABREAST)):
+        short = nodes.pods[first + lane] >= nodes.most_pods[first + lane]
+        field[np.uint64(LOST) + lane] = float(NO_ROOM) if short else 0.0
     for place in range(len(nodes.columns)):
-        column, amount = np.uint32(nodes.columns[place]), float(nodes.amounts[place])
-        for lane in range(ABREAST):
-            short = every.spare[column, np.uint32(start + lane)] < amount
-            lanes[LOST, lane] = float(NO_ROOM) if short else lanes[LOST, lane]
-    for lane in range(count):
-        if nodes.kind[np.uint32(start + lane)] != nodes.number:
-            lanes[LOST, lane] = float(OTHER)
+        spare, amount = np.uint64(at_spare(layout, nodes.columns[place]) + start), float(nodes.amounts[place])
+        for lane in range(np.uint64(ABREAST)):
+            lost = float(NO_ROOM) if field[spare + lane] < amount else 0.0
+            field[np.uint64(LOST) + lane] = min(field[np.uint64(LOST) + lane], lost)
+    for lane in range(np.uint64(ABREAST)):
+        same = nodes.kind[first + lane] == number
+        field[np.uint64(LOST) + lane] = field[np.uint64(LOST) + lane] if same else float(OTHER)
+
+
+def begin(field: Any, count: int, span: int) -> None:
+    """No row is out yet; beyond the last one there are none."""
+    for lane in range(span):
+        field[LOST + lane] = 0.0 if lane < count else float(OTHER)
 
 
 def follow(nodes: Nodes, zoned: Zoned, every: Lanes) -> None:
@@ -173,9 +205,5 @@ def follow(nodes: Nodes, zoned: Zoned, every: Lanes) -> None:
             for zone in range(zones):
                 every.free[zone, column, row] = float(max(0, zoned.free[row, zone, column]))
                 every.allocatable[zone, column, row] = float(zoned.allocatable[row, zone, column])
-
-
-def begin(lanes: Any) -> None:
-    """No row is out yet."""
-    for lane in range(ABREAST):
-        lanes[LOST, lane] = 0.0
+        for zone in range(zones):
+            every.grouped[zone, row] = 0.0 if zoned.cells[row, zone] == 1 << zone else 1.0

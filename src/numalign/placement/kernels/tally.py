@@ -85,18 +85,16 @@ class Sums:
         counts = counts & (there > 0)
         if not counts.all():
             left, there = np.where(counts, left, 0), np.where(counts, there, 1)
-        if there.max(initial=0) > LARGE:
-            large = there > LARGE
-            left, there = np.where(large, left // (1 << SHIFT), left), np.where(large, there // (1 << SHIFT), there)
         left = np.maximum(left, 0)
         self.count += counts
         if self.plan.strategy == BALANCED:
             left, there = left.astype(np.int64), there.astype(np.int64)
+            shift = np.where(there > LARGE, SHIFT, 0)
+            left, there = left >> shift, there >> shift
             used = np.maximum(there - left, 0) * WHOLE // there * counts
             self.first += used
             self.second += used * used
         else:
-            # Up to `LARGE` the floor of a floating-point percentage is the exact one, and division much faster.
             shares = np.minimum(left * 100.0 / there, 100.0).astype(np.int64)
             weights = counts * np.int64(self.plan.weights[place])
             self.first += shares * weights

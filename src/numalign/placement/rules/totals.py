@@ -30,6 +30,7 @@ ATTACHABLE_PREFIX: Final = "attachable-volumes-"
 FIRST_COLUMNS: Final = 8
 MOST_TABLES: Final = 256
 MOST_READ: Final = 8192
+MOST_NUMBERS: Final = 32_768
 OVERFLOW: Final = 1 << 63
 
 Amounts = NDArray[np.int64]
@@ -56,6 +57,12 @@ class Totals:
         self.pods: Amounts = np.zeros(rows, np.int64)
         self.most_pods: Amounts = np.zeros(rows, np.int64)
         self.log = ChangeLog()
+        self.likes: list[int] = [0] * rows
+        """By row, a number: rows that have the same one offer the same, and have as much of it taken."""
+        self._numbers: dict[bytes, int] = {}
+        self._moves: dict[tuple[int, int, int], tuple[Charge, int]] = {}
+        """By number, charge and sign, the number after it. A charge is known by its identity, and kept."""
+        self._latest = 0
         self._offered: list[ResourceList] = [{}] * rows
         self._tables: Kept[Follows, RowTable] = Kept(MOST_TABLES)
         self._once: Kept[Hashable, Any] = Kept(MOST_READ)
@@ -85,6 +92,7 @@ class Totals:
         for column, amount in amounts:
             self.allocatable[column, row] = amount
         self.most_pods[row] = offered[PODS].value if PODS in offered else 0
+        self.likes[row] = self._number(row)
         self.log.append(row)
 
     def table(self, follows: Follows) -> Small:
@@ -127,6 +135,7 @@ class Totals:
         for name in ("allocatable", "requested", "scored", "pods", "most_pods"):
             setattr(self, name, grown(getattr(self, name), rows))
         self._offered += [{}] * (rows - len(self._offered))
+        self.likes += [0] * (rows - len(self.likes))
 
     def _charge_of(self, pod: Pod) -> Charge:
         real = noderequests.assigned(pod)
@@ -143,7 +152,29 @@ class Totals:
         scored[CPU, row] = _wrapped(scored.item(CPU, row) + sign * cpu)
         scored[MEMORY, row] = _wrapped(scored.item(MEMORY, row) + sign * memory)
         self.pods[row] = self.pods.item(row) + sign
+        self.likes[row] = self._number_after(row, charge, sign)
         self.log.append(row)
+
+    def _number_after(self, row: int, charge: Charge, sign: int) -> int:
+        move = self.likes[row], id(charge), sign
+        moved = self._moves.get(move)
+        if moved is None:
+            if len(self._moves) >= MOST_NUMBERS:
+                self._moves.clear()
+            moved = self._moves[move] = charge, self._number(row)
+        return moved[1]
+
+    def _number(self, row: int) -> int:
+        if len(self._numbers) >= MOST_NUMBERS:
+            self._numbers.clear()
+        columns = self.allocatable[:, row], self.requested[:, row], self.scored[:, row]
+        parts = *columns, self.pods[row], self.most_pods[row]
+        key = b"".join([each.tobytes() for each in parts])
+        if key not in self._numbers:
+            # Numbers are not given again: who has one from before still has what it stands for.
+            self._latest += 1
+            self._numbers[key] = self._latest
+        return self._numbers[key]
 
 
 def counted(name: str, amount: quantity.Quantity) -> int:

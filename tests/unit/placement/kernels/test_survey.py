@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from numalign.placement.columns import VACANT
 from numalign.placement.kernels import Kernel, abreast, arrays, plans, scalar, stackedarrays
-from numalign.placement.kernels.block import NO_ROOM, Lanes, Nodes, Outcomes, RowBlock
+from numalign.placement.kernels.block import ABREAST, NO_ROOM, Lanes, Nodes, Outcomes, RowBlock, lanes
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.noderules import NodeRules
 from numalign.placement.programs import Ask, Program
@@ -22,26 +23,33 @@ KIND = 3
 UNTOUCHED = 77
 RULES = NodeRules(zones=(0, 1), policy="single-numa-node", static_cpus=True)
 ONE_CPU = asks(Ask(cpus=1))
+ROOMY = block_of(RULES, {CPU: (8, 8)})
+WIDTH = ROOMY.free.shape[2]
 
 
-def nodes_of(rows: int, *, amounts: tuple[int, ...] = ()) -> Nodes:
-    """Rows of the kind that is asked, with ten of everything offered."""
-    by_column = np.full((rows, 8), 10, np.int64)
-    pods, wanted = np.zeros(rows, np.int32), np.array(amounts, np.int64)
-    kind, loose = np.full(rows, KIND, np.int32), np.zeros(rows, np.bool_)
+def room_for(rows: int) -> int:
+    return -(-rows // ABREAST) * ABREAST
+
+
+def nodes_of(rows: int, width: int, *, amounts: tuple[int, ...] = ()) -> Nodes:
+    """Rows of the kind that is asked, with ten of everything offered; then some vacant ones up to a multiple of 64."""
+    room = room_for(rows)
+    by_column = np.full((room, width), 10, np.int64)
+    pods, wanted = np.zeros(room, np.int32), np.array(amounts, np.int64)
+    kind, loose = np.where(np.arange(room) < rows, KIND, VACANT).astype(np.int32), np.zeros(room, np.bool_)
     return Nodes(KIND, kind, loose, pods, pods + 1, by_column, by_column * 0, np.arange(len(wanted)), wanted)
 
 
 def answers_for(rows: int, program: Program) -> Outcomes:
-    return Outcomes(np.full(rows, UNTOUCHED, np.int32), np.zeros((rows, len(program.steps)), np.uint8))
+    return Outcomes(np.full(rows, UNTOUCHED, np.int8), np.zeros((rows, len(program.steps)), np.uint8))
 
 
 def lanes_of(block: RowBlock) -> Lanes:
     """Lanes of all rows, which nobody has taken over yet."""
     rows, zones, width = block.free.shape
-    room = -(-rows // abreast.ABREAST) * abreast.ABREAST
-    free, allocatable = (np.full((zones, width, room), 5.0) for _ in range(2))
-    return Lanes(free, allocatable, np.full((8, room), -1.0), np.arange(rows, dtype=np.int32))
+    kept = lanes(abreast.SCRATCH, (zones, width, room_for(rows)))
+    kept.field.fill(5.0)
+    return kept._replace(behind=np.arange(rows, dtype=np.int32))
 
 
 def surveyed(
@@ -50,7 +58,7 @@ def surveyed(
     rows = np.arange(len(block.busy), dtype=np.int32)
     answers = answers_for(len(rows), program)
     made = plans.plan(block.rules, program, scoring)
-    left = kernel.survey(block, nodes_of(len(rows)), rows, made, answers, every)
+    left = kernel.survey(block, nodes_of(len(rows), block.free.shape[2]), rows, made, answers, every)
     assert not len(left.others)
     return answers, left.undecided.tolist()
 
@@ -116,7 +124,7 @@ def survey(kernel: Kernel, request: pytest.FixtureRequest) -> Survey:
 
 def surveyed_three(kernel: Kernel, nodes: Nodes, *, by_lanes: bool) -> tuple[list[int], list[int], list[int]]:
     """Three rows with room for the pod in every zone."""
-    block = repeated(block_of(RULES, {CPU: (8, 8)}), 3)
+    block = repeated(ROOMY, 3)
     answers = answers_for(3, ONE_CPU)
     made = plans.plan(RULES, ONE_CPU, Scoring())
     left = kernel.survey(
@@ -126,19 +134,19 @@ def surveyed_three(kernel: Kernel, nodes: Nodes, *, by_lanes: bool) -> tuple[lis
 
 
 def test_rows_of_other_kinds_are_handed_back(survey: Survey) -> None:
-    nodes = nodes_of(3)
+    nodes = nodes_of(3, WIDTH)
     nodes.kind[1] = KIND + 1
     assert survey(nodes) == ([87, UNTOUCHED, 87], [], [1])
 
 
 def test_loose_rows_are_not_decided(survey: Survey) -> None:
-    nodes = nodes_of(3)
+    nodes = nodes_of(3, WIDTH)
     nodes.loose[2] = True
     assert survey(nodes) == ([87, 87, UNTOUCHED], [2], [])
 
 
 def test_a_node_that_is_full_as_a_whole_is_not_looked_into(survey: Survey) -> None:
-    nodes = nodes_of(3, amounts=(4,))
+    nodes = nodes_of(3, WIDTH, amounts=(4,))
     nodes.requested[0, 0], nodes.pods[1] = 7, 1
     nodes.requested[2, 0], nodes.loose[2] = 6, True
     assert survey(nodes) == ([NO_ROOM, NO_ROOM, UNTOUCHED], [2], [])
