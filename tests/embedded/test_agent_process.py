@@ -131,3 +131,27 @@ def test_a_kubelet_that_starts_again_is_followed_and_pages_say_how_it_stands(up:
             await awaited(lambda: "podresources_errors_total" in page(port, "/metrics"))
 
     played(host, holding(1), story)
+
+
+def test_the_collector_takes_the_report_of_a_node_that_goes_and_a_signal_ends_it_in_order(up: Up) -> None:
+    nodes, reports = "/api/v1/nodes", REPORT.removesuffix(f"/{NODE}")
+    report = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "zones": []}
+    metadata = {"metadata": {"name": "leaving"}}
+    assert [up.call("POST", path, tree)[0] for path, tree in ((nodes, metadata), (reports, report | metadata))] == [
+        201,
+        201,
+    ]
+
+    async def story() -> None:
+        port = free_port()
+        words = clusters.numalign(f"agent gc --kubeconfig {up.kubeconfig} --port {port} --grace 0 --interval 1")
+        process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+        await awaited(lambda: page(port, "/healthz") == "ok\n")
+        await asyncio.to_thread(up.call, "DELETE", f"{nodes}/leaving")
+        await awaited(lambda: "gc_deleted_total 1" in page(port, "/metrics"))
+        process.send_signal(signal.SIGTERM)
+        said = (await asyncio.wait_for(process.communicate(), 10))[0]
+        assert (process.returncode, said.decode()) == (0, "leaving: deleted\n")
+
+    asyncio.run(story())
+    assert up.call("GET", f"{reports}/leaving")[0] == 404

@@ -9,7 +9,10 @@ from numalign.placement import engine
 from numalign.placement.changes import Change
 from numalign.placement.ledger import Ledger
 from numalign.placement.rules.world import World
+from numalign.simulator.controllers.nodelifecycle import NodeLifecycle
+from numalign.simulator.controllers.runner import Desk
 from numalign.simulator.nodes import heartbeat
+from numalign.simulator.nodes.heartbeat import Heartbeat
 from tests.embedded import schedulerchurn as churning
 from tests.embedded.schedulerchurn import HOUR, Churn
 
@@ -45,10 +48,30 @@ def test_a_pod_that_is_never_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatc
     assert any("Ledger.visitors holds" in each for each in a_little().found)
 
 
+def feel_pulses(patch: pytest.MonkeyPatch) -> None:
+    """Who looks after nodes knows that they live without a word being written: leases and statuses that say the same
+    again are half of a day's work, and no scheduler looks at them."""
+    controllers: list[NodeLifecycle] = []
+    sit = NodeLifecycle.sit
+
+    def sitting(self: NodeLifecycle, desk: Desk) -> None:
+        controllers.append(self)
+        sit(self, desk)
+
+    def felt(self: Heartbeat) -> None:
+        for seen in (each._seen for each in controllers if self._standing.name in each._seen):
+            seen[self._standing.name] = self._around.clock.now()
+
+    patch.setattr(NodeLifecycle, "sit", sitting)
+    patch.setattr(Heartbeat, "_renew", felt)
+    patch.setattr(heartbeat, "BEAT", 30.0)
+    patch.setattr(heartbeat, "STATUS_PERIOD", 1800.0)
+
+
 @pytest.mark.slow
 def test_a_day_of_churn_on_500_nodes_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some 23,000 pods. Nobody here looks at the leases of nodes, so that they are renewed less often."""
-    monkeypatch.setattr(heartbeat, "BEAT", 30.0)
+    """Some 23,000 pods."""
+    feel_pulses(monkeypatch)
     churn = churning.played(500, 24 * HOUR, every=8.0, checkpoints=6)
     assert churn.found == []
     noon, midnight = churn.footprints[2], churn.footprints[-1]
