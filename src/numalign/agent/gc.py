@@ -23,7 +23,8 @@ from numalign.kube.client import Client
 from numalign.kube.informer import Informer
 from numalign.kube.objects import DeleteOptions, Preconditions
 from numalign.kube.store import Change
-from numalign.process import tasks
+from numalign.process import metrics, tasks
+from numalign.process.serve import Answer, Page
 
 LOG: Final = logging.getLogger(__name__)
 GRACE: Final = 300.0
@@ -45,6 +46,25 @@ class Swept(Struct, frozen=True):
     """Names of reports whose node is gone."""
     deleted: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+
+class Counts:
+    """What became of it, for whoever watches the process; `note` is told of everything."""
+
+    def __init__(self) -> None:
+        self._registry = made = metrics.Registry()
+        self._deleted = made.counter("numalign_agent_gc_deleted_total", "Reports deleted whose node is gone.")
+        self._failures = made.counter("numalign_agent_gc_failures_total", "Deletions and sweeps that failed.")
+
+    def note(self, swept: Swept) -> None:
+        self._deleted.add(by=len(swept.deleted))
+        self._failures.add(by=len(swept.problems))
+
+    def pages(self) -> dict[str, Page]:
+        return {
+            "/metrics": lambda _: Answer(self._registry.text(), content_type=metrics.CONTENT_TYPE),
+            "/healthz": lambda _: Answer("ok\n"),
+        }
 
 
 async def sweep(client: Client, grace: float = GRACE, *, dry_run: bool = False) -> Swept:
@@ -132,4 +152,4 @@ async def _collect(
             told(await work)
         except errors.KubeError as problem:
             # What was missed is found by the next sweep.
-            LOG.warning("nothing is cleared away: %s", problem)
+            told(Swept(problems=(str(problem),)))

@@ -32,7 +32,7 @@ from numalign.process import serve, tasks
 LIMITS: Final = Limits(connections=4, connect_seconds=5.0, call_seconds=10.0)
 """Nothing else happens while we wait for the API server, so that waiting has to end soon (exporter spec, D-16)."""
 PODS: Final = "pods"
-SHARE: Final = 0.004
+SHARE: Final = 0.0036
 """Of a core, however much happens on the node."""
 
 
@@ -112,5 +112,10 @@ async def run(setup: Setup, client: Client) -> None:
         }
         if (kubelet := looks.sources.podresources) is not None:
             looks.sources.podresources = watch = DeviceWatch(kubelet)
-            beside["devices"] = watch.follow(partial(waiting.ask, devicewatch.REASON), looks.sources.clock)
+            beside["devices"] = watch.follow(partial(_devices_changed, looks, waiting), looks.sources.clock)
         await tasks.together(agent.run(), beside)
+
+
+def _devices_changed(looks: Looker, waiting: Triggers) -> None:
+    looks.sources.offer_changed()
+    waiting.ask(devicewatch.REASON)

@@ -107,6 +107,10 @@ class Sources:
         """Everything may have changed."""
         self.hardware.forget()
         self.configured.forget()
+        self.offer_changed()
+
+    def offer_changed(self) -> None:
+        """Other devices can be had, whatever is written down."""
         self._offered.forget()
 
     async def allocatable(self, kubelet: PodResourcesSource) -> Allocatable | None:

@@ -5,6 +5,7 @@ Parses, and hands over to `agent.main` and `agent.gc`, which commands import the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -180,6 +181,8 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Once, and only say what would be deleted.")] = False,
     interval: Annotated[float, typer.Option(min=1.0, help="Seconds between two sweeps.")] = 600.0,
     grace: Annotated[float, typer.Option(min=0.0, help="Seconds that a report may be there without a node.")] = 300.0,
+    bind_address: Address = "127.0.0.1",
+    port: Port = 0,
     verbosity: Verbosity = 2,
     log_format: LogForm = output.LogForm.TEXT,
 ) -> None:
@@ -190,7 +193,7 @@ def gc(
     from numalign.kube import access, loops
     from numalign.kube.client import Client
     from numalign.kube.errors import KubeError
-    from numalign.process import log, tasks
+    from numalign.process import log, serve, tasks
 
     log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
 
@@ -198,7 +201,17 @@ def gc(
         async with Client(access.found(kubeconfig)) as client:
             if once or dry_run:
                 return _told(await collecting.sweep(client, grace, dry_run=dry_run))
-            await tasks.until_signalled(collecting.run(client, interval, grace, _told))
+            counts = collecting.Counts()
+
+            def noted(swept: Swept) -> None:
+                counts.note(swept)
+                _told(swept)
+
+            async with contextlib.AsyncExitStack() as stack:
+                if port:
+                    pages = serve.Pages(counts.pages())
+                    await stack.enter_async_context(serve.serving(pages, (bind_address, port)))
+                await tasks.until_signalled(collecting.run(client, interval, grace, noted))
             return True
 
     try:
@@ -206,6 +219,8 @@ def gc(
             well = runner.run(swept())
     except (errors.BadObject, KubeError) as problem:
         output.fail(str(problem))
+    except OSError as problem:
+        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
     if not well:
         raise typer.Exit(1)
 

@@ -9,6 +9,7 @@ from typing import Any
 from numalign.agent import gc
 from numalign.agent.gc import Swept
 from numalign.kube.client import Client
+from numalign.process.serve import Answer, Asked
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, NODES
 from numalign.simulator.nodes import nrtcrd
@@ -80,6 +81,15 @@ def test_the_report_of_a_node_that_came_back_stays() -> None:
         assert left(town) == ["gone", NODE]
 
     played(story)
+
+
+def test_what_became_of_it_is_counted() -> None:
+    counts = gc.Counts()
+    counts.note(Swept(stale=("a", "b"), deleted=("a",), problems=("no right to delete b",)))
+    told = counts.pages()["/metrics"](Asked(method="GET", path="/metrics"))
+    assert isinstance(told, Answer)
+    assert "numalign_agent_gc_deleted_total 1" in str(told.body)
+    assert "numalign_agent_gc_failures_total 1" in str(told.body)
 
 
 def test_it_goes_on_when_the_server_was_away() -> None:

@@ -241,3 +241,22 @@ def test_what_is_known_to_end_the_kubelet_is_said(
     assert any("panic" in each for each in found.problems) is ends
     assert found.machine is not None
     assert found.machine.zone_ids == ids
+
+
+def test_what_is_offered_is_asked_for_again_after_a_while_or_when_devices_changed(host: Path) -> None:
+    class Counting(Kubelet):
+        asked = 0
+
+        async def allocatable(self) -> Allocatable | None:
+            self.asked += 1
+            return await super().allocatable()
+
+    kubelet = Counting()
+    looked, counts = sources(host, kubelet), []
+    for wait, changed in ((0.0, False), (1.0, False), (1.0, True), (readings.OFFERED, False)):
+        looked.clock.time += wait  # type: ignore[attr-defined]
+        if changed:
+            looked.offer_changed()
+        read(looked)
+        counts.append(kubelet.asked)
+    assert counts == [1, 1, 2, 3]

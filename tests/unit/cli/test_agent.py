@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +103,15 @@ def test_who_may_not_read_the_kubelets_folder_is_told_so_and_gets_the_hardware()
     assert result.exit_code == 0
     assert "cpu_manager_state cannot be read: Permission denied" in result.stderr.replace("\n", " ")
     assert [zone.id for zone in nrt.normalise(nrtwire.decode(result.stdout)).zones] == [0, 1]
+
+
+def test_the_agent_does_not_carry_what_it_never_uses() -> None:
+    heavy = "numpy", "numba", "rich", "numalign.placement", "numalign.simulator", "numalign.scheduler"
+    code = (
+        f"import sys, numalign.cli.agent, numalign.agent.main; print([each for each in {heavy} if each in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "[]\n"
 
 
 REFUSED = {
