@@ -32,7 +32,8 @@ test: lint  ## Run the linters, then all tests that are not slow; those on real 
 	$(BIN)/python -m pytest tests/lab
 
 test-slow: $(DEV_READY) $(FAST_READY) $(PEERS_READY)  ## Run the long campaigns only
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto -m slow --ignore=tests/lab
+	$(BIN)/python -m pytest -m slow tests/lab
 
 lint: $(DEV_READY) $(FAST_READY) $(PEERS_READY)  ## Check style, format, types and layers
 	$(BIN)/ruff check

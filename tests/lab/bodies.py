@@ -11,7 +11,7 @@ from numalign.lab.spec import NodeSpec
 from tests.lab import fleet
 from tests.lab.fleet import HUGEPAGES, Kind
 
-PODS = 24
+PODS = 20
 GIB = 1 << 30
 
 Body = dict[str, Any]
@@ -49,7 +49,8 @@ def _container(name: str, kind: Kind, chances: random.Random) -> Body:
 def _amounts(kind: Kind, chances: random.Random) -> Mapping[str, str]:
     times = 3 if kind.wide and chances.random() < 0.2 else 1
     memory = min(zone.memory for zone in kind.machine.zones) // GIB // 3
-    found = {"cpu": times * _cpus(kind.machine, chances), "memory": f"{times * chances.randint(1, min(memory, 8))}Gi"}
+    cpus = times * _cpus(kind.machine, chances) + (kind.halves and chances.random() < 0.2)
+    found = {"cpu": cpus, "memory": f"{times * chances.randint(1, min(memory, 8))}Gi"}
     for resource in kind.extras:
         amount = f"{64 * chances.randint(1, 6)}Mi" if resource == HUGEPAGES else 1
         found |= {resource: amount} if chances.random() < 0.4 else {}
@@ -57,7 +58,7 @@ def _amounts(kind: Kind, chances: random.Random) -> Mapping[str, str]:
 
 
 def _cpus(machine: Machine, chances: random.Random) -> int:
-    """In whole cores, where a core has two threads; half a zone at most."""
+    """Of whole cores, which may have two threads; half a zone at most."""
     core = max(len(core.cpus) for zone in machine.zones for core in zone.cores)
     most = min(len(zone.cores) for zone in machine.zones) // 2
     return core * chances.randint(1, most)

@@ -18,7 +18,7 @@ from tests.lab.tales import Tales
 
 @pytest.fixture(scope="session", autouse=True)
 def able() -> None:
-    problem = ability.missing()
+    problem = ability.missing(len(fleet.nodes()))
     require(not problem, f"what a lab runs on: {problem}")
 
 

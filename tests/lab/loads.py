@@ -16,7 +16,7 @@ from numalign.lab.spec import NodeSpec
 from numalign.scheduler import profiles
 from tests.lab import bodies, books, runtime
 from tests.lab.books import Books
-from tests.lab.live import LOOK, NAMESPACE, Live
+from tests.lab.live import LOOK, NAMESPACE, PATIENCE, Live
 from tests.lab.sight import Sight
 
 QUIET = 2.0
@@ -139,10 +139,11 @@ async def chapter(live: Live, turn: Turn) -> Chapter:
 async def begin(sight: Sight, turn: Turn) -> None:
     """Init containers end, until all pods run."""
     ends = {pod.metadata.name: _plain_inits(pod) for pod in turn.admitted}
-    while waiting := [pod for pod in sight.pods() if pod.metadata.name in ends and pod.status.phase == "Pending"]:
-        for pod in waiting:
-            await runtime.end(turn.node, pod.metadata.uid, ends[pod.metadata.name])
-        await asyncio.sleep(LOOK)
+    async with asyncio.timeout(PATIENCE):
+        while waiting := [pod for pod in sight.pods() if pod.metadata.name in ends and pod.status.phase == "Pending"]:
+            for pod in waiting:
+                await runtime.end(turn.node, pod.metadata.uid, ends[pod.metadata.name])
+            await asyncio.sleep(LOOK)
 
 
 def _plain_inits(pod: Pod) -> set[str]:

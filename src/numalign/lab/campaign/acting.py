@@ -18,9 +18,8 @@ from numalign.kube.client import Client
 from numalign.kube.objects import DeleteOptions
 from numalign.kube.resources import NODES, PODS
 from numalign.lab import controlplane
-from numalign.lab.campaign.history import History
 from numalign.lab.campaign.script import SCHEDULERS, Create, Delete, Fault
-from numalign.lab.campaign.watching import NAMESPACE
+from numalign.lab.campaign.watching import NAMESPACE, Watching
 from numalign.lab.labs import Lab
 from numalign.lab.parts import Part
 
@@ -39,8 +38,9 @@ SERVER: Final = "kube-apiserver"
 
 
 class Acting:
-    def __init__(self, lab: Lab, client: Client, history: History) -> None:
-        self._lab, self._client, self._history = lab, client, history
+    def __init__(self, lab: Lab, client: Client, watching: Watching) -> None:
+        self._lab, self._client = lab, client
+        self._watching, self._history = watching, watching.history
         self._faults: set[asyncio.Task[None]] = set()
         self._gone: set[str] = set()
         self.uids: dict[str, str] = {}
@@ -96,6 +96,9 @@ class Acting:
             await insist(lambda: self._client.every(NODES.everywhere()))
         self._gone.discard(fault.part)
         self._history.write("back", name=fault.part)
+        if fault.part == SERVER:
+            # Streams would take up to a minute to be opened again by themselves.
+            await self._watching.looked_again()
 
 
 async def insist(call: Callable[[], Awaitable[T]]) -> T:

@@ -45,7 +45,7 @@ class Campaign:
     async def play(self) -> None:
         async with self._lab.client() as client:
             watching = Watching(self._lab, client, self.history)
-            acting = Acting(self._lab, client, self.history)
+            acting = Acting(self._lab, client, watching)
             resting = Resting(self._lab.spec.nodes, client, watching)
             acting.start_second_scheduler()
             steps = script.drawn(self._asked.seed, self._asked.minutes * 60, self._lab.spec.nodes)

@@ -51,12 +51,14 @@ class PodStory(Struct):
         return frozenset[int]().union(*(each.zones for each in self.holds.values()))
 
 
-def of(lines: Iterable[Line]) -> dict[str, PodStory]:
+def of(lines: Sequence[Line]) -> dict[str, PodStory]:
     """By uid. What a kubelet holds for pods of others is left out."""
+    # While the server was away, a pod may have been asked to go before it was seen at all.
+    asked = {line.uid: line.at for line in lines if line.what == "asked-to-go"}
     pods: dict[str, PodStory] = {}
     for line in lines:
-        if line.what == "created":
-            pods[line.uid] = PodStory(line.name, line.uid, line.at, line.devices)
+        if line.what == "created" and line.uid not in pods:
+            pods[line.uid] = PodStory(line.name, line.uid, line.at, line.devices, asked=asked.get(line.uid))
         if line.uid in pods:
             _tell(pods[line.uid], line)
     return pods
@@ -74,8 +76,6 @@ def _tell(pod: PodStory, line: Line) -> None:
             pod.started = pod.started or line.at
         case "ended":
             pod.ended, pod.failed, pod.why, pod.words = line.at, line.phase == "Failed", line.why, line.words
-        case "asked-to-go":
-            pod.asked = line.at
         case "gone":
             pod.gone = line.at
 

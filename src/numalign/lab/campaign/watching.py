@@ -55,8 +55,9 @@ class Watching:
         await tasks.together(self._look(), {"pods": self._informed.run(), **beside})
 
     async def looked_again(self) -> None:
-        """Until every pod that is there now is known here."""
-        await self._informed.looked_again()
+        """Until what there is now is known here."""
+        informers = (self._informed, self._of_nodes, self._of_reports)
+        await asyncio.gather(*(each.looked_again() for each in informers))
 
     def _pod(self, change: Change[Pod]) -> None:
         if change.new is None:

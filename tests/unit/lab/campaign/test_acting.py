@@ -14,6 +14,7 @@ from numalign.kube.objects import Status
 from numalign.lab.campaign.acting import Acting
 from numalign.lab.campaign.history import History
 from numalign.lab.campaign.script import Create, Delete, Fault
+from numalign.lab.campaign.watching import Watching
 from numalign.lab.labs import Lab
 
 AWAY = errors.Unreachable("get", "pods", "away")
@@ -53,8 +54,13 @@ class Program:
 
 def acting(server: Server, *parts: Program) -> tuple[Acting, History]:
     history = History()
+
+    async def looked_again() -> None:
+        history.write("level")
+
+    watching = SimpleNamespace(history=history, looked_again=looked_again)
     lab = SimpleNamespace(every_part=lambda: iter(parts))
-    return Acting(cast(Lab, lab), cast(Client, server), history), history
+    return Acting(cast(Lab, lab), cast(Client, server), cast(Watching, watching)), history
 
 
 MADE = SimpleNamespace(metadata=SimpleNamespace(uid="u-1"))
@@ -100,3 +106,16 @@ def test_what_is_away_already_is_left_in_peace() -> None:
 
     asyncio.run(faults())
     assert kubelet.done == ["SIGKILL", "start"]
+
+
+def test_a_server_is_back_once_it_answers_and_everything_is_looked_at_again() -> None:
+    server, part = Server(AWAY, [], []), Program("kube-apiserver")
+    actor, history = acting(server, part)
+
+    async def faults() -> None:
+        actor.take_away(Fault(0.0, "kube-apiserver", "end", 0.0))
+        await actor.all_back()
+
+    asyncio.run(faults())
+    assert part.done == ["SIGTERM", "start"]
+    assert [line.what for line in history.lines] == ["away", "back", "level"]

@@ -183,6 +183,11 @@ def test_a_pod_that_fails_while_its_kubelet_starts_again_is_not_lost() -> None:
     assert not judging.judge([*placed("a", at=1.0), failed]).good
 
 
+def test_a_pod_that_was_asked_to_go_before_it_was_seen_is_not_lost() -> None:
+    """It was made, and deleted, while the server's stream was broken."""
+    assert judging.judge([line(1.0, "asked-to-go", "a"), line(2.0, "created", "a"), line(2.1, "gone", "a")]).good
+
+
 ENDS = {
     "it was asked to go": [
         line(8.0, "asked-to-go", "a"),
