@@ -132,10 +132,16 @@ def _of_our_own(address: str) -> Shown | None:
 
 
 async def _settled(scheduler: Scheduler) -> None:
+    """Once it knows its world, and again with the machine code that a large one is worth."""
+    from numalign.kube.clock import SystemClock
     from numalign.process import garbage
+    from numalign.scheduler import warming
 
+    cluster = scheduler.cluster
     await scheduler.watched.synced()
     garbage.settle()
+    if await warming.when_large(cluster.engine, lambda: cluster.nodes, SystemClock()):
+        garbage.settle()
 
 
 async def _served(config: Configuration, access: Access, served: Pages) -> None:
@@ -146,7 +152,7 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
     from numalign.kube.lease import Terms
     from numalign.kube.ratelimit import Bucket
     from numalign.process import serve, tasks
-    from numalign.scheduler import guarding, serving, warming
+    from numalign.scheduler import guarding, serving
     from numalign.scheduler.main import Scheduler, Setup
 
     elect, limit = config.leader_election, config.client_connection
@@ -164,7 +170,6 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
             context = served.shown.context if served.shown is not None else None
             await stack.enter_async_context(serve.serving(pages, (served.address, served.port), context))
         beside: dict[str, tasks.Part] = {
-            "warming": warming.warmed(scheduler.cluster.engine),
             "settling": _settled(scheduler),
         }
         if served.shown is not None and served.shown.files is not None:

@@ -2,8 +2,8 @@
 
 `numalign scheduler run` has this as a task. To compile takes a minute and more, during which Python is kept from
 everything else for seconds: no lease would be renewed. So a process of its own does it and leaves the results on disk,
-and here they are only loaded, in a thread. NumPy serves until then, and for good where numba is missing or there is no
-place to write to."""
+and here they are only loaded, in a thread. NumPy serves until then, and for good where numba is missing, where there is
+no place to write to, or where there are so few nodes that it is as quick."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Final, Protocol
+
+from numalign.kube.clock import Clock
 
 LOG: Final = logging.getLogger(__name__)
 COMPILE: Final = (sys.executable, "-c", "from numalign.placement.engine import Engine; Engine().warm()")
 """Numba keeps what it compiles beside the sources, in the user's cache folder, or in NUMBA_CACHE_DIR."""
 LOWER_PRIORITY: Final = 10
+MANY_NODES: Final = 500
+PERIOD: Final = 10.0
 WITHOUT: Final = "without machine code, NumPy serves: %s"
 
 
@@ -28,6 +32,13 @@ class Engine(Protocol):
     def is_exact(self) -> bool: ...
 
     def warm(self) -> bool: ...
+
+
+async def when_large(engine: Engine, nodes: Callable[[], int], clock: Clock) -> bool:
+    """As soon as the cluster has many nodes; with few, there is nothing to gain for the memory that it takes."""
+    while nodes() < MANY_NODES:
+        await clock.sleep(PERIOD)
+    return await warmed(engine)
 
 
 async def warmed(engine: Engine, compiling: Sequence[str] = COMPILE) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import os
+import random
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from numalign.placement.engine import Engine
 from numalign.scheduler import warming
+from numalign.simulator import virtualtime
 
 
 class Noted:
@@ -92,6 +94,19 @@ def test_machine_code_that_cannot_be_loaded_ends_nothing(caplog: pytest.LogCaptu
 
     assert not asyncio.run(warming.warmed(Broken(), command("")))
     assert "written for another machine" in caplog.text
+
+
+def test_a_small_cluster_waits_until_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, sizes = Noted(), iter([3, warming.MANY_NODES - 1, warming.MANY_NODES])
+
+    async def run() -> float:
+        clock = virtualtime.clock(random.Random(1))
+        begun = clock.now()
+        monkeypatch.setattr(warming, "warmed", lambda warmed: asyncio.sleep(0, warmed.warm()))
+        assert await warming.when_large(engine, lambda: next(sizes), clock)
+        return clock.now() - begun
+
+    assert virtualtime.run(run()) == 2 * warming.PERIOD
 
 
 @pytest.mark.slow
