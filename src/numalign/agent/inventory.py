@@ -96,9 +96,8 @@ def _plugins(readings: Readings, unlisted: frozenset[str]) -> dict[str, DevicePl
         spoken_for = _held_by(unlisted, resource, readings)
         healthy = [Device(each, zones, each not in spoken_for) for each, zones in sorted(known.items())]
         sick = [Device(each, zones, healthy=False) for each, zones in sorted(used.items()) if each not in known]
-        # A topology without a zone keeps a device out of the list of what is offered (exporter spec 2.4). Where none is
-        # offered at all, their plugin has died, or has not registered with a kubelet that started again.
-        hidden = registered.get(resource, frozenset()) - known.keys() if known else frozenset()
+        # A topology without a zone keeps a device out of the list of what is offered (exporter spec 2.4).
+        hidden = registered.get(resource, frozenset()) - known.keys() if readings.allocatable is not None else ()
         found[resource] = DevicePlugin(
             (*healthy, *_hidden(hidden, used), *(each for each in sick if each.id not in hidden))
         )

@@ -19,6 +19,7 @@ from numalign.agent.kubeletconfig import Configuration
 from numalign.agent.podresources import Allocatable, PodResources, PodResourcesError
 from numalign.agent.remembering import Checkpoints, Remembered
 from numalign.agent.sysfs import Survey
+from numalign.agent.vanished import Vanished
 from numalign.api import errors
 from numalign.kube.clock import Clock, SystemClock
 from numalign.kubelet import start, versions
@@ -92,6 +93,7 @@ class Sources:
         self.kubelet_since = self.clock.now()
         """Since when it may be the kubelet that it is."""
         self.kubelet_version = ""
+        self.vanished = Vanished()
         self.hardware = Remembered[Survey](STEADY)
         self.configured = Remembered[Configuration](STEADY)
         self._offered = Remembered[tuple[bytes | None, Allocatable | None]](OFFERED)
@@ -155,7 +157,7 @@ async def read(sources: Sources) -> Readings:
         podresources_error=answers.error,
         cpu_checkpoint=found.cpu,
         memory_checkpoint=found.memory,
-        device_checkpoint=found.devices,
+        device_checkpoint=sources.vanished.left_out(found.devices, answers.allocatable),
         consistent=steady,
         checkpoint_lost=sources.checkpoints.lost(sources.clock.now()),
         problems=(
