@@ -68,7 +68,7 @@ EVERYTHING = _machine("everything", extends="2x16", zones=TWO_PAGES, devices=DEV
 KINDS: Mapping[str, Kind] = {
     "cpu": Kind(machine=SMALL, more=NO_MEMORY_MANAGER),
     "memory": Kind(machine=_machine("scarce", zones=_zones(2, 16, "24Gi")), wide=True),
-    "hugepages": Kind(machine=_machine("paged", extends="2x16", zones=TWO_PAGES), extras=(HUGEPAGES,)),
+    "hugepages": Kind(machine=_machine("paged", extends="2x16", zones=TWO_PAGES), extras=(HUGEPAGES,), wide=True),
     "devices": Kind(machine=_machine("devices", extends="2x16", devices=DEVICES), extras=(NIC, GPU)),
     "inits": Kind(machine=SMALL, inits=True),
     "eight": Kind(machine=_machine("eight", zones=_zones(8, 4, "16Gi")), wide=True),
