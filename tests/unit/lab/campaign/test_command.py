@@ -65,6 +65,6 @@ def test_what_was_seen_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_a_machine_that_cannot_run_a_lab_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ability, "missing", lambda: "no root here")
+    monkeypatch.setattr(ability, "missing", lambda nodes: "no root here")
     told = numalign("")
     assert (told.exit_code, "no root here" in told.output) == (2, True)

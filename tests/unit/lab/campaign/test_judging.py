@@ -176,13 +176,6 @@ def test_a_pod_can_be_lost(after: list[Line]) -> None:
     assert len(judging.judge([line(1.0, "created", "a"), *after]).lost) == 1
 
 
-def test_a_pod_that_fails_while_its_kubelet_starts_again_is_not_lost() -> None:
-    away = [line(5.0, "away", name="n/kubelet"), line(8.0, "back", name="n/kubelet")]
-    failed = line(9.0, "ended", "a", node="n", phase="Failed")
-    assert judging.judge([*placed("a", at=1.0), *away, failed]).good
-    assert not judging.judge([*placed("a", at=1.0), failed]).good
-
-
 def test_a_pod_that_was_asked_to_go_before_it_was_seen_is_not_lost() -> None:
     """It was made, and deleted, while the server's stream was broken."""
     assert judging.judge([line(1.0, "asked-to-go", "a"), line(2.0, "created", "a"), line(2.1, "gone", "a")]).good
