@@ -41,13 +41,6 @@ def unforeseeable(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Lin
     return f"what {who} had left behind was in its way" if who else ""
 
 
-def lost_its_kubelet(pod: PodStory, lines: Sequence[Line]) -> bool:
-    """Whether the kubelet was away between a pod's binding and its end: of containers that it was about to start then,
-    it does not know what became of them, and gives pods up that are not to be started again."""
-    begun, over = pod.bound or pod.created, pod.ended or 0.0
-    return any(away <= over and back >= begun for away, back in stories.absences(lines, (f"{pod.node}/kubelet",)))
-
-
 def _lacked_devices(pod: PodStory, lines: Sequence[Line]) -> bool:
     if pod.why not in NO_DEVICES or not pod.devices or pod.bound is None or pod.ended is None:
         return False

@@ -54,7 +54,7 @@ def judge(lines: Sequence[Line]) -> Verdict:
         unforeseeable=tuple(_explained(_refusal(pod), why) for pod in turned_away if (why := unforeseen[pod.uid])),
         mispredicted=tuple(found for pod, found in elsewhere if not overtakers[pod.uid]),
         overtaken=tuple(_explained(found, who) for pod, found in elsewhere if (who := overtakers[pod.uid])),
-        lost=(*_stuck(lines), *(found for pod in pods for found in _vanished(pod, lines))),
+        lost=(*_stuck(lines), *(found for pod in pods for found in _vanished(pod))),
         late=tuple(_late(lines)),
     )
 
@@ -92,8 +92,8 @@ def _stuck(lines: Iterable[Line]) -> Iterator[Finding]:
     return (Finding(line.name, line.node, line.at, line.words) for line in lines if line.what == "stuck")
 
 
-def _vanished(pod: PodStory, lines: Sequence[Line]) -> Iterator[Finding]:
-    if pod.failed and not pod.why and pod.asked is None and not excuses.lost_its_kubelet(pod, lines):
+def _vanished(pod: PodStory) -> Iterator[Finding]:
+    if pod.failed and not pod.why and pod.asked is None:
         yield Finding(pod.name, pod.node, pod.ended or 0.0, f"failed by itself: {pod.words}")
     if pod.gone is not None and pod.asked is None and pod.ended is None:
         yield Finding(pod.name, pod.node, pod.gone, "is gone, and nobody asked for it")
