@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.pod import Pod
-from numalign.placement import engine
+from numalign.placement import engine, evaluation, shapes, shares
 from numalign.placement.changes import Change
 from numalign.placement.ledger import Ledger
+from numalign.placement.rules import podcounts, totals
 from numalign.placement.rules.world import World
+from numalign.scheduler import ranks
 from numalign.simulator.controllers.nodelifecycle import NodeLifecycle
 from numalign.simulator.controllers.runner import Desk
 from numalign.simulator.nodes import heartbeat
@@ -18,6 +20,17 @@ from tests.embedded.schedulerchurn import HOUR, Churn
 
 SLACK = 2_000
 """Things in a part that are not worth a word, where it is about a day."""
+MEMORIES = (
+    (engine, "MANY_SHAPES"),
+    (evaluation, "MOST_LOOKS"),
+    (shapes, "MOST_REMEMBERED"),
+    (shares, "MOST_KNOWN"),
+    (podcounts, "MOST_LABELS"),
+    (totals, "MOST_READ"),
+    (totals, "MOST_NUMBERS"),
+    (ranks, "MOST_KNOWN"),
+)
+"""What was found out about pods and nodes is kept up to so many."""
 
 
 def a_little(nodes: int = 8, seconds: float = 120.0) -> Churn:
@@ -68,10 +81,17 @@ def feel_pulses(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(heartbeat, "STATUS_PERIOD", 1800.0)
 
 
+def fill_memories_early(patch: pytest.MonkeyPatch) -> None:
+    """Long before noon: a memory that is full holds no more at midnight, one without a limit does."""
+    for module, limit in MEMORIES:
+        patch.setattr(module, limit, 256)
+
+
 @pytest.mark.slow
 def test_a_day_of_churn_on_500_nodes_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some 23,000 pods."""
     feel_pulses(monkeypatch)
+    fill_memories_early(monkeypatch)
     churn = churning.played(500, 24 * HOUR, every=8.0, checkpoints=6)
     assert churn.found == []
     noon, midnight = churn.footprints[2], churn.footprints[-1]

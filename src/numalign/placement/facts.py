@@ -37,6 +37,12 @@ class ReportSeen(Struct, frozen=True):
     """The object as it was published, for the reference flavour, which reads it its own way."""
 
 
+class ReportRepeated(Struct, frozen=True):
+    """A node's report came once more and says what the last one said; for the exact flavour."""
+
+    node: str
+
+
 class ReportGone(Struct, frozen=True):
     node: str
 
@@ -75,4 +81,6 @@ class Tick(Struct, frozen=True):
     now: float
 
 
-Fact = NodeSeen | NodeGone | ReportSeen | ReportGone | PodSeen | PodGone | PodBound | BindFailed | Tick
+Fact = (
+    NodeSeen | NodeGone | ReportSeen | ReportRepeated | ReportGone | PodSeen | PodGone | PodBound | BindFailed | Tick
+)

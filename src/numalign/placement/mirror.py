@@ -29,6 +29,7 @@ from numalign.placement.facts import (
     PodGone,
     PodSeen,
     ReportGone,
+    ReportRepeated,
     ReportSeen,
     Tick,
 )
@@ -66,8 +67,6 @@ class Mirror:
         """What reports are read with, and nothing else of the Nodes."""
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
-        self._latest: dict[str, NodeTopology] = {}
-        """What the facts in the ledger were read from; whoever brings the same one once more says nothing new."""
         self._stale: dict[str, None] = {}
         self._entering = Entering([], [], [])
         self._lingering: dict[str, str] = {}
@@ -95,12 +94,12 @@ class Mirror:
                 return self._node(node)
             case NodeGone(name=name):
                 self._nodes.pop(name, None)
-                self._latest.pop(name, None)
             case ReportSeen(topology=topology):
                 return self._report(topology)
+            case ReportRepeated(node=name):
+                return self._report_again(name)
             case ReportGone(node=name):
                 self._reports.pop(name, None)
-                self._latest.pop(name, None)
                 return self.changed(self.ledger.report_gone(name))
             case PodSeen(pod=pod, now=now, forecast=forecast):
                 return self.changed(self.ledger.seen(pod, now, forecast))
@@ -149,10 +148,13 @@ class Mirror:
         return ingest.read(topology, node) if topology is not None else ingest.read_again(facts, node)
 
     def _report(self, topology: NodeTopology) -> list[Wake]:
-        name = topology.node
-        facts = self._ledger.facts(name) if self._latest.get(name) is topology else None
-        self.changed(self.ledger.report(facts or self._read_report(topology)))
-        self._latest[name] = topology
+        self.changed(self.ledger.report(self._read_report(topology)))
+        return [Wake(topology.node, WakeCause.REPORT)]
+
+    def _report_again(self, name: str) -> list[Wake]:
+        facts = self._ledger.facts(name)
+        if facts is not None:
+            self.changed(self.ledger.report(facts))
         return [Wake(name, WakeCause.REPORT)]
 
     def _read_report(self, topology: NodeTopology) -> RowFacts:

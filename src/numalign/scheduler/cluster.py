@@ -15,7 +15,6 @@ from msgspec import Struct, structs
 from numalign.api import nrt
 from numalign.api.errors import BadObject
 from numalign.api.node import Node
-from numalign.api.nodetopology import NodeTopology
 from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
 from numalign.placement import facts
@@ -51,8 +50,8 @@ class Cluster:
         self._rows: dict[str, int] = {}
         """Of nodes that have one, as the world was told."""
         self._nodes: dict[str, Node] = {}
-        self._reports: dict[str, tuple[NodeResourceTopology, NodeTopology]] = {}
-        """By node, as the latest was written and as it was read."""
+        self._reports: dict[str, NodeResourceTopology] = {}
+        """By node, the latest."""
         self._assigned: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         """Pods that count for a node, by its name, whether it is there or not."""
         self._node_of: dict[str, str] = {}
@@ -69,15 +68,17 @@ class Cluster:
     def node_gone(self, name: str) -> list[Wake]:
         if self._nodes.pop(name, None) is not None and name in self._rows:
             self.world.drop_node(self._rows[name])
+        # The next report is read without it.
+        self._reports.pop(name, None)
         return self._apply(facts.NodeGone(name), name)
 
     def report(self, written: NodeResourceTopology, now: float) -> list[Wake]:
         name = written.metadata.name
-        before = self._reports.get(name)
+        before, self._reports[name] = self._reports.get(name), written
         # Most reports repeat the one before.
-        topology = before[1] if before is not None and _is_repeated(before[0], written) else nrt.normalise(written)
-        self._reports[name] = written, topology
-        return self._apply(facts.ReportSeen(topology, now, written), name)
+        if before is not None and self.engine.is_exact and _is_repeated(before, written):
+            return self._apply(facts.ReportRepeated(name), name)
+        return self._apply(facts.ReportSeen(nrt.normalise(written), now, written), name)
 
     def report_gone(self, node: str) -> list[Wake]:
         self._reports.pop(node, None)
