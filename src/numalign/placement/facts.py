@@ -81,6 +81,4 @@ class Tick(Struct, frozen=True):
     now: float
 
 
-Fact = (
-    NodeSeen | NodeGone | ReportSeen | ReportRepeated | ReportGone | PodSeen | PodGone | PodBound | BindFailed | Tick
-)
+Fact = NodeSeen | NodeGone | ReportSeen | ReportRepeated | ReportGone | PodSeen | PodGone | PodBound | BindFailed | Tick
