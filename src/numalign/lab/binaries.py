@@ -66,11 +66,12 @@ def build(binaries: Iterable[Binary], announce: Callable[[Binary], None]) -> Ite
         path = locate(binary, version)
         fresh = not path.exists()
         if fresh:
+            # Before the lock: whoever builds it, the wait is as long.
+            announce(binary)
             with _alone(cache_folder() / f"{path.parent.name}.lock"):
                 # Somebody else may have built it while we waited.
                 fresh = not path.exists()
                 if fresh:
-                    announce(binary)
                     _compile(command, binary, path)
         yield Built(binary, path, fresh)
 
