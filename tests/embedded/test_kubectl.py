@@ -77,20 +77,20 @@ GETTING = {
     "nodes": (
         "get nodes node-0 node-1",
         """NAME    STATUS  ROLES   AGE   VERSION
-           node-0  Ready   <none>  ...s  v1...
-           node-1  Ready   <none>  ...s  v1...""",
+           node-0  Ready   <none>  ...   v1...
+           node-1  Ready   <none>  ...   v1...""",
     ),
     "wide nodes": (
         "get node node-0 -o wide",
         """NAME    STATUS  ROLES   AGE   VERSION  INTERNAL-IP  EXTERNAL-IP  OS-IMAGE  KERNEL-VERSION  CONTAINER-RUNTIME
-           node-0  Ready   <none>  ...s  v1...    172.16.0.1   <none>       numalign simulated node  ...  containerd://...""",
+           node-0  Ready   <none>  ...   v1...    172.16.0.1   <none>       numalign simulated node  ...  containerd://...""",
     ),
-    "reports of topology": ("get noderesourcetopologies node-0", "NAME AGE\nnode-0 ...s\n"),
+    "reports of topology": ("get noderesourcetopologies node-0", "NAME AGE\nnode-0 ...\n"),
     "a zone's CPUs": (
         """get node-res-topo node-0 -o 'jsonpath={.zones[0].name}:{.zones[0].resources[?(@.name=="cpu")].capacity}'""",
         "node-0:16",
     ),
-    "namespaces": ("get ns kube-system", "NAME STATUS AGE\nkube-system Active ...s\n"),
+    "namespaces": ("get ns kube-system", "NAME STATUS AGE\nkube-system Active ...\n"),
     "a raw path": ("get --raw /healthz", "ok"),
 }
 
