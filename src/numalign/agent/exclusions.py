@@ -6,7 +6,6 @@ is held all the same: RTE calls it free."""
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -14,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from numalign.agent import hostfiles
+from numalign.agent import hostfiles, patterns
 from numalign.api import errors, yamltext
 from numalign.api.wire import Wire
 
@@ -25,7 +24,7 @@ ByNode = Mapping[str, tuple[str, ...]]
 
 
 class PodPattern(Wire, frozen=True):
-    """Shell patterns; both must match."""
+    """Both must match."""
 
     namespace_pattern: str = ""
     name_pattern: str = ""
@@ -44,7 +43,8 @@ class Exclusions(Struct, frozen=True):
     def has(self, namespace: str, name: str) -> bool:
         """Whether the pod is left out."""
         return any(
-            _matches(each.namespace_pattern, namespace) and _matches(each.name_pattern, name) for each in self.pods
+            patterns.matches(each.namespace_pattern, namespace) and patterns.matches(each.name_pattern, name)
+            for each in self.pods
         )
 
 
@@ -77,8 +77,3 @@ def _of(value: object, name: str, node: str) -> Exclusions:
 def on_node(by_node: ByNode, node: str) -> frozenset[str]:
     """What is left out on all nodes, and on this one."""
     return frozenset((*by_node.get(EVERYWHERE, ()), *by_node.get(node, ())))
-
-
-def _matches(pattern: str, text: str) -> bool:
-    """Go's patterns, in which ^ is what ! is in a shell's."""
-    return fnmatch.fnmatchcase(text, pattern.replace("[^", "[!"))

@@ -81,7 +81,7 @@ def zones(
     excluded: frozenset[str] = NOTHING,
 ) -> tuple[Zone, ...]:
     """By real ids, in their order (D-02); none of the resources that are excluded."""
-    usable, used = _usable(machine, allocatable), _used(machine, allocatable, tuple(pods))
+    usable, used = _usable(machine, allocatable, form), _used(machine, allocatable, tuple(pods), form)
     found = (_zone(machine, zone, usable[zone.id], used[zone.id], form=form) for zone in machine.zones)
     return tuple(_without(zone, excluded) for zone in found)
 
@@ -92,13 +92,17 @@ def _without(zone: Zone, excluded: frozenset[str]) -> Zone:
     )
 
 
-def _usable(machine: Machine, allocatable: Allocatable) -> Tally:
+def _usable(machine: Machine, allocatable: Allocatable, form: Form) -> Tally:
+    """What nothing is left of is there all the same, with 0; of blocks, the updater alone says so."""
     found: Tally = {zone.id: Counter() for zone in machine.zones}
     for zone, cpus in by_zone(machine, allocatable.cpus).items():
         found[zone][resourcenames.CPU] = len(cpus)
     for block in allocatable.memory:
-        for zone in block.zones if block.size else ():
+        for zone in block.zones if block.size or form == "nfd" else ():
             _add(found, zone, block.type, block.size)
+    for entry in allocatable.devices:
+        for zone in entry.zones or ():
+            _add(found, zone, entry.resource, 0)
     for resource, places in _device_zones(allocatable.devices).items():
         for mask in places.values():
             for zone in masks.members(mask):
@@ -106,10 +110,10 @@ def _usable(machine: Machine, allocatable: Allocatable) -> Tally:
     return found
 
 
-def _used(machine: Machine, allocatable: Allocatable, pods: tuple[PodResources, ...]) -> Tally:
-    """Of what can be had: a device that is sick is gone from there already (D-28)."""
+def _used(machine: Machine, allocatable: Allocatable, pods: tuple[PodResources, ...], form: Form) -> Tally:
+    """Of what can be had: a device that is sick, or a CPU that is reserved, is gone from there already (D-28)."""
     found: Tally = {zone.id: Counter() for zone in machine.zones}
-    for zone, cpus in by_zone(machine, {cpu for pod in pods for cpu in _cpus(pod)}).items():
+    for zone, cpus in by_zone(machine, {cpu for pod in pods for cpu in _cpus(pod)} & {*allocatable.cpus}).items():
         found[zone][resourcenames.CPU] = len(cpus)
     entries = [entry for pod in pods for container in pod.containers for entry in container.devices]
     known = _device_zones(allocatable.devices)
@@ -117,7 +121,7 @@ def _used(machine: Machine, allocatable: Allocatable, pods: tuple[PodResources, 
         # Wherever it is: a device in several zones is used in each of them, once (D-24).
         for zone in masks.members(known.get(resource, {}).get(each, 0)):
             _add(found, zone, resource, 1)
-    _drain(found, _usable(machine, allocatable), [block for pod in pods for block in _memory(pod)])
+    _drain(found, _usable(machine, allocatable, form), [block for pod in pods for block in _memory(pod)])
     return found
 
 

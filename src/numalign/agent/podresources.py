@@ -8,9 +8,11 @@ kubelet; that is noticed before every call, and once more where a call fails. Wh
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from numalign.agent import podresourcesmessages as messages
 from numalign.agent.podresourcesmessages import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
@@ -47,15 +49,17 @@ KINDS: Final[dict[str, ErrorKind]] = {
 }
 
 T = TypeVar("T")
-UNIX: Final = "unix://"
+BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def endpoint(text: str) -> Path:
-    """The socket of a URL such as unix:///run/kubelet.sock. BadObject for any other kind."""
-    if not text.startswith(UNIX):
+    """The socket of a URL such as unix:///run/kubelet.sock, read as RTE reads it. BadObject for any other kind."""
+    scheme, mark, rest = text.partition(":")
+    if not mark or scheme.lower() != "unix" or BAD_ESCAPE.search(rest):
         why = f"{errors.echo(text)} is not of the form unix:///path; the kubelet is asked on a socket of this machine"
         raise errors.BadObject("Agent", "settings", "podresources socket", why)
-    return Path(text.removeprefix(UNIX))
+    path = urlsplit(f"unix:{rest}").path if rest.startswith("/") else ""
+    return Path(unquote(path))
 
 
 class PodResourcesError(Exception):

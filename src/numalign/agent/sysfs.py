@@ -26,7 +26,7 @@ NO_SUCH_ZONE: Final = machinefile.MAX_DISTANCE
 """Where a row of distances has a place for an id that no zone has; the kernel's own word for unreachable."""
 HIGHEST_PRIVATE_CACHE: Final = 2
 
-TOTAL: Final = re.compile(r"MemTotal:\s*([0-9]{1,15}) kB")
+TOTAL: Final = re.compile(r"MemTotal:[ \t]*([0-9]{1,15})[ \tkB]*$", re.MULTILINE)
 PAGES: Final = re.compile(r"hugepages-([1-9][0-9]{0,14})kB")
 
 

@@ -247,9 +247,9 @@ def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> 
     from numalign.agent import podresources
     from numalign.agent.main import Places
 
-    url = podresources.UNIX + podresources_socket if podresources_socket.startswith("/") else podresources_socket
+    told = podresources_socket
     try:
-        asked = podresources.endpoint(url) if url else None
+        asked = Path(told) if told.startswith("/") else podresources.endpoint(told) if told else None
     except errors.BadObject as problem:
         output.fail(str(problem))
     return Places(host=host, kubelet=kubelet, config=config, podresources=asked)

@@ -46,7 +46,7 @@ Against = Annotated[
     str,
     typer.Option(
         "--against",
-        metavar=f"{KUBELET}|reference|scheduler",
+        metavar=f"{KUBELET}|reference|scheduler|rte|nfd",
         help="Which real code to ask; the newest kubelet if no minor.",
     ),
 ]

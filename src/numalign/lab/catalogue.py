@@ -48,6 +48,7 @@ BINARIES: Final = (
     *(Binary(f"oracle-kubelet-{minor}", f"kubelet/v{minor}", minutes=4) for minor in ORACLE_MINORS),
     Binary("oracle-reference", "reference", "./oracle", minutes=4),
     Binary("oracle-scheduler", "scheduler", version=KUBERNETES, minutes=3),
+    Binary("oracle-exporter", "exporter", minutes=4),
     Binary("reference-scheduler", "reference", "./scheduler", "v1.34.4", minutes=1),
     Binary("reference-peer", "reference", "./peer", minutes=1),
     _kubernetes("kube-apiserver", 10),

@@ -1,4 +1,4 @@
-"""Which real code is asked: `kubelet@1.36`, `reference`, `scheduler`, as a person writes it.
+"""Which real code is asked: `kubelet@1.36`, `reference`, `scheduler`, `rte`, `nfd`, as a person writes it.
 
 A source brings together what a campaign needs to know: the lab's binary that speaks for the code, how cases for it are
 drawn and made smaller, and who says whether our own answer is right."""
@@ -16,6 +16,9 @@ from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
 from numalign.oracle import asking, shrink
 from numalign.oracle.asking import Case, Judge
+from numalign.oracle.exporters import drawing
+from numalign.oracle.exporters import judging as exporting
+from numalign.oracle.exporters import reducing as lessening
 from numalign.oracle.generating import cases, histories
 from numalign.oracle.reference import judging
 from numalign.oracle.scheduler import judging as scheduling
@@ -27,6 +30,7 @@ from numalign.oracle.shrinking import shortening
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
 SCHEDULER = "scheduler"
+PUBLISHERS = ("rte", "nfd")
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -58,10 +62,12 @@ class Kubelet(Source, frozen=True, kw_only=True):
 
 
 def of(text: str) -> Source:
-    """Read `kubelet`, `kubelet@1.36`, `reference` or `scheduler`."""
+    """Read `kubelet`, `kubelet@1.36`, `reference`, `scheduler`, `rte` or `nfd`."""
     if text == REFERENCE:
         return reference()
-    return scheduler() if text == SCHEDULER else kubelet(text, others=(REFERENCE, SCHEDULER))
+    if text in PUBLISHERS:
+        return publisher(text)
+    return scheduler() if text == SCHEDULER else kubelet(text, others=(REFERENCE, SCHEDULER, *PUBLISHERS))
 
 
 def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
@@ -101,4 +107,16 @@ def scheduler() -> Source:
         smaller=reducing.smaller,
         judge=scheduling.judge,
         chunk=20,
+    )
+
+
+def publisher(name: str) -> Source:
+    """A program that publishes topology reports: the resource topology exporter, or NFD's topology updater."""
+    (binary,) = catalogue.chosen(["oracle-exporter"])
+    return Source(
+        version=name,
+        binary=binary,
+        draw=partial(drawing.draw, program=name),
+        smaller=lessening.smaller,
+        judge=exporting.judge,
     )

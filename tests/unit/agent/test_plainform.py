@@ -50,6 +50,21 @@ def test_a_sick_device_in_use_is_not_subtracted_from_those_that_are_well(form: F
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_a_reserved_cpu_in_use_is_not_subtracted_from_those_that_can_be_had(form: Form) -> None:
+    assert free(Allocatable(cpus=(1, 2, 3)), pod(cpus=(0, 2)), form=form)[0]["cpu"] == 2000
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_kind_of_devices_of_which_none_is_left_is_there_with_none(form: Form) -> None:
+    assert free(Allocatable((DeviceEntry("v/gpu", (), (0,)),), (0,)), form=form)[0] == {"cpu": 1000, "v/gpu": 0}
+
+
+@pytest.mark.parametrize("form, names", [("rte", {"cpu"}), ("nfd", {"memory"})])
+def test_a_block_of_nothing_is_a_resource_in_nfds_form_alone(form: Form, names: set[str]) -> None:
+    assert free(Allocatable(memory=(MemoryEntry("memory", 0, (0,)),)), form=form)[0].keys() == names
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_device_in_two_zones_is_used_in_both_once(form: Form) -> None:
     entries = tuple(DeviceEntry("v/gpu", ("g0",), (zone,)) for zone in (0, 2))
     found = free(Allocatable(entries), pod(*entries), form=form)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from numalign.agent import podresources
 from numalign.agent.podresources import (
     Allocatable,
     ContainerResources,
@@ -19,6 +20,7 @@ from numalign.agent.podresources import (
     PodResourcesClient,
     PodResourcesError,
 )
+from numalign.api.errors import BadObject
 from numalign.process.rpc import CallFailed, Service
 from tests.unit.agent.podresources_server import FakeKubelet, serving
 
@@ -165,3 +167,22 @@ def test_a_kubelet_that_never_answers_is_a_timeout(socket: Path) -> None:
     with pytest.raises(PodResourcesError) as raised:
         asyncio.run(exchange())
     assert raised.value.kind == "timeout"
+
+
+@pytest.mark.parametrize(
+    "url, path",
+    [
+        ("unix:///run/kubelet.sock", "/run/kubelet.sock"),
+        ("UNIX:/run/kubelet.sock", "/run/kubelet.sock"),
+        ("unix:///my%20run/kubelet.sock?x=1#y", "/my run/kubelet.sock"),
+        ("unix://host/kubelet.sock", "/kubelet.sock"),
+    ],
+)
+def test_an_endpoint_is_read_as_rte_reads_it(url: str, path: str) -> None:
+    assert podresources.endpoint(url) == Path(path)
+
+
+@pytest.mark.parametrize("url", ["", "/run/kubelet.sock", "tcp://host/path", "fake:///folder", "unix:///%zz"])
+def test_any_other_endpoint_is_refused(url: str) -> None:
+    with pytest.raises(BadObject, match="unix:///path"):
+        podresources.endpoint(url)

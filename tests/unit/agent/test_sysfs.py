@@ -117,6 +117,7 @@ def test_links_name_the_cpus_of_a_zone_that_has_no_list(tmp_path: Path) -> None:
 DAMAGE = {
     "no memory file": ("node1/meminfo", None, "tells no MemTotal"),
     "no total": ("node1/meminfo", "Node 1 MemFree: 7 kB", "tells no MemTotal"),
+    "less than nothing": ("node1/meminfo", "Node 1 MemTotal: -5 kB", "tells no MemTotal"),
     "too few distances": ("node1/distance", "10", "not one distance for each of 2 zones"),
     "distances of letters": ("node1/distance", "10 x", "not one distance for each of 2 zones"),
     "a list that runs backwards": ("node1/cpulist", "31-16", "runs backwards"),
@@ -134,6 +135,13 @@ def test_damage_costs_one_value_of_one_zone(file: str, text: str | None, why: st
     assert machinecores.mask(found.machine.zones[1].cores) == 0xFFFF0000
     assert str(path.parent) in found.problems[0]
     assert any(why in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize("total", ["12 kB", "\t12 kB", "12kB", "12", "0012 kB"])
+def test_a_total_is_read_however_it_is_spaced(total: str, tmp_path: Path) -> None:
+    file = preset("2x16", tmp_path) / sysfs.ZONES / "node1/meminfo"
+    file.write_text(f"Node 1 MemTotal:{total}\nNode 1 MemFree: 7 kB\n")
+    assert sysfs.machine(tmp_path).zones[1].memory == 12 << 10
 
 
 def test_a_zone_without_hugepages_keeps_its_memory(tmp_path: Path) -> None:

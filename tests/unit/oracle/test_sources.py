@@ -20,6 +20,8 @@ from tests.unit.oracle import pretending
         ("kubelet@1.35", "1.35", "oracle-kubelet-1.35"),
         ("reference", "reference", "oracle-reference"),
         ("scheduler", "scheduler", "oracle-scheduler"),
+        ("rte", "rte", "oracle-exporter"),
+        ("nfd", "nfd", "oracle-exporter"),
     ],
 )
 def test_a_source_is_named(text: str, version: str, binary: str) -> None:
@@ -29,7 +31,7 @@ def test_a_source_is_named(text: str, version: str, binary: str) -> None:
 
 @pytest.mark.parametrize("text", ["kubelet@1.20", "scheduler@1.37", "reference@1", ""])
 def test_anything_else_is_refused_with_what_is_known(text: str) -> None:
-    with pytest.raises(BadObject, match=r"known are kubelet and kubelet@1\.34, .*, reference, scheduler"):
+    with pytest.raises(BadObject, match=r"known are kubelet and kubelet@1\.34, .*, reference, scheduler, rte, nfd"):
         sources.of(text)
 
 
@@ -39,7 +41,7 @@ def test_a_kubelet_draws_and_judges_cases_of_its_minor() -> None:
     assert "sequence_podlevel" not in {source.draw(1, number)[0] for number in range(1000)}
 
 
-@pytest.mark.parametrize("text", ["kubelet@1.36", "reference"])
+@pytest.mark.parametrize("text", ["kubelet@1.36", "reference", "rte"])
 def test_a_source_can_travel_to_a_worker_process(text: str) -> None:
     source = pickle.loads(pickle.dumps(sources.of(text)))
     assert source.draw(3, 5) == sources.of(text).draw(3, 5)

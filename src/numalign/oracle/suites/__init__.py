@@ -17,6 +17,7 @@ from numalign.oracle.suites import (
     publisheracts,
     publisherparts,
     publishers,
+    publisherscans,
     scores,
     settings,
 )
@@ -35,6 +36,7 @@ MODULES = (
     nodetexts,
     publishers,
     publisherparts,
+    publisherscans,
     publisheracts,
 )
 

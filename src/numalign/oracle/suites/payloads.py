@@ -14,7 +14,7 @@ def read(raw: Mapping[str, Any]) -> Payload:
         zones=raw["numaNodes"],
         busiest=raw["busiestNode"],
         encoding=raw["vectorEncoding"],
-        vectors={int(zone): vector for zone, vector in raw.get("vectors", {}).items()},
+        vectors={int(zone): vector for zone, vector in (raw.get("vectors") or {}).items()},
     )
 
 

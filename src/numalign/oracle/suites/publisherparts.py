@@ -4,10 +4,11 @@ Each is put to the agent's own module for it. `publishers` has what comes of all
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -15,16 +16,19 @@ from numalign.agent import exclusions, listing, offering, plainform, podresource
 from numalign.agent.exclusions import Exclusions, PodPattern
 from numalign.agent.podresources import ContainerResources, DeviceEntry, PodResources
 from numalign.agent.sysfs import Survey
-from numalign.api import errors, fingerprint, quantity, yamltext
+from numalign.api import errors, resourcenames, yamltext
 from numalign.api.placementcodec import ContainerRef
 from numalign.kubelet import configuration, presets, start
 from numalign.kubelet.machine import Device, DevicePlugin
 from numalign.kubelet.settings import Settings
-from numalign.oracle.suites import publisherstates
+from numalign.oracle.divergence import Difference
+from numalign.oracle.suites import publisherdefects, publisherstates, suite
 from numalign.oracle.suites.publishers import made
-from numalign.oracle.suites.suite import Deliberate, Suite
+from numalign.oracle.suites.suite import Case, Deliberate, Suite
 
 Row = Mapping[str, Any]
+FOLDER: Final = re.compile(r"devices/system/node/node(\d+)/")
+TOLD: Final = re.compile(r"MemTotal:[ \t]*\d+[ \tkB]*$")
 
 
 def _map(row: Row) -> object:
@@ -33,7 +37,7 @@ def _map(row: Row) -> object:
     return {"map": {str(cpu): zone.id for zone in machine.zones for core in zone.cores for cpu in core.cpus}}
 
 
-def _normalised(row: Row) -> object:
+def _normalised(row: Row) -> dict[str, list[dict[str, Any]]]:
     told = publisherstates.allocatable(row)
     cpus = plainform.by_zone(publisherstates.machine(row), told.cpus).items()
     found: list[dict[str, Any]] = [
@@ -42,7 +46,16 @@ def _normalised(row: Row) -> object:
     found += [{"resource": each.resource, "ids": list(each.ids), "numa": _listed(each.zones)} for each in told.devices]
     blocks = [(block, zone) for block in told.memory if block.size for zone in block.zones]
     found += [{"resource": block.type, "ids": [str(block.size)], "numa": [zone]} for block, zone in blocks]
-    return {"expected": sorted(found, key=lambda each: (each["resource"], each["numa"] or [], each["ids"]))}
+    return {"expected": found}
+
+
+def _in_any_order(expected: Any, answered: Any) -> Sequence[Difference]:
+    return suite.exactly(_sorted(expected["expected"]), _sorted(answered["expected"]))
+
+
+def _sorted(entries: Iterable[Row]) -> list[Row]:
+    told = ({**each, "ids": sorted(each["ids"])} for each in entries)
+    return sorted(told, key=lambda each: (each["resource"], each["numa"] or [], each["ids"]))
 
 
 def _listed(zones: tuple[int, ...] | None) -> list[int] | None:
@@ -50,7 +63,7 @@ def _listed(zones: tuple[int, ...] | None) -> list[int] | None:
 
 
 def _local(row: Row) -> object:
-    zones = None if row["numa"] is None else tuple(row["numa"])
+    zones = publisherstates.numa(row)
     held = ContainerResources("main", (DeviceEntry("example.com/nic", ("nic-0",), zones),))
     return {"present": plainform.placement(PodResources("default", "web", (held,))).is_exclusive}
 
@@ -67,7 +80,8 @@ def _surveyed(files: Mapping[str, str]) -> Survey:
 
 
 def _memory(row: Row) -> object:
-    zones = _surveyed(row["files"]).machine.zones
+    named = {int(found[1]) for found in map(FOLDER.match, row["files"]) if found}
+    zones = [zone for zone in _surveyed(row["files"]).machine.zones if zone.id in named]
     found: dict[str, dict[str, int]] = {"memory": {str(zone.id): zone.memory for zone in zones}}
     for zone in zones:
         for page in zone.hugepages:
@@ -84,13 +98,14 @@ def _total(row: Row) -> object:
 
 
 def _excluded(row: Row) -> object:
-    patterns = tuple(PodPattern(each["namespacePattern"], each["namePattern"]) for each in row["patterns"])
+    patterns = tuple(PodPattern(each["namespacePattern"], each["namePattern"]) for each in row.get("patterns") or ())
     return {"excluded": Exclusions(pods=patterns).has(row["namespace"], row["name"])}
 
 
 def _left_out(row: Row) -> object:
-    found = exclusions.on_node(row["config"], row["node"])
-    mentioned = dict.fromkeys(name for names in row["config"].values() for name in names) or {"cpu": None}
+    config = {node: names or () for node, names in (row.get("config") or {}).items()}
+    found = exclusions.on_node(config, row["node"])
+    mentioned = row.get("asked") or dict.fromkeys(name for names in config.values() for name in names) or ("cpu",)
     return {
         "excluded": [name for name in mentioned if name in found],
         "kept": [name for name in mentioned if name not in found],
@@ -98,8 +113,8 @@ def _left_out(row: Row) -> object:
 
 
 def _unfinished(row: Row) -> object:
-    pods = [PodResources(*each) for each in row["listed"]]
-    kept = listing.unfinished(pods, {(namespace, name) for namespace, name in row["terminal"]})
+    pods = [PodResources(*each) for each in row["listed"] or ()]
+    kept = listing.unfinished(pods, {(namespace, name) for namespace, name in row["terminal"] or ()})
     return {"kept": [[pod.namespace, pod.name] for pod in kept]}
 
 
@@ -108,7 +123,12 @@ def _endpoint(row: Row) -> object:
         path = podresources.endpoint(row["endpoint"])
     except errors.BadObject:
         return {"path": None, "error": "unsupported-protocol"}
-    return {"path": "" if path == Path() else str(path), "error": None}
+    return {"path": str(path), "error": None}
+
+
+def _same_place(expected: Any, answered: Any) -> Sequence[Difference]:
+    place = expected["path"]
+    return suite.exactly({**expected, "path": None if place is None else str(Path(place))}, answered)
 
 
 def _reference(row: Row) -> object:
@@ -120,10 +140,11 @@ def _reference(row: Row) -> object:
 
 
 def _own_cpus(row: Row) -> object:
-    named = [ContainerRef(*each["id"]) for each in row["containers"]]
+    containers = row["containers"] or ()
+    named = [ContainerRef(*each["id"]) for each in containers]
     pods = [
-        PodResources(ref.namespace, ref.pod, (ContainerResources(ref.container, (), tuple(each["cpus"])),))
-        for ref, each in zip(named, row["containers"], strict=True)
+        PodResources(ref.namespace, ref.pod, (ContainerResources(ref.container, (), tuple(each["cpus"] or ())),))
+        for ref, each in zip(named, containers, strict=True)
     ]
     found = listing.without_pool(pods, listing.pool_of(pods, ContainerRef(*row["reference"])))
     return {"expected": {"/".join(ref): list(pod.containers[0].cpus) for ref, pod in zip(named, found, strict=True)}}
@@ -139,98 +160,83 @@ def _entries(row: Row) -> object:
     return {"entries": [{"resource": e.resource, "ids": list(e.ids), "numa": _listed(e.zones)} for e in entries]}
 
 
-def _watched(row: Row) -> object:
-    """Every pod counts with what it is listed with."""
-    if row.get("list_error"):
-        return {"watched": None, "fingerprint": None, "error": True}
-    pods = publisherstates.pods({"pods": row["listed"]})
-    signed = fingerprint.of((pod.namespace, pod.name) for pod in pods) if pods else None
-    told = [_pod(pod) for pod in pods if any(each.cpus or each.devices or each.memory for each in pod.containers)]
-    return {"watched": told, "fingerprint": signed if row.get("fingerprint_enabled") else None, "error": False}
-
-
-def _pod(pod: PodResources) -> dict[str, Any]:
-    containers = [{"name": each.name, "resources": _resources(each)} for each in pod.containers]
-    return {"name": pod.name, "namespace": pod.namespace, "containers": [c for c in containers if c["resources"]]}
-
-
-def _resources(held: ContainerResources) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (
-        [{"name": "cpu", "data": [str(cpu) for cpu in held.cpus], "numa": None}] if held.cpus else []
-    )
-    found += [{"name": each.resource, "data": list(each.ids), "numa": _listed(each.zones)} for each in held.devices]
-    return [*found, *({"name": m.type, "data": [str(m.size)], "numa": list(m.zones)} for m in held.memory if m.size)]
-
-
-def _in_other_namespaces(row: Row) -> bool:
-    return row["namespace"] not in ("", "*") and any(pod["namespace"] != row["namespace"] for pod in row["listed"])
-
-
-def _shares_cpus(row: Row) -> bool:
-    """CPUs listed for a pod that has none of its own: not Guaranteed, or without a whole number of them."""
-    pod = row.get("api_pod") or {}
-    wanted = [each["requests"].get("cpu", "0.5") for each in pod.get("containers", ())]
-    whole = pod.get("qos") == "Guaranteed" and any(quantity.parse(text).is_whole for text in wanted)
-    return not whole and any(each["cpus"] for listed in row["listed"] for each in listed["containers"])
-
-
-def _judged(row: Row) -> object:
-    """Whatever the API server knows of the pod: it is listed with a CPU of its own."""
-    pod = PodResources("default", "web", (ContainerResources("main", (), (2,)),))
-    return {"watchable": bool(pod.containers), "exclusive": plainform.placement(pod).is_exclusive}
-
-
 def _configured(row: Row) -> object:
     (document,) = yamltext.documents(row["text"], "recorded")
     settings = configuration.read(document.value, "recorded", presets.machine("2x16"))
     return {"updater": [settings.topology_policy, settings.topology_scope]}
 
 
+def _is_told(text: str) -> bool:
+    """As the kernel tells it, in the first line that speaks of it."""
+    return TOLD.search(next((line for line in text.splitlines() if "MemTotal" in line), "")) is not None
+
+
+def _damaged(row: Row) -> set[str]:
+    """Zones with a file that the kernel would not write, or without one that it would."""
+    files, found = row["files"], set[str]()
+    for path, text in files.items():
+        zone = FOLDER.match(path)
+        if zone is None:
+            continue
+        whole = f"{zone[0]}meminfo" in files and any(each.startswith(f"{zone[0]}hugepages/") for each in files)
+        if not whole or not (_is_told(text) if path.endswith("meminfo") else text.strip().isdecimal()):
+            found.add(zone[1])
+    return found
+
+
+def _where_whole(case: Case) -> bool:
+    """The others stop, or the zones without damage are equal."""
+    damaged, told = _damaged(case["input"]), case["expect"].get("bytes_per_numa")
+    if told is None:
+        return True
+    ours: Any = _memory(case["input"])
+    return _without(told, damaged) == _without(ours["bytes_per_numa"], damaged)
+
+
+def _without(told: Mapping[str, Mapping[str, int]], zones: set[str]) -> object:
+    kept = {kind: {zone: size for zone, size in sizes.items() if zone not in zones} for kind, sizes in told.items()}
+    return {kind: sizes for kind, sizes in kept.items() if sizes}
+
+
+def _once(entries: Iterable[Row]) -> list[Row]:
+    return _sorted({**each, "ids": dict.fromkeys(each["ids"])} for each in entries)
+
+
 NOT_TOLD = Deliberate(
     "memory-not-told",
     "a file that tells no memory costs its zone the memory, and is named; it stops nothing",
-    lambda row: "text" in row,
-    lambda case: case["expect"].get("error") in ("missing", "not-a-number", "bad-format"),
+    lambda row: not _is_told(row["text"]),
+)
+DAMAGED = Deliberate(
+    "memory-not-told",
+    "a file that is missing or damaged costs one value, and is named; it stops nothing",
+    lambda row: not row["files"] or bool(_damaged(row)),
+    _where_whole,
+)
+COUNTED_ONCE = Deliberate(
+    "counted-once",
+    "a CPU that is listed twice is one",
+    lambda row: any(name == resourcenames.CPU for _, name, _ in publisherdefects.told_twice(row)),
+    lambda case: _once(case["expect"]["expected"]) == _once(_normalised(case["input"])["expected"]),
 )
 NO_FAKES = Deliberate(
     "sockets-alone",
     "a folder with recorded answers is no endpoint of ours",
-    lambda row: row["endpoint"].startswith("fake://"),
+    lambda row: row["endpoint"].startswith("fake:"),
     lambda case: case["expect"].get("error") is None,
 )
-EVERY_NAMESPACE = Deliberate(
-    "every-namespace",
-    "what pods of other namespaces hold is held",
-    _in_other_namespaces,
-    lambda case: case["expect"]["watched"] == [],
-)
-SHARED_CPUS = Deliberate(
-    "shared-cpus",
-    "kubelets from 1.23 on list no CPUs but those that a container has for itself",
-    _shares_cpus,
-    lambda case: "cpu" not in str(case["expect"]["watched"]),
-)
-UNKNOWN_PODS = Deliberate(
-    "pods-nobody-knows",
-    "a pod that the API server cannot tell of holds what it holds (D-19)",
-    lambda row: not row.get("live"),
-    lambda case: case["expect"].get("error") in ("not-found", "lister"),
-)
-
 SUITES: tuple[Suite, ...] = (
     made("exporter.cpu_to_numa", _map),
-    made("exporter.normalize", _normalised),
+    Suite("exporter.normalize", lambda case: _normalised(case["input"]), _in_any_order, (COUNTED_ONCE,)),
     made("exporter.locality_present", _local),
     made("exporter.pod_exclude", _excluded),
     made("exporter.terminal_filter", _unfinished),
-    made("exporter.parse_endpoint", _endpoint, NO_FAKES),
+    Suite("exporter.parse_endpoint", lambda case: _endpoint(case["input"]), _same_place, (NO_FAKES,)),
     made("exporter.reference_container", _reference),
     made("exporter.shared_pool_derived", _own_cpus),
-    made("sysinfo.memory_tree", _memory),
+    made("sysinfo.memory_tree", _memory, DAMAGED),
     made("sysinfo.meminfo_parse_derived", _total, NOT_TOLD),
     made("updater.exclude_list", _left_out),
-    made("updater.scanner", _watched, EVERY_NAMESPACE, SHARED_CPUS),
-    made("updater.watchable", _judged, UNKNOWN_PODS),
     made("kubelet.device_entries_derived", _entries),
     made("kubelet.config_derived", _configured),
 )

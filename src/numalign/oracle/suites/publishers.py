@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from numalign.agent import exclusions, plainform
+from numalign.agent import plainform
 from numalign.agent.plainform import Form
 from numalign.api import fingerprint, zonename
 from numalign.api.nodetopology import Zone
@@ -16,33 +16,28 @@ from numalign.kubelet import report, start
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.versions import Minor
 from numalign.oracle.suites import nodetexts, payloads, publisherstates
+from numalign.oracle.suites import publisherdefects as defects
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
 
 Row = Mapping[str, Any]
-Place = tuple[str, str]
-"""Zone and resource."""
-Touched = Callable[[Row], frozenset[Place]]
 
 
 def _scanned(form: Form) -> Callable[[Row], object]:
     def answered(row: Row) -> object:
         pods, times = publisherstates.pods(row, publisherstates.scale(row)), publisherstates.scale(row)
         machine, allocatable = publisherstates.machine(row), publisherstates.allocatable(row)
-        zones = plainform.zones(machine, allocatable, pods, form, _excluded(row))
+        zones = plainform.zones(machine, allocatable, pods, form, publisherstates.excluded(row))
         listed = map(plainform.placement, pods)
-        signed = report.signature(listed, fingerprint.Method(row.get("fingerprint_method") or _usual(form)))
-        return {"zones": [_zone(each, times) for each in zones], "fingerprint": signed.text}
+        signed = report.signature(listed, _method(row, form))
+        told = sorted((_zone(each, times) for each in zones), key=_name)
+        return {"zones": told, "fingerprint": signed.text}
 
     return answered
 
 
-def _usual(form: Form) -> fingerprint.Method:
-    return fingerprint.Method.EXCLUSIVE if form == "rte" else fingerprint.Method.ALL
-
-
-def _excluded(row: Row) -> frozenset[str]:
-    told = row.get("exclude", {})
-    return exclusions.on_node(told, row.get("node", "")) if isinstance(told, Mapping) else frozenset(told)
+def _method(row: Row, form: Form) -> fingerprint.Method:
+    everybody = form == "nfd" or row.get("fingerprint_method") == fingerprint.Method.ALL
+    return fingerprint.Method.ALL if everybody else fingerprint.Method.EXCLUSIVE
 
 
 def _zone(zone: Zone, times: int) -> dict[str, Any]:
@@ -51,100 +46,55 @@ def _zone(zone: Zone, times: int) -> dict[str, Any]:
         unit = report.MILLI if name == "cpu" else times if name.startswith(("memory", "hugepages-")) else 1
         amounts = {"capacity": each.capacity, "allocatable": each.allocatable, "available": each.available}
         resources.append({"name": name, **{kind: amount // unit for kind, amount in amounts.items()}})
-    costs = [{"name": zonename.name_of(other), "value": cost} for other, cost in sorted(zone.costs.items())]
-    return {"name": zonename.name_of(zone.id), "type": "Node", "costs": costs, "resources": resources}
+    costs = [{"name": zonename.name_of(other), "value": cost} for other, cost in zone.costs.items()]
+    return {
+        "name": zonename.name_of(zone.id),
+        "type": "Node",
+        "costs": sorted(costs, key=_name),
+        "resources": resources,
+    }
 
 
-def _in_several_zones(row: Row) -> frozenset[Place]:
-    blocks = [block for pod in publisherstates.pods(row) for each in pod.containers for block in each.memory]
-    return frozenset(
-        (zonename.name_of(zone), block.type) for block in blocks if len(block.zones) > 1 for zone in block.zones
-    )
+def _name(named: Row) -> str:
+    """Tables are in the order of names: node-10 is before node-2."""
+    return str(named["name"])
 
 
-def _sick(row: Row) -> frozenset[Place]:
-    """Zones of devices that somebody has and nobody offers."""
-    known = publisherstates.zones_of(row)
-    entries = [entry for pod in publisherstates.pods(row) for each in pod.containers for entry in each.devices]
-    return frozenset(
-        (zonename.name_of(zone), entry.resource)
-        for entry in entries
-        for each in entry.ids
-        for zone in (entry.zones or ())
-        if (entry.resource, each) not in known and zone >= 0
-    )
+def _has_gaps(row: Row) -> bool:
+    return not publisherstates.in_a_row(row)
 
 
-def _spanning(row: Row) -> frozenset[Place]:
-    devices = publisherstates.zones_of(row).items()
-    return frozenset(
-        (zonename.name_of(zone), resource) for (resource, _), zones in devices if len(zones) > 1 for zone in zones
-    )
-
-
-def _elsewhere(row: Row) -> frozenset[Place]:
-    """Everything that pods of other namespaces hold, wherever it is."""
-    if row.get("namespace", "*") in ("", "*"):
-        return frozenset()
-    names = {"cpu", *(resource for resource, _ in publisherstates.zones_of(row)), "memory", *publisherstates.PAGES}
-    others = [pod for pod in publisherstates.pods(row) if pod.namespace != row["namespace"]]
-    zones = [zonename.name_of(zone.id) for zone in publisherstates.machine(row).zones]
-    return frozenset((zone, name) for zone in zones for name in names) if others else frozenset()
-
-
-def _without_cpus(row: Row) -> frozenset[Place]:
-    """Zones that have something to allocate, and no CPU."""
-    zones = plainform.zones(publisherstates.machine(row), publisherstates.allocatable(row), (), "rte")
-    bare = (zone for zone in zones if not zone.resources["cpu"].allocatable and len(zone.resources) > 1)
-    return frozenset((zonename.name_of(zone.id), "cpu") for zone in bare)
-
-
-def _anything(row: Row) -> frozenset[Place]:
-    return frozenset[Place]().union(*(touched(row) for touched in TOUCHED))
-
-
-TOUCHED: Final[tuple[Touched, ...]] = (_in_several_zones, _sick, _spanning, _elsewhere)
-
-
-def _untouched(zones: list[Any], row: Row) -> object:
-    """Without what is free where a defect shows, and without RTE's two ways to say that there is no CPU."""
-    bare, touched = _without_cpus(row), _anything(row)
-
-    def left(zone: Row) -> list[Row]:
-        return [_kept(zone["name"], each, touched) for each in zone["resources"] if not _none(zone, each, bare)]
-
-    return [{**zone, "resources": left(zone)} for zone in zones]
-
-
-def _none(zone: Row, resource: Row, bare: frozenset[Place]) -> bool:
-    return (zone["name"], resource["name"]) in bare and not resource["allocatable"]
-
-
-def _kept(zone: str, resource: Row, touched: frozenset[Place]) -> Row:
-    hidden = {"available": None} if (zone, resource["name"]) in touched else {}
-    return {**resource, **hidden}
-
-
-def _defect(anchor: str, reason: str, touched: Touched, form: Form) -> Deliberate:
+def _defect(anchor: str, reason: str, applies: Callable[[Row], object], form: Form) -> Deliberate:
     def shows(case: Case) -> bool:
-        ours: Any = _scanned(form)(case["input"])
-        expected = case["expect"]
+        row, expected = case["input"], case["expect"]
+        ours: Any = _scanned(form)(row)
         same_sign = expected.get("fingerprint") in (None, ours["fingerprint"])
-        row = case["input"]
-        return same_sign and bool(_untouched(expected["zones"], row) == _untouched(ours["zones"], row))
+        real, own = (defects.untouched(zones, row, form) for zones in (expected["zones"], ours["zones"]))
+        return same_sign and real == own
 
-    return Deliberate(anchor, reason, lambda row: bool(touched(row)), shows)
+    return Deliberate(anchor, reason, lambda row: bool(applies(row)), shows)
 
 
 RTE: Final = (
-    _defect("blocks-in-several-zones", "subtracted in full from each zone (D-07)", _in_several_zones, "rte"),
-    _defect("sick-devices", "subtracted although they are not offered (D-28)", _sick, "rte"),
-    _defect("every-namespace", "what other namespaces hold is called free", _elsewhere, "rte"),
-    _defect("no-cpu-to-allocate", "a zone with other resources has no cpu (D-37)", _without_cpus, "rte"),
+    _defect("blocks-in-several-zones", "subtracted in full from each zone (D-07)", defects.several_zones, "rte"),
+    _defect("sick-devices", "subtracted although they are not offered (D-28)", defects.not_as_offered, "rte"),
+    _defect("every-namespace", "what other namespaces hold is called free", defects.other_namespaces, "rte"),
+    _defect("counted-once", "what is listed twice counts twice", defects.told_twice, "rte"),
+    _defect("pages-of-every-size", "pages of some sizes have no capacity (D-06)", defects.pages_of_other_sizes, "rte"),
+    _defect("no-cpu-to-allocate", "a zone with other resources has no cpu (D-37)", defects.without_cpus, "rte"),
 )
 NFD: Final = (
-    _defect("less-than-nothing", "a device in several zones is taken twice from its last (D-24)", _spanning, "nfd"),
-    _defect("every-namespace", "what other namespaces hold is called free", _elsewhere, "nfd"),
+    _defect(
+        "less-than-nothing", "a device in several zones is taken twice from its last (D-24)", defects.spanning, "nfd"
+    ),
+    _defect("blocks-in-several-zones", "filled without a look at what must be where", defects.out_of_turn, "nfd"),
+    _defect("every-namespace", "what other namespaces hold is called free", defects.other_namespaces, "nfd"),
+    _defect("counted-once", "what is listed twice counts twice", defects.told_twice, "nfd"),
+    _defect("never-less-than-allocatable", "less capacity than can be allocated", defects.more_than_there_is, "nfd"),
+    _defect(
+        "left-out-everywhere", "a zone without anything has the cpu that is left out", defects.cpus_left_out, "nfd"
+    ),
+    _defect("gaps-between-zones", "zones by their place in a list (D-02)", _has_gaps, "nfd"),
 )
 
 
@@ -163,7 +113,7 @@ def _signed(row: Row) -> object:
 
 
 def _exclusive(row: Row) -> object:
-    if row["pod"] is None:
+    if row.get("pod") is None:
         return {"allow": False}
     (pod,) = publisherstates.pods({"pods": [row["pod"]]})
     return {"allow": plainform.placement(pod).is_exclusive}

@@ -1,0 +1,98 @@
+"""Our modules beside the programs that publish topology reports, row by row: recorded, found, and made up."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from numalign.lab import toolchain
+from numalign.oracle import fuzz, loading, sources, suites
+from numalign.oracle.casefiles import Recorded
+from numalign.oracle.exporters import drawing
+from numalign.oracle.exporters import judging as exporting
+from numalign.oracle.programs import Program
+from numalign.oracle.suites import judging
+from tests import campaigns, conftest
+from tests.oracle import exportercases
+
+ROWS = 600
+FOUND = [
+    path for name in sources.PUBLISHERS for path in sorted(Path(__file__).with_name("found").glob(f"{name}/*.json"))
+]
+DERIVED = "_derived"
+ASKED = {name for tables in drawing.PROGRAMS.values() for name in tables}
+"""Tables that the programs can be asked about; rows that were worked out have a table of their own."""
+
+programs = pytest.mark.parametrize("program", sources.PUBLISHERS)
+files = pytest.mark.parametrize("path", exportercases.FILES.values(), ids=exportercases.FILES)
+
+
+def built(program: str) -> sources.Source:
+    conftest.require(toolchain.found(), "Go, to build the packages of RTE and NFD")
+    return sources.publisher(program)
+
+
+def table(suite: str) -> str | None:
+    """The name under which the programs answer rows of this table."""
+    return next((each for each in (suite, suite.removesuffix(DERIVED)) if each in ASKED), None)
+
+
+def question(recorded: Recorded) -> dict[str, Any]:
+    given = dict(recorded.case["input"])
+    if "config" in given:
+        given["asked"] = recorded.case["expect"]["excluded"] + recorded.case["expect"]["kept"]
+    return {"id": recorded.id, "suite": table(recorded.suite), "input": given}
+
+
+@files
+def test_the_real_programs_give_the_recorded_answers(path: Path) -> None:
+    recorded = [each for each in exportercases.cases(path) if table(each.suite)]
+    with Program(built("rte").program()) as program:
+        answers = program.ask([(each.suite, question(each)) for each in recorded])
+    told = [answer.get("expect", answer) for answer in answers]
+    assert [
+        {name: each.get(name) for name in row.case["expect"]} for row, each in zip(recorded, told, strict=True)
+    ] == [row.case["expect"] for row in recorded]
+
+
+@programs
+@pytest.mark.parametrize("seed", [20261116, int(time.time())], ids=["fixed", "fresh"])
+@pytest.mark.parametrize("rows", [pytest.param(ROWS, id="quick"), campaigns.campaign(ROWS)])
+def test_the_real_program_and_our_form_of_it_agree(program: str, seed: int, rows: int) -> None:
+    source = built(program)
+    plan = fuzz.Plan(program=source.program(), source=source, seed=seed, cases=rows)
+    summary = fuzz.campaign(plan, lambda _: None)
+    assert summary.compared == rows
+    assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]
+
+
+@pytest.mark.parametrize("path", FOUND, ids=[f"{path.parent.name}/{path.stem}" for path in FOUND])
+def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
+    (found,) = loading.values(path)
+    assert exporting.judge(found.value, found.value).finding in ("agreed", "deliberate")
+
+
+def test_every_rule_for_a_difference_was_shown_by_the_real_programs() -> None:
+    found = [exporting.recorded(each.value) for path in FOUND for each in loading.values(path)]
+    shown = {judging.judge(each).anchor for each in (*found, *exportercases.cases(exportercases.VENDORED))}
+    assert {rule.anchor for name in ASKED for rule in suites.SUITES[name].deliberate} <= shown
+
+
+def emptied(value: Any) -> Any:
+    """Null for every list without an item, but where the two are different things."""
+    match value:
+        case dict():
+            return {key: each if key in ("numa", "instances") else emptied(each) for key, each in value.items()}
+        case list():
+            return [emptied(each) for each in value] or None
+    return value
+
+
+@files
+@pytest.mark.parametrize("change", [emptied, lambda row: {**row, "remark": "x"}], ids=["null", "another column"])
+def test_null_and_columns_that_nobody_knows_change_nothing(path: Path, change: Any) -> None:
+    for each in exportercases.cases(path):
+        changed = structs.replace(each, case={**each.case, "input": change(each.case["input"])})
+        assert (each.id, judging.judge(changed).outcome) == (each.id, judging.judge(each).outcome)
