@@ -1,6 +1,6 @@
-"""The lab that most tests share: real kubelets, each configured in another way.
+"""The labs that tests share: real kubelets, each configured in another way.
 
-It is started once, and needs root and Go; without them the tests are skipped with a reason, or fail where CI=true."""
+Each is started once, and needs root and Go; without them the tests are skipped with a reason, or fail where CI=true."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from numalign.lab import ability
+from numalign.lab.spec import LabSpec
 from tests.conftest import require
 from tests.lab import fleet, tales
 from tests.lab.live import Live
@@ -18,7 +19,7 @@ from tests.lab.tales import Tales
 
 @pytest.fixture(scope="session", autouse=True)
 def able() -> None:
-    problem = ability.missing(len(fleet.nodes()))
+    problem = ability.missing(len(fleet.nodes()) + len(fleet.apart()))
     require(not problem, f"what a lab runs on: {problem}")
 
 
@@ -26,6 +27,21 @@ def able() -> None:
 def live(able: None) -> Iterator[Live]:
     with Live.up(tales.spec(f"tests-{os.getpid()}", fleet.nodes())) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def apart(able: None) -> Iterator[Live]:
+    """Without schedulers and controllers."""
+    wanted = LabSpec(name=f"apart-{os.getpid()}", nodes=fleet.apart(), controllers=False)
+    with Live.up(wanted) as found:
+        yield found
+
+
+@pytest.fixture
+def single(apart: Live) -> Iterator[Live]:
+    """Without pods, before and after."""
+    yield apart
+    apart.clear()
 
 
 @pytest.fixture(scope="session", name="tales")

@@ -1,7 +1,8 @@
 """The nodes that loads are played on: kinds of hardware and pods, each under every policy and scope.
 
 One lab is shared by most tests; its nodes have every policy on a machine with everything, and most kinds at least once.
-The whole matrix comes kind by kind, each in a lab of its own (`slow`)."""
+The whole matrix comes kind by kind, each in a lab of its own (`slow`). What looks at a single node, and at what happens
+to its programs, has a smaller lab (`apart`)."""
 
 from __future__ import annotations
 
@@ -21,12 +22,22 @@ POLICIES: tuple[str, ...] = get_args(topologymanager.Policy)
 SCOPES: tuple[str, ...] = get_args(topologymanager.Scope)
 STRICT = ("restricted", "single-numa-node")
 PLAIN, PODWISE = "plain", "all-restricted-pod"
+TOLD, OFFERING, UPDATED = "told", "offering", "updated"
 NIC, GPU, HUGEPAGES = "example.com/nic", "example.com/gpu", "hugepages-2Mi"
+LINK, KEY = "example.com/link", "example.com/key"
 
 NO_MEMORY_MANAGER: Mapping[str, Any] = {"memoryManagerPolicy": "None", "reservedMemory": []}
 FULL_CORES: Mapping[str, Any] = {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}}
 LISTS_ENDED_PODS: Mapping[str, Any] = {"featureGates": {"KubeletPodResourcesListUseActivePods": False}}
 CLOSEST: Mapping[str, Any] = {"topologyManagerPolicyOptions": {start.PREFER_CLOSEST: "true"}}
+
+
+POD_ALIGNED: Mapping[str, Any] = {"topologyManagerScope": "pod"}
+GPUS: Mapping[str, Any] = {"0": 4, "1": 4}
+OFFER: Mapping[str, Any] = {
+    "devices": {GPU: GPUS, LINK: {"0,1": 2}, KEY: {"noTopology": 2, "each": [{"id": "odd", "zones": []}]}},
+    "plugins": {GPU: {"prefer": "packed", "preStart": True, "allocate": {"env": {"GPUS": "{ids}"}}}},
+}
 
 
 class Kind(Struct, frozen=True, kw_only=True):
@@ -99,6 +110,17 @@ SHARED = (
 def nodes() -> tuple[NodeSpec, ...]:
     """Of the shared lab: one for tests that look at single pods; the rest for loads."""
     return (spec.node(PLAIN, SMALL, more=LISTS_ENDED_PODS), *shared())
+
+
+def apart() -> tuple[NodeSpec, ...]:
+    """One that our agent reports on, one with plugins of all sorts, one that NFD's updater reports on."""
+    told, offering = spec.node(TOLD, SMALL), spec.node(OFFERING, SMALL)
+    updated = spec.node(UPDATED, EVERYTHING, more=POD_ALIGNED)
+    return (
+        structs.replace(told, reporter="own"),
+        structs.replace(offering, devices=OFFER),
+        structs.replace(updated, reporter="nfd"),
+    )
 
 
 def shared() -> list[NodeSpec]:

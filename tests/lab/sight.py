@@ -8,6 +8,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
+from numalign.api import nrt
+from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.informer import Informer
@@ -23,9 +25,10 @@ NAMESPACE = "default"
 class Sight:
     def __init__(self, client: Client) -> None:
         self.changed = time.monotonic()
-        """When anything did, last."""
+        """When anything did, last. NFD's updater writes its zones in another order every three seconds, which is
+        nothing new."""
         self._pods = Informer(client, PODS.within(NAMESPACE), self._note)
-        self._reports = Informer(client, TOPOLOGIES.everywhere(), self._note)
+        self._reports = Informer(client, TOPOLOGIES.everywhere(), self._note_report)
 
     @staticmethod
     @contextlib.asynccontextmanager
@@ -57,3 +60,8 @@ class Sight:
 
     def _note(self, _: Change[Any]) -> None:
         self.changed = time.monotonic()
+
+    def _note_report(self, change: Change[NodeResourceTopology]) -> None:
+        old, new = change.old, change.new
+        if old is None or new is None or nrt.normalise(old) != nrt.normalise(new):
+            self._note(change)

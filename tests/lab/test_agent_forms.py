@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from msgspec import structs
 
 from numalign.agent import forms, main
@@ -14,21 +11,9 @@ from numalign.agent.main import Places
 from numalign.api import nrt, nrtwire
 from numalign.api.nodetopology import NodeTopology, Zone
 from numalign.kube.resources import TOPOLOGIES
-from numalign.lab import spec
-from numalign.lab.spec import LabSpec
-from tests.lab import fleet
 from tests.lab import live as lives
+from tests.lab.fleet import UPDATED as NODE
 from tests.lab.live import Live
-
-NODE = "updated"
-ALIGNED = {"topologyManagerPolicy": "single-numa-node", "topologyManagerScope": "pod"}
-
-
-@pytest.fixture(scope="module")
-def updated(able: None) -> Iterator[Live]:
-    one = spec.node(NODE, fleet.EVERYTHING, more=ALIGNED)
-    with Live.up(LabSpec(name=f"forms-{os.getpid()}", nodes=(one,), controllers=False, nfd=True)) as found:
-        yield found
 
 
 def ours(live: Live) -> NodeTopology:
@@ -54,14 +39,14 @@ def _without_size_of_memory(zone: Zone) -> Zone:
     return structs.replace(zone, resources={**zone.resources, "memory": memory})
 
 
-def test_nfds_form_says_what_nfd_says(updated: Live) -> None:
-    updated.create(lives.guaranteed("web", 3, "2Gi", nodeName=NODE), lives.guaranteed("db", 5, "4Gi", nodeName=NODE))
+def test_nfds_form_says_what_nfd_says(single: Live) -> None:
+    single.create(lives.guaranteed("web", 3, "2Gi", nodeName=NODE), lives.guaranteed("db", 5, "4Gi", nodeName=NODE))
     for name in ("web", "db"):
-        updated.settled(name)
-    wanted = ours(updated)
+        single.settled(name)
+    wanted = ours(single)
 
     async def same() -> bool:
-        theirs = nrt.normalise(await updated.client.get(TOPOLOGIES.at(NODE)))
+        theirs = nrt.normalise(await single.client.get(TOPOLOGIES.at(NODE)))
         return comparable(theirs) == comparable(wanted)
 
-    assert updated.awaited(same, f"NFD writes something else than {wanted}")
+    assert single.awaited(same, f"NFD writes something else than {wanted}")

@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from msgspec import structs
 
 from numalign.agent.podresources import DeviceEntry, PodResources, PodResourcesClient, PodResourcesError
 from numalign.api.pod import Pod
 from numalign.kube.resources import NODES
-from numalign.kubelet import presets
-from numalign.lab import node, spec
-from numalign.lab.spec import LabSpec
+from numalign.lab import node
+from tests.lab.fleet import GPU, GPUS, KEY, LINK, OFFER
+from tests.lab.fleet import OFFERING as NODE
 from tests.lab.live import Live
-
-NODE = "offering"
-GPU, LINK, KEY = "example.com/gpu", "example.com/link", "example.com/key"
-GPUS: dict[str, Any] = {"0": 4, "1": 4}
-OFFER: dict[str, Any] = {
-    "devices": {GPU: GPUS, LINK: {"0,1": 2}, KEY: {"noTopology": 2, "each": [{"id": "odd", "zones": []}]}},
-    "plugins": {GPU: {"prefer": "packed", "preStart": True, "allocate": {"env": {"GPUS": "{ids}"}}}},
-}
 
 
 @pytest.fixture(scope="module")
-def offering(able: None) -> Iterator[Live]:
-    one = structs.replace(spec.node(NODE, presets.machine("2x16")), devices=OFFER)
-    with Live.up(LabSpec(name=f"devices-{os.getpid()}", nodes=(one,), controllers=False)) as found:
-        until_offered(found, GPU, 8)
-        yield found
+def registered(apart: Live) -> None:
+    until_offered(apart, GPU, 8)
 
 
 @pytest.fixture
-def cluster(offering: Live) -> Iterator[Live]:
-    yield offering
-    offering.clear()
+def offering(registered: None, single: Live) -> Live:
+    return single
 
 
 def until_offered(live: Live, resource: str, count: int) -> None:
@@ -111,45 +97,45 @@ def test_a_device_with_an_empty_topology_is_offered_but_not_told_of(offering: Li
     assert "odd" not in {identity for entry in allocatable(offering, KEY) for identity in entry.ids}
 
 
-def test_a_pod_gets_devices_of_the_zone_of_its_cpus(cluster: Live) -> None:
-    assert settled(cluster, "train", gpu="3").status.phase == "Running"
-    (container,) = listed(cluster)["train"].containers
+def test_a_pod_gets_devices_of_the_zone_of_its_cpus(offering: Live) -> None:
+    assert settled(offering, "train", gpu="3").status.phase == "Running"
+    (container,) = listed(offering)["train"].containers
     zones = {zone for entry in container.devices for zone in entry.zones or ()}
     assert len(container.devices) == 3
     assert zones == {zone for block in container.memory for zone in block.zones}
     assert zones == {0 if max(container.cpus) < 16 else 1}
 
 
-def test_the_kubelet_writes_down_which_devices_a_pod_has(cluster: Live) -> None:
-    uid = settled(cluster, "kept", gpu="1").metadata.uid
-    written = msgspec.json.decode(cluster.node(NODE).device_state.read_bytes())["Data"]["PodDeviceEntries"]
+def test_the_kubelet_writes_down_which_devices_a_pod_has(offering: Live) -> None:
+    uid = settled(offering, "kept", gpu="1").metadata.uid
+    written = msgspec.json.decode(offering.node(NODE).device_state.read_bytes())["Data"]["PodDeviceEntries"]
     (entry,) = (each for each in written if each["PodUID"] == uid)
     held = [identity for ids in entry["DeviceIDs"].values() for identity in ids]
-    assert held == [identity for each in listed(cluster)["kept"].containers[0].devices for identity in each.ids]
+    assert held == [identity for each in listed(offering)["kept"].containers[0].devices for identity in each.ids]
 
 
-def test_a_pod_that_wants_more_gpus_than_a_zone_has_is_turned_away(cluster: Live) -> None:
-    assert settled(cluster, "wide", gpu="5").status.reason == "TopologyAffinityError"
+def test_a_pod_that_wants_more_gpus_than_a_zone_has_is_turned_away(offering: Live) -> None:
+    assert settled(offering, "wide", gpu="5").status.reason == "TopologyAffinityError"
 
 
-def test_a_sick_device_is_not_offered_until_it_is_well(cluster: Live) -> None:
-    file = cluster.node(NODE).place.root / Path(node.DEVICES).name
+def test_a_sick_device_is_not_offered_until_it_is_well(offering: Live) -> None:
+    file = offering.node(NODE).place.root / Path(node.DEVICES).name
     before = file.read_bytes()
     file.write_bytes(
-        msgspec.json.encode(OFFER | {"devices": {**OFFER["devices"], GPU: GPUS | {"unhealthy": ["gpu-7"]}}})
+        msgspec.json.encode({**OFFER, "devices": {**OFFER["devices"], GPU: {**GPUS, "unhealthy": ["gpu-7"]}}})
     )
-    until_healthy(cluster, GPU, 7)
-    assert "gpu-7" not in {identity for entry in allocatable(cluster, GPU) for identity in entry.ids}
+    until_healthy(offering, GPU, 7)
+    assert "gpu-7" not in {identity for entry in allocatable(offering, GPU) for identity in entry.ids}
     file.write_bytes(before)
-    until_healthy(cluster, GPU, 8)
+    until_healthy(offering, GPU, 8)
 
 
-def test_a_kubelet_that_is_started_again_has_the_devices_again(cluster: Live) -> None:
-    settled(cluster, "stays", gpu="2")
-    before = listed(cluster)["stays"]
-    cluster.node(NODE).kubelet.restart()
-    until_healthy(cluster, GPU, 8)
-    assert settled(cluster, "after", gpu="2").status.phase == "Running"
-    found = listed(cluster)
+def test_a_kubelet_that_is_started_again_has_the_devices_again(offering: Live) -> None:
+    settled(offering, "stays", gpu="2")
+    before = listed(offering)["stays"]
+    offering.node(NODE).kubelet.restart()
+    until_healthy(offering, GPU, 8)
+    assert settled(offering, "after", gpu="2").status.phase == "Running"
+    found = listed(offering)
     assert found["stays"] == before
     assert not set(before.containers[0].devices) & set(found["after"].containers[0].devices)

@@ -15,6 +15,7 @@ from numalign.lab.errors import LabError
 from numalign.lab.node import KUBELET_ROOT
 
 ELSEWHERE: Final = "`numalign cluster up` is an embedded cluster that needs neither"
+PROCESSES: Final = Path("/proc")
 INSTANCES: Final = "/proc/sys/fs/inotify/max_user_instances"
 INSTANCES_EACH: Final = 5
 """Of inotify, that a kubelet takes."""
@@ -43,11 +44,25 @@ def require(nodes: int = 1) -> None:
 
 
 def release() -> None:
-    """After the last lab: the folder goes if nobody else has put anything there."""
+    """After the last lab: the folder goes if nobody else has put anything there, or over it. Labs that are kept
+    elsewhere may still run, and what is mounted over a folder goes with it, whoever sees it."""
+    if _is_mounted_over(KUBELET_ROOT):
+        return
     try:
         os.rmdir(KUBELET_ROOT)
     except OSError:
         return
+
+
+def _is_mounted_over(folder: str) -> bool:
+    """By any process: each has mounts of its own."""
+    for told in PROCESSES.glob("[0-9]*/mountinfo"):
+        try:
+            if f" {folder} " in told.read_text():
+                return True
+        except OSError:
+            continue  # it has ended
+    return False
 
 
 def _crowded(nodes: int) -> str:

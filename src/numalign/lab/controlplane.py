@@ -11,7 +11,6 @@ import http.client
 import random
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from msgspec import Struct
 from numalign.lab import binaries, catalogue, toolchain
 from numalign.lab.errors import LabError
 from numalign.lab.parts import Part, Program, end_all
+from numalign.process import der, ecdsa
 
 TOKEN: Final = "loopback"
 ADMINS: Final = "system:masters"
@@ -71,7 +71,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Path:
-        """That signs the tokens of service accounts."""
+        """That signs the tokens of service accounts, and the public half that tells them."""
         return self.folder / "service-accounts.key"
 
 
@@ -112,10 +112,15 @@ def require_start(parts: Iterable[Part], until: float) -> None:
 def prepare(plan: Plan, accounts: Iterable[Account]) -> None:
     """The files that the server reads at its start."""
     plan.folder.mkdir(parents=True, exist_ok=True)
-    tokens = plan.folder / "tokens.csv"
-    tokens.touch(mode=0o600)
-    tokens.write_text("".join(f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts))
-    subprocess.run(["openssl", "genrsa", "-out", plan.key, "2048"], check=True, capture_output=True)
+    _keep(plan.folder / "tokens.csv", (f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts))
+    signing = ecdsa.made()
+    # The public half by itself: the server does not take it from a private one in this form.
+    _keep(plan.key, (signing.pem(), der.pem("PUBLIC KEY", signing.public())))
+
+
+def _keep(path: Path, secrets: Iterable[str]) -> None:
+    path.touch(mode=0o600)
+    path.write_text("".join(secrets))
 
 
 def programs_of(plan: Plan, found: Programs) -> tuple[Program, Program]:

@@ -1,8 +1,8 @@
 """Keys on the curve P-256, and signatures with them: enough for a certificate, where Python itself makes none.
 
-`certificates` makes a key or two when a server starts and signs once with each. Nothing else may sign here: the
-arithmetic takes as long as its numbers want, which a stranger who can ask again and again could measure. What is said
-over TLS afterwards is OpenSSL's."""
+`certificates` makes a key or two when a server starts and signs once with each, and a lab makes one for its API server,
+which signs tokens with it. Nothing else may sign here: the arithmetic takes as long as its numbers want, which a
+stranger who can ask again and again could measure. What is said over TLS afterwards is OpenSSL's."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from numalign.kube.resources import PODS
 from numalign.kubelet import admission
 from numalign.lab.campaign.acting import insist
 from numalign.lab.campaign.books import Books
-from numalign.lab.campaign.watching import NAMESPACE, Watching, waits
+from numalign.lab.campaign.watching import NAMESPACE, Watching, asked, waits
 from numalign.lab.spec import NodeSpec
 
 LOOK: Final = 1.0
@@ -97,6 +97,9 @@ class Resting:
 
 
 def fits(node: NodeSpec, books: Books, there: Sequence[Pod], pod: Pod) -> bool:
+    # A kubelet admits pods without devices that nobody offers on its node; a scheduler does not send them there.
+    if not asked(pod).keys() <= node.machine.devices.keys():
+        return False
     _, outcome = admission.admit(node.modelled, books.state(there), pod)
     return outcome.admitted
 

@@ -167,7 +167,7 @@ def waits(pod: Pod) -> str:
 def asked(pod: Pod) -> dict[str, int]:
     """Devices by resource; of containers after each other the sum, which is more than enough to tell that it asks."""
     found: dict[str, int] = {}
-    for container in pod.spec.containers:
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
         for name, amount in container.resources.limits.items():
             if "/" in name:
                 found[name] = found.get(name, 0) + amount.value

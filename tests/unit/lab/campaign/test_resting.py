@@ -24,8 +24,16 @@ REFUSED = {"conditions": [{"type": "PodScheduled", "status": "False", "message":
 RUNS = {"phase": "Running"}
 
 
-def pod(name: str, cpus: int, *, node: str = "", status: dict[str, Any] | None = None, **meta: Any) -> Pod:
-    amounts = {"cpu": str(cpus), "memory": "1Gi"}
+def pod(
+    name: str,
+    cpus: int,
+    *,
+    node: str = "",
+    status: dict[str, Any] | None = None,
+    devices: dict[str, str] | None = None,
+    **meta: Any,
+) -> Pod:
+    amounts = {"cpu": str(cpus), "memory": "1Gi"} | (devices or {})
     container = {"name": "main", "resources": {"requests": amounts, "limits": amounts}}
     body = {
         "metadata": {"name": name, "uid": name, **meta},
@@ -58,6 +66,7 @@ CASES = {
     "it fits nowhere, and somebody said so": (pod("c", 17, status=REFUSED), held(), ""),
     "nobody said so": (pod("c", 17), held(), "waits, and nobody says why"),
     "it fits": (pod("c", 4, status=REFUSED), held(), "fits on n, and waits: no room"),
+    "its devices are on other nodes": (pod("c", 4, status=REFUSED, devices={"example.com/gpu": "1"}), held(), ""),
     "it is bound": (pod("c", 4, node="n"), held(), "is bound, and does not start"),
     "it is to go": (
         pod("c", 4, node="n", status=RUNS, deletionTimestamp="2026-01-01T00:00:00Z"),
