@@ -80,6 +80,11 @@ class Acting:
         await asyncio.gather(*faults)
         await insist(lambda: self._client.every(NODES.everywhere()))
 
+    def let_go(self) -> None:
+        """Nothing comes back any more: the lab is about to end."""
+        for fault in self._faults:
+            fault.cancel()
+
     async def _away(self, fault: Fault) -> None:
         part = next(each for each in self._lab.every_part() if each.program.title == fault.part)
         self._history.write("away", name=fault.part, why=fault.how, words=fault.words)

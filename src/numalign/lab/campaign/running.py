@@ -49,9 +49,12 @@ class Campaign:
             resting = Resting(self._lab.spec.nodes, client, watching)
             acting.start_second_scheduler()
             steps = script.drawn(self._asked.seed, self._asked.minutes * 60, self._lab.spec.nodes)
-            await tasks.together(
-                self._perform(steps, acting, resting), {"watching": watching.run(), "telling": self._tell()}
-            )
+            try:
+                await tasks.together(
+                    self._perform(steps, acting, resting), {"watching": watching.run(), "telling": self._tell()}
+                )
+            finally:
+                acting.let_go()
 
     async def _perform(self, steps: Sequence[Step], acting: Acting, resting: Resting) -> None:
         for step in steps:

@@ -108,6 +108,21 @@ def test_what_is_away_already_is_left_in_peace() -> None:
     assert kubelet.done == ["SIGKILL", "start"]
 
 
+def test_what_is_away_when_the_campaign_ends_does_not_come_back() -> None:
+    kubelet = Program("n/kubelet")
+    actor, _ = acting(Server([]), kubelet)
+
+    async def faults() -> None:
+        actor.take_away(Fault(0.0, "n/kubelet", "kill", 0.01))
+        while not kubelet.done:
+            await asyncio.sleep(0)
+        actor.let_go()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(faults())
+    assert kubelet.done == ["SIGKILL"]
+
+
 def test_a_server_is_back_once_it_answers_and_everything_is_looked_at_again() -> None:
     server, part = Server(AWAY, [], []), Program("kube-apiserver")
     actor, history = acting(server, part)
