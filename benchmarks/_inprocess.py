@@ -29,7 +29,7 @@ from numalign.kube.server import Server
 from numalign.kube.tls import Contexts, Trust
 from numalign.kube.watch import Meaning
 from numalign.scheduler.binding import Bind
-from numalign.scheduler.main import Scheduler, Setup
+from numalign.scheduler.main import TICK, Scheduler, Setup
 
 AT_ONCE = 64
 """Pods that arrive together."""
@@ -64,6 +64,7 @@ class InProcess:
         self._victims: list[Pod] = []
         self._books = self.scheduler.binder._books
         self._seen_again: dict[str, Pod] = {}
+        self._next_tick = 0.0
         self.bound = 0
 
     def tell(self, plural: str, thing: Any, *, gone: bool = False) -> None:
@@ -99,11 +100,17 @@ class InProcess:
     def turn(self) -> None:
         """Until nobody is ready."""
         queue, cycle, clock = self.scheduler.queue, self.scheduler.cycle, self.clock
-        clock.set_forward()
+        if clock.set_forward() >= self._next_tick:
+            self.tick()
         while (queued := queue.pop(clock.now())) is not None:
             cycle.step(queued)
             while self._victims:
                 self._end(self._victims.pop())
+
+    def tick(self) -> None:
+        """As the process does every second; what decisions and watches left for later is done then, at the latest."""
+        self._next_tick = self.clock.now() + TICK
+        self.scheduler.intake.tick()
 
 
 class Disturbance:
@@ -148,7 +155,8 @@ def populated(workload: Workload) -> InProcess:
         tree = _templates.node(name, zone, tainted=tainted, numa=workload.numa)
         running.tell("nodes", decode.decode(Node, tree))
         if workload.numa:
-            running.tell("noderesourcetopologies", _templates.report(name, workload.numa))
+            unlike = number + 1 if workload.unlike else 0
+            running.tell("noderesourcetopologies", _templates.report(name, workload.numa, unlike))
     if workload.measured.template == "daemonset":
         running.tell("nodes", decode.decode(Node, _templates.named_node()))
     if workload.service:
@@ -174,7 +182,8 @@ def namespace(batch: Batch, number: int) -> str:
 def made(batch: Batch, prefix: str) -> Iterator[tuple[Pod, Pod]]:
     for number in range(batch.count):
         name = f"{prefix}-{batch.template}-{number:06}"
-        tree = _templates.pod(batch.template, name, namespace(batch, number))
+        template = f"{batch.template}-{number % batch.sizes}" if batch.sizes else batch.template
+        tree = _templates.pod(template, name, namespace(batch, number))
         yield decode.decode(Pod, tree), decode.decode(Pod, tree)
 
 
@@ -194,6 +203,7 @@ def measure(workload: Workload) -> dict[str, float]:
         running.turn()
         if disturbance is not None:
             disturbance.look()
+    running.tick()
     taken = time.process_time() - started
     bound = running.bound - before
     if bound < len(pods):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from benchmarks._cluster import drawn
+from benchmarks._workloads import SIZES
 from numalign.api import nrt
 from numalign.api.nodetopology import Amounts, NodeTopology, Zone
 from numalign.api.nrtwire import NodeResourceTopology
@@ -48,20 +50,20 @@ def idle_node(name: str) -> Tree:
     return node(name) | {"status": {"capacity": {"pods": "0"}}}
 
 
-def report(name: str, zones: int) -> NodeResourceTopology:
-    """Plain, as RTE and NFD write it, with everything free."""
-    amounts = {
-        "cpu": _free(CPUS_PER_ZONE * 1000),
-        "memory": _free(GIB_PER_ZONE << 30),
-        GPU: _free(GPUS_PER_ZONE),
-    }
+def report(name: str, zones: int, unlike: int = 0) -> NodeResourceTopology:
+    """Plain, as RTE and NFD write it, with everything free; by a number, up to a quarter of it is in use."""
     manager = TopologyManager(policy="single-numa-node", scope="container")
-    found = tuple(Zone(id=number, resources=amounts) for number in range(zones))
+    found = tuple(Zone(id=zone, resources=_resources(zone, unlike)) for zone in range(zones))
     return nrt.encode(NodeTopology(node=name, manager=manager, zones=found))
 
 
-def _free(amount: int) -> Amounts:
-    return Amounts(amount, amount, amount)
+def _resources(zone: int, unlike: int) -> dict[str, Amounts]:
+    amounts = {"cpu": (CPUS_PER_ZONE, 1000), "memory": (GIB_PER_ZONE, 1 << 30), GPU: (GPUS_PER_ZONE, 1)}
+    found = {}
+    for place, (name, (most, unit)) in enumerate(amounts.items()):
+        in_use = drawn(unlike, zone, place) % (most // 4 + 1) if unlike else 0
+        found[name] = Amounts(most * unit, most * unit, (most - in_use) * unit)
+    return found
 
 
 def pod(template: str, name: str, namespace: str) -> Tree:
@@ -162,6 +164,12 @@ POD_TEMPLATES: Final[dict[str, Tree]] = {
         )
     )
     | {"labels": {"foo": "bar"}},
+    **{
+        f"size-{number}": _pod(
+            {"cpu": str(1 + number % 4), "memory": f"{1 + number}Gi"} | ({GPU: "1"} if number > SIZES // 2 else {})
+        )
+        for number in range(SIZES)
+    },
     "pinned": _pod({"cpu": "2", "memory": "4Gi"}),
     "gpu": _pod({"cpu": "4", "memory": "8Gi", GPU: "1"}),
 }

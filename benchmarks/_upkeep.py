@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec import Struct, structs
 
-from benchmarks import _child
+from benchmarks import _agentnodes, _child
 from benchmarks._cluster import Cluster
 from benchmarks._decisions import filled
 from numalign.api.pod import Pod
@@ -64,6 +64,17 @@ def report(task: Task) -> dict[str, float]:
     return changed(engine, [ReportSeen(later.topology(number), 1.0) for number in range(CHANGED_ROWS)])
 
 
+def agent_report(task: Task) -> dict[str, float]:
+    """Seconds per changed row: our own agent's reports, each with one pod more than the last one had."""
+    engine, _ = lived_in(task.cluster)
+    nodes = [_agentnodes.seen(task.cluster, number) for number in range(CHANGED_ROWS)]
+    for node in nodes:
+        engine.apply(ReportSeen(_agentnodes.decoded(node.before), 1.0))
+        for pod in node.pods:
+            engine.apply(PodSeen(pod, 1.0))
+    return changed(engine, [ReportSeen(_agentnodes.decoded(node.after), 2.0) for node in nodes])
+
+
 def deletion(task: Task) -> dict[str, float]:
     """Seconds per changed row: running pods whose objects are deleted, each on a node of its own."""
     engine, bound = lived_in(task.cluster)
@@ -72,7 +83,7 @@ def deletion(task: Task) -> dict[str, float]:
 
 
 MEASURES: dict[str, Callable[[Task], dict[str, float]]] = {
-    each.__name__: each for each in (memory, cold_start, report, deletion)
+    each.__name__: each for each in (memory, cold_start, report, agent_report, deletion)
 }
 
 

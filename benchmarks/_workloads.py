@@ -11,16 +11,19 @@ from msgspec import Struct, structs
 
 NODES: Final = 5000
 ZONE: Final = ("zone1",)
+SIZES: Final = 8
 MOONS: Final = ("moon-1", "moon-2", "moon-3")
 
 
 class Batch(Struct, frozen=True):
-    """So many pods of a template; `spread` over so many namespaces, whose names then have a number."""
+    """So many pods of a template; `spread` over so many namespaces, whose names then have a number. `sizes`: of so many
+    templates in turn, whose names have one, too."""
 
     template: str
     count: int
     namespace: str = "default"
     spread: int = 0
+    sizes: int = 0
 
 
 class Churn(Struct, frozen=True):
@@ -46,6 +49,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     """How many of the nodes have a taint."""
     numa: int = 0
     """NUMA zones of a node, which reports them; 0: no reports."""
+    unlike: bool = False
+    """Whether of every zone another part is in use already."""
     service: bool = False
     churn: Churn | None = None
 
@@ -216,5 +221,14 @@ WORKLOADS: Final[dict[str, Workload]] = {
     "numa-2": Workload(words="2 NUMA zones", floor=680, goal=10, numa=2, **_zoned("pinned")),
     "numa-8": Workload(words="8 NUMA zones", floor=680, goal=10, numa=8, **_zoned("pinned")),
     "numa-2-gpu": Workload(words="2 NUMA zones, GPUs", floor=680, goal=10, numa=2, **_zoned("gpu")),
+    "numa-2-unlike": Workload(
+        words="2 NUMA zones, unlike nodes, 8 sizes in turn",
+        floor=680,
+        goal=10,
+        numa=2,
+        unlike=True,
+        before=(Batch("size", 1000, sizes=SIZES),),
+        measured=Batch("size", 10_000, sizes=SIZES),
+    ),
     "numa-8-gpu": Workload(words="8 NUMA zones, GPUs", floor=680, goal=10, numa=8, **_zoned("gpu")),
 }

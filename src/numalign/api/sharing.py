@@ -20,7 +20,7 @@ CONDITIONS: Final = frozenset({"PodScheduled", "DisruptionTarget"})
 RESIZE: Final = "PodResize"
 RUNNING: Final = ContainerState(running=ContainerRunning())
 
-Key = tuple[str, ...]
+Key = tuple[str | int, ...]
 
 
 class SharedPods:
@@ -32,17 +32,20 @@ class SharedPods:
 
     def shared(self, pod: Pod) -> Pod:
         key = _key(pod)
-        before = self._latest.get(key)
-        if before is None:
-            before = self._latest[key] = pod
-            if len(self._latest) > MOST_KINDS:
-                self._latest.popitem(last=False)
-        made = Pod(
+        before = self._latest.get(key, pod)
+        spec = self._spec(pod.spec, before.spec)
+        if spec is pod.spec and before is not pod:
+            # Bare pods of one image may take turns with several sizes.
+            key += _sizes(pod)
+            before = self._latest.get(key, pod)
+            spec = self._spec(pod.spec, before.spec)
+        self._latest[key] = made = Pod(
             metadata=_meta(pod.metadata, before.metadata),
-            spec=self._spec(pod.spec, before.spec),
+            spec=spec,
             status=_status(pod.status, before.status),
         )
-        self._latest[key] = made
+        if len(self._latest) > MOST_KINDS:
+            self._latest.popitem(last=False)
         return made
 
     def _spec(self, spec: PodSpec, before: PodSpec) -> PodSpec:
@@ -94,6 +97,10 @@ class SharedNodes:
 def _key(pod: Pod) -> Key:
     meta = pod.metadata
     return meta.namespace, meta.generate_name, *[container.image for container in pod.spec.containers]
+
+
+def _sizes(pod: Pod) -> Key:
+    return tuple([amount.nanos for each in pod.spec.containers for amount in each.resources.requests.values()])
 
 
 def _meta(meta: ObjectMeta, before: ObjectMeta) -> ObjectMeta:

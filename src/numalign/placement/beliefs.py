@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
+from typing import Final
 
 from msgspec import structs
 
@@ -18,11 +19,12 @@ from numalign.placement.changes import Problem
 from numalign.placement.entries import Entry, Holding, Source
 from numalign.placement.noderules import NodeRules
 from numalign.placement.programs import Program
-from numalign.placement.records import Record
+from numalign.placement.records import COVERED, Record
 from numalign.placement.resources import Resources
-from numalign.placement.rowfacts import RowFacts
+from numalign.placement.rowfacts import RowFacts, Stock
 from numalign.placement.shapes import Shape, Shapes
-from numalign.placement.shares import Cover
+
+MOST_KNOWN: Final = 8192
 
 
 class Beliefs:
@@ -33,20 +35,34 @@ class Beliefs:
         self.problems: Counter[Problem] = Counter()
         self._shapes = shapes
         self._programs: dict[tuple[int, NodeRules], Program] = {}
+        self._anywhere: dict[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = {}
+        """Of nodes without devices in several zones; replicas on nodes of one make have the same."""
 
     def ensure(self, record: Record, facts: RowFacts) -> Holding:
         """The record's holding; if there is none, all that it may hold in every zone where it may be."""
         if record.holding is None:
             shape = self.shape(record.pod)
-            entries = unknowns.anywhere(self._program(shape, facts.rules), facts, self.resources)
+            entries = self._entries(shape, facts)
             record.holding = Holding(
                 uid=record.uid, name=record.name, source=Source.UNKNOWN, entries=entries, shape=shape.number
             )
         return record.holding
 
+    def _entries(self, shape: Shape, facts: RowFacts) -> tuple[Entry, ...]:
+        key = shape.number, facts.rules, facts.supplies.stock
+        known = self._anywhere.get(key) if not facts.classes else None
+        if known is not None:
+            return known
+        entries = unknowns.anywhere(self._program(shape, facts.rules), facts, self.resources)
+        if not facts.classes:
+            if len(self._anywhere) >= MOST_KNOWN:
+                self._anywhere.clear()
+            self._anywhere[key] = entries
+        return entries
+
     def hidden(self, record: Record, facts: RowFacts) -> tuple[Entry, ...]:
         """What the report does not show of a pod that it covers (engine spec R3)."""
-        if record.cover is not Cover.YES or not recording.has_init_steps(record.pod):
+        if record.cover is not COVERED or not recording.has_init_steps(record.pod):
             return ()
         steps = {each.name for each in record.pod.spec.init_containers if not each.is_sidecar}
         if record.listed is not None and steps <= observations.names(record.listed):
@@ -73,6 +89,7 @@ class Beliefs:
     def retain_shapes(self, used: Container[int]) -> None:
         """Programs of these shapes are needed further on."""
         self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
+        self._anywhere.clear()
 
     def shape(self, pod: Pod) -> Shape:
         try:

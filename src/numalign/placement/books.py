@@ -159,7 +159,8 @@ class Book:
 def ceilings(facts: RowFacts, resources: Resources) -> Tops:
     """What the node can have, devices that touch several zones included."""
     stock = facts.supplies.stock
-    found = {resources.column(name): stock.of(place, stock.allocatable) for place, name in enumerate(stock.names)}
+    places = resources.arranged(stock.names).places
+    found = {column: stock.of(place, stock.allocatable) for column, place in places.items()}
     for each in facts.classes:
         column = resources.column(each.resource)
         below = found.get(column, (0,) * len(facts.rules.zones))
@@ -269,19 +270,11 @@ def _spread(free: Table, entry: Entry, sign: int, tops: Tops) -> None:
 
 def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
     supplies = facts.supplies
-    columns = list(map(resources.column, supplies.stock.names))
-    width = len(resources)
-    homeless = [0] * width
-    for column, amount in zip(columns, supplies.homeless, strict=False):
-        homeless[column] = amount
-    # Nodes of one make name all there is in one order, and that is the order of columns then.
-    if columns == list(range(width)):
-        return list(map(list, supplies.free_by_zone())), homeless
-    free = [[0] * width for _ in facts.rules.zones]
-    for into, zone in zip(free, supplies.free_by_zone(), strict=False):
-        for column, amount in zip(columns, zone, strict=True):
-            into[column] = amount
-    return free, homeless
+    _, by_column, width = resources.arranged(supplies.stock.names)
+    homeless = list(by_column((*supplies.homeless, 0))) if supplies.homeless else [0] * width
+    if not supplies.stock.names:
+        return [[0] * width for _ in facts.rules.zones], homeless
+    return [list(by_column((*zone, 0))) for zone in supplies.free_by_zone()], homeless
 
 
 def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> None:

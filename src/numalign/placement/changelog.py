@@ -29,13 +29,18 @@ class ChangeLog:
         self.ring[self.generation & (LENGTH - 1)] = row
         self.generation += 1
 
-    def few_since(self, generation: int) -> list[int] | None:
-        """The rows that changed since then, some more than once; None: more than a few changes. Quick."""
+    @property
+    def last(self) -> int:
+        """The row that changed last; the first one, if none has."""
+        return self.ring.item((self.generation - 1) & (LENGTH - 1))
+
+    def few_since(self, generation: int, most: int = FEW) -> list[int] | None:
+        """The rows that changed since then, some more than once; None: more than so many changes. Quick."""
         behind, place = self.generation - generation, generation & (LENGTH - 1)
         if behind <= 1:
             # As it mostly is: a slice takes longer.
             return [self.ring.item(place)] if behind else []
-        if behind > FEW or place + behind > LENGTH:
+        if behind > most or place + behind > LENGTH:
             return None
         found: list[int] = self.ring[place : place + behind].tolist()
         return found
@@ -49,6 +54,6 @@ class ChangeLog:
             return self.ring[generation & (LENGTH - 1) :][:behind].copy()
         place = generation & (LENGTH - 1)
         if behind <= SOME and place + behind <= LENGTH:
-            return np.array(sorted(set(self.ring[place : place + behind].tolist())), np.int32)
+            return np.fromiter(set(self.ring[place : place + behind].tolist()), np.int32)
         places = np.arange(generation, self.generation) & (LENGTH - 1)
         return np.unique(self.ring[places])

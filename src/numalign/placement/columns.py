@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -61,6 +61,31 @@ class FreeState(Struct, frozen=True, kw_only=True):
     tenure: int = UNSOUND
 
 
+class Flat(NamedTuple):
+    """Arrays of the columns as Python reads and writes single numbers fastest, each in one line.
+
+    What lies by zone is at row * span + zone * width + column, cells at row * zones + zone, what lies by column at
+    row * width + column."""
+
+    zones: int
+    width: int
+    span: int
+    free: memoryview
+    allocatable: memoryview
+    cells: memoryview
+    homeless_size: memoryview
+    offered: memoryview
+    requested: memoryview
+    kind: memoryview
+    loose: memoryview
+    tenure: memoryview
+    full_core_cpus: memoryview
+    split_known: memoryview
+    busy: memoryview
+    pods: memoryview
+    most_pods: memoryview
+
+
 class Columns:
     """Numbers by [row, zone position, column], [row, column] and [row]."""
 
@@ -103,6 +128,7 @@ class Columns:
         self._builds: dict[bytes, int] = {}
         self._build_of: dict[int, int] = {}
         """By row; of those that somebody asked for since they were described."""
+        self._flat: Flat | None = None
         self._allocate(FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS)
 
     def row(self, name: str) -> int:
@@ -207,6 +233,15 @@ class Columns:
             self._grow(rows, zones, _doubled(columns, width))
 
     @property
+    def flat(self) -> Flat:
+        """The same as long as no array is replaced by a larger one."""
+        if self._flat is None:
+            _, zones, width = self.free.shape
+            lines = (getattr(self, name).reshape(-1).data for name in Flat._fields[3:])
+            self._flat = Flat(zones, width, zones * width, *lines)
+        return self._flat
+
+    @property
     def height(self) -> int:
         """Rows in use or vacant; arrays are longer."""
         return len(self.names)
@@ -254,6 +289,7 @@ class Columns:
         self.kind[row] = VACANT
 
     def _grow(self, rows: int, zones: int, columns: int) -> None:
+        self._flat = None
         # One array at a time: the old one is free before the next is made, which halves the peak.
         for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
             old = getattr(self, name)

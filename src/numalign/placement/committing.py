@@ -21,7 +21,7 @@ from numalign.kubelet import demand as demands
 from numalign.kubelet.state import KubeletState
 from numalign.placement import anyorder, commit, kubeletmodel, objectmodel, programs, rowbridge, unknowns
 from numalign.placement.books import Book, Row
-from numalign.placement.commit import Newcomer, Placement
+from numalign.placement.commit import Newcomer, Path, Placement
 from numalign.placement.entries import ContainerZones, Entry, Holding, Source
 from numalign.placement.kubeletmodel import Question
 from numalign.placement.mirror import Mirror
@@ -34,6 +34,9 @@ from numalign.placement.shares import Life
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
 NOBODY_COMES: Final[Mapping[str, Pod]] = MappingProxyType({})
+MOST_ALONE: Final = 4096
+"""Placements that are remembered."""
+Looks = tuple[object, ...]
 
 
 class Committed(Struct, frozen=True):
@@ -52,23 +55,38 @@ class Committer:
         self._shapes = shapes
         self._trusting = trust_bind_order
         self._programs: dict[tuple[int, NodeRules], Program] = {}
+        self._alone: dict[Looks, Placement] = {}
+        """Where nobody is pending, and numbers alone decide."""
 
     def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> Committed | None:
         """None: the pod is not certain to be admitted there, whatever the order in which pods arrive.
 
         `coming`: pods by uid that the row has as pending, and that the ledger does not know."""
+        # At a start the same pods are found on thousands of nodes that look the same.
+        looks = _looks(shape, row) if not row.pending else None
+        known = self._alone.get(looks) if looks is not None else None
+        placement = known or self._found(pod, shape, row, coming)
+        if looks is not None and placement.path is Path.ALONE:
+            self._remember(looks, placement)
+        self.paths[placement.path] += 1
+        if not placement.verdict.fits:
+            return None
+        return Committed(_holding(pod, shape, placement), placement.revised)
+
+    def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
         rules = row.facts.rules
-        placement = commit.place(
+        return commit.place(
             rowbridge.settled(row, self._mirror.columns.resources),
             [_as_far_as_known(each) for each in row.pending],
             Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
             lambda number: self.program(number, rules),
             trust_bind_order=self._trusting,
         )
-        self.paths[placement.path] += 1
-        if not placement.verdict.fits:
-            return None
-        return Committed(_holding(pod, shape, placement), placement.revised)
+
+    def _remember(self, looks: Looks, placement: Placement) -> None:
+        if len(self._alone) >= MOST_ALONE:
+            self._alone.clear()
+        self._alone[looks] = placement
 
     def revised(self, row: Row) -> Sequence[Holding]:
         """Pending pods that may be in more places than was known, the row having more room than they were placed on."""
@@ -106,6 +124,7 @@ class Committer:
     def retain_shapes(self, used: Container[int]) -> None:
         """Programs of these shapes are needed further on."""
         self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
+        self._alone.clear()
 
     def _answer(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> RowVerdict:
         """By the kubelet's own managers (engine spec R9)."""
@@ -129,6 +148,24 @@ class Committer:
                 resources=resources,
             )
         )
+
+
+def _looks(shape: Shape, row: Row) -> Looks:
+    """All that decides where a pod of this shape goes on a row without pending pods, but for what ids decide."""
+    facts = row.facts
+    return (
+        shape.number,
+        facts.rules,
+        facts.supplies,
+        facts.classes,
+        facts.free_full_core_cpus,
+        facts.cores,
+        tuple(facts.unknown_size.items()),
+        tuple(map(tuple, row.settled)),
+        tuple(row.settled_homeless),
+        row.settled_entries,
+        row.settled_groups,
+    )
 
 
 def _has_left(book: Book) -> bool:

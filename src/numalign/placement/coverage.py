@@ -32,7 +32,7 @@ from msgspec import Struct, field
 from numalign.api import fingerprint
 from numalign.api.podplacements import PodPlacement
 from numalign.placement import records as recording
-from numalign.placement.records import PATIENT, STUBBORN, SURE, Record
+from numalign.placement.records import COVERED, LIVE, PATIENT, STUBBORN, SURE, Record
 from numalign.placement.resources import Resources
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.shares import Cover, Life
@@ -94,7 +94,7 @@ def subjects(node: Node, sure: int) -> Subjects:
     """`sure`: after how many looks age alone decides."""
     settled, pending, leaving = [], [], []
     for record in node.records:
-        if record.life is not Life.LIVE:
+        if record.life is not LIVE:
             leaving.append(record)
         elif record.is_settled(node.looks, sure):
             settled.append(record)
@@ -119,9 +119,9 @@ def sure(facts: RowFacts) -> int:
 
 
 def judge(facts: RowFacts, node: Node, scales: Scales) -> Judgement:
-    pods = subjects(node, sure(facts))
     if facts.placements is not None:
-        return _listed(facts.placements, pods, node.looks)
+        return _listed(facts.placements, node)
+    pods = subjects(node, sure(facts))
     # At a start there are many pods whose holdings nobody has looked at, and most fingerprints match without them.
     if facts.fingerprint and not facts.exclusive_only:
         found = _signed(facts, pods, node.looks)
@@ -139,22 +139,25 @@ def judge(facts: RowFacts, node: Node, scales: Scales) -> Judgement:
     return _weighed(facts, node.looks, pods, scales.resources)
 
 
-def _listed(placements: Sequence[PodPlacement], pods: Subjects, looks: int) -> Judgement:
+def _listed(placements: Sequence[PodPlacement], node: Node) -> Judgement:
     by_uid = {each.uid: each for each in placements if each.uid}
     by_name = {f"{each.namespace}/{each.name}": each for each in placements if not each.uid}
-    everyone = (*pods.settled, *pods.pending, *pods.leaving)
+    # The youngest of those that have left, and everybody else.
+    everyone = [each for each in node.records if each.life is LIVE or not each.is_forgotten(node.looks, STUBBORN)]
     namesakes = _namesakes(everyone) if by_name else frozenset()
     covers, listed = {}, {}
     for record in everyone:
-        found = by_uid.get(record.uid)
+        uid = record.uid
+        found = by_uid.get(uid)
         if found is None and record.name in by_name:
             if record.hash in namesakes:
-                covers[record.uid] = _by_age(record, looks)
+                covers[uid] = _by_age(record, node.looks)
                 continue
             found = by_name[record.name]
-        covers[record.uid] = Cover.NO if found is None else Cover.YES
-        if found is not None:
-            listed[record.uid] = found
+        if found is None:
+            covers[uid] = Cover.NO
+        else:
+            covers[uid], listed[uid] = COVERED, found
     return Judgement(covers, is_exact=True, listed=listed)
 
 

@@ -73,9 +73,9 @@ class Engine:
 
     def apply(self, fact: Fact) -> list[Wake]:
         """Take a fact in; the nodes for which pods that did not fit may be tried again."""
+        if self._is_charged(fact):
+            return []
         match fact:
-            case PodBound() if self.is_exact:
-                return []  # it was charged when it was decided
             case NodeSeen(node=node):
                 self._node(node)
             case ReportSeen(topology=topology):
@@ -113,7 +113,10 @@ class Engine:
 
     def decide(self, pod: Pod, now: float, rng: Randomness, shape: Shape | None = None) -> Decision:
         """Where the pod goes; what it will hold there is charged at once. `shape`: if it is known already."""
-        return self.decide_many((pod,), now, rng, shape)[0]
+        flavour = self.flavour
+        if shape is None or not isinstance(flavour, ExactFlavour):
+            return self.decide_many((pod,), now, rng, shape)[0]
+        return flavour.decide_one(pod, shape, rng)
 
     def decide_many(
         self, pods: Sequence[Pod], now: float, rng: Randomness, shape: Shape | None = None
@@ -142,7 +145,7 @@ class Engine:
         assert isinstance(flavour, ExactFlavour), "others keep no tables"
         flavour.mirror.refresh()
         flavour.next_pod()
-        return flavour.verdicts.table(shape)
+        return flavour.table(shape)
 
     def refuses(self, shape: Shape, node: str) -> bool:
         """Whether a pod of this shape need not be tried on the node as it is now."""
@@ -186,6 +189,13 @@ class Engine:
             self.tenants.left(name)
         elif name not in self._nodes:
             self.columns.set_totals(row, {}, 0)
+
+    def _is_charged(self, fact: Fact) -> bool:
+        """Whether it only tells that a decision came about: it was charged when it was decided."""
+        flavour = self.flavour
+        if not isinstance(flavour, ExactFlavour):
+            return False
+        return isinstance(fact, PodBound) or (isinstance(fact, PodSeen) and flavour.mirror.confirms(fact.pod))
 
     def _pod(self, pod: Pod) -> None:
         uid = demands.identity(pod)

@@ -16,7 +16,7 @@ from numalign.placement.changelog import Rows
 from numalign.placement.columns import UNREPORTED, VACANT, Columns, Looks
 from numalign.placement.decisions import Code
 from numalign.placement.intent import Judgement
-from numalign.placement.kernels import plans, scalar, scoring
+from numalign.placement.kernels import directrow, plans, scalar, scoring
 from numalign.placement.kernels.block import Outcomes, RowBlock
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.strategies import Scoring
@@ -30,6 +30,9 @@ from numalign.placement.verdicts import VerdictTable
 Ask = Callable[[VerdictTable, int], int]
 """A row's code or score for a shape, by whatever is exact for this row."""
 
+Judged = tuple[int, tuple[int, ...]]
+"""A row's code or score, and the zones of every container."""
+
 MOST_LOOKS: Final = 8192
 
 
@@ -40,7 +43,7 @@ class Evaluation:
         self.scoring = scoring
         self._columns = columns
         self._lanes = KeptLanes(columns)
-        self._by_looks: dict[tuple[int, int, Looks], tuple[int, tuple[int, ...]]] = {}
+        self._by_looks: dict[tuple[int, int, Looks], Judged] = {}
         """What the kernel said to rows one by one, by shape, kind and looks: nodes of one kind fill up alike."""
         self._usual = UNREPORTED
         """The kind that more than half of the rows were of; none yet, or none at all."""
@@ -59,7 +62,7 @@ class Evaluation:
         wish = self.judgement(table, kind)
         if not wish.allowed:
             return Code.INTENT
-        return _lowered(self._code(table, kind, row), wish)
+        return lowered(self._code(table, kind, row), wish)
 
     def survey(self, table: VerdictTable, rows: Rows) -> None:
         """Put the answers of these rows into the table, kind by kind; its peaks are the caller's affair."""
@@ -132,14 +135,26 @@ class Evaluation:
             return 0
         if self._columns.loose[row]:
             return self._ask(table, row)
-        code, table.masks[row] = self._judged(table, kind, row)
+        code, table.masks[row] = self.judged(table, kind, row)
         if code != Code.NOT_DECIDED:
             return code
         table.masks[row] = tightrows.NO_MASK
         return self._ask(table, row)
 
-    def _judged(self, table: VerdictTable, kind: int, row: int) -> tuple[int, tuple[int, ...]]:
-        """By the kernel, or as it judged a row that looked the same."""
+    def judged(self, table: VerdictTable, kind: int, row: int) -> Judged:
+        """A tight row by numbers alone."""
+        flat = self._columns.flat
+        steps = directrow.steps(self.plan(table, kind), flat.width)
+        if steps is not None:
+            these = slice(row * flat.span, (row + 1) * flat.span)
+            cells = flat.cells[row * flat.zones : (row + 1) * flat.zones].tolist()
+            found = directrow.decide(steps, flat.free[these].tolist(), flat.allocatable[these].tolist(), cells)
+            if found is not None:
+                return found
+        return self._by_kernel(table, kind, row)
+
+    def _by_kernel(self, table: VerdictTable, kind: int, row: int) -> Judged:
+        """By all rules, or as they judged a row that looked the same."""
         known, looks = self._by_looks, (table.shape.number, kind, self._columns.looks(row))
         found = known.get(looks)
         if found is None:
@@ -197,7 +212,8 @@ class Evaluation:
         return others
 
 
-def _lowered(code: int, wish: Judgement) -> int:
+def lowered(code: int, wish: Judgement) -> int:
+    """What is left of a score where a wish is not kept."""
     return max(1, code - wish.penalty) if code > 0 else code
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from numalign.api.errors import BadObject
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import kernels, pick, rowmodel, templates, tightrows
+from numalign.placement import fit, kernels, pick, rowmodel, streaks, templates, tightrows
 from numalign.placement.books import Row
 from numalign.placement.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
 from numalign.placement.committing import Committer
@@ -75,7 +75,20 @@ class ExactFlavour:
         self.mirror.ledger.retain_shapes(used)
         self.committer.retain_shapes(used)
 
+    def decide_one(self, pod: Pod, shape: Shape, rng: Randomness) -> Decision:
+        """The same as `decide_many`, without lists of one."""
+        self.mirror.refresh()
+        uid = demands.identity(pod)
+        if uid in self.tenants:
+            self._withdraw(uid)
+        table, chance = self.verdicts.find(shape), rng.random()
+        if self._fast is not None:
+            return self._fast.decide_one(pod, uid, table, chance)
+        return self.decide(pod, table, chance)
+
     def decide_many(self, pods: Sequence[Pod], shape: Shape, rng: Randomness) -> list[Decision]:
+        if len(pods) == 1:
+            return [self.decide_one(pods[0], shape, rng)]
         self.mirror.refresh()
         uids = [demands.identity(pod) for pod in pods]
         for uid in self.tenants.known(uids):
@@ -83,21 +96,38 @@ class ExactFlavour:
         chances = [rng.random() for _ in pods]
         if self._fast is not None:
             return self._fast.decide((pods, uids, chances), self.verdicts.find(shape))
-        return [self.decide(pod, self.verdicts.find(shape), chance) for pod, chance in zip(pods, chances, strict=True)]
+        table, done = self.verdicts.find(shape), list[Decision]()
+        while len(done) < len(pods):
+            done.append(self.decide(pods[len(done)], table, chances[len(done)]))
+            if len(done) < len(pods) and done[-1].node is not None:
+                done += streaks.placed(self, table, (pods, uids, chances), len(done))
+        return done
 
     def survey(self, shape: Shape) -> Codes:
         """Every row's answer as it is now; `place` keeps it true for the pod at hand."""
         self.mirror.refresh()
         self.next_pod()
-        return self.verdicts.table(shape).codes
+        return self.table(shape).codes
+
+    def table(self, shape: Shape) -> VerdictTable:
+        """The shape's answers, true for the columns as they are now."""
+        table = self.verdicts.find(shape)
+        if self._fast is not None:
+            self._fast.follow(table)
+        else:
+            self.verdicts.refresh(table)
+        return table
 
     def place(self, pod: Pod, shape: Shape, number: int) -> Decision | None:
         """The pod on a row that somebody else has picked."""
         for uid in self.tenants.known((demands.identity(pod),)):
             self._withdraw(uid)
         self.mirror.refresh()
-        table = self.verdicts.table(shape)
-        return self.placed(pod, table, number) if table.codes[number] >= 0 else None
+        table = self.table(shape)
+        if table.codes[number] < 0:
+            return None
+        quickly = self._fast.place(pod, table, number) if self._fast is not None else None
+        return quickly or self.placed(pod, table, number)
 
     def warm(self) -> bool:
         """Make machine code ready for many pods at once; False where numba is missing."""
@@ -113,7 +143,7 @@ class ExactFlavour:
         """The next pod of a shape, row by row in Python."""
         self.verdicts.refresh(table)
         while True:
-            number = table.peaks.pick(table.codes, chance)
+            number = table.pick(chance)
             if number == pick.NO_ROW:
                 return self.refused(pod, table)
             decision = self.placed(pod, table, number)
@@ -156,40 +186,41 @@ class ExactFlavour:
 
     def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """By numbers alone, where every container has one zone in whatever order pods arrive."""
-        columns, tenure = self.columns, int(self.columns.tenure[number])
-        if columns.loose[number] or tenure == UNSOUND:
+        columns, flat = self.columns, self.columns.flat
+        kind, tenure, masks = flat.kind[number], flat.tenure[number], table.masks[number].tobytes()
+        if flat.loose[number] or tenure == UNSOUND:
             return None
-        kind, masks = int(columns.kind[number]), tuple(table.masks[number].tolist())
-        settled = self._settled(table, kind, masks)
-        if settled is None or not tightrows.takes(columns, number, settled[0]):
+        settled = self.settled(table, kind, masks)
+        if settled is None or not tightrows.takes(flat, number, settled[0]):
             return None
         spots, template = settled
         if spots.amounts:
-            if self._hangs_on_order(table, number, masks):
+            if self.hangs_on_order(table, number, masks):
                 return None
-            columns.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
-        tightrows.take(columns, number, spots, self.evaluation.plan(table, kind))
-        columns.charge_totals(number, table.totals.pairs, 1)
+            flat.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
+        tightrows.take(flat, number, spots, self.evaluation.plan(table, kind))
+        fit.charge(columns, number, table.totals)
         decision = self._decision(pod, table, number, template)
-        self.tenants.note((decision.uid,), (columns.names[number],), table.totals.pairs)
+        self.tenants.note_one(decision.uid, columns.names[number], table.totals.pairs)
         self.mirror.enter((decision,), (number,), (tenure,))
         return decision
 
-    def _settled(self, table: VerdictTable, kind: int, masks: tuple[int, ...]) -> Settled | None:
+    def settled(self, table: VerdictTable, kind: int, masks: bytes) -> Settled | None:
         """What pods of these zones take and hold, the same for all of them; None: they are not simple."""
-        key = kind, masks
+        width = self.columns.flat.width
+        key = kind, width, masks
         if key not in table.settled:
-            spots = tightrows.spots(self.evaluation.plan(table, kind), masks)
+            spots = tightrows.spots(self.evaluation.plan(table, kind), masks, width)
             known = self.templates(table, kind)
             table.settled[key] = (spots, known[templates.key(masks)]) if spots is not None else None
         return table.settled[key]
 
     def _is_mixed(self, table: VerdictTable, number: int) -> bool:
         """Whether pods of other shapes are on their way to this node, and their order counts."""
-        alike = self.columns.tenure[number] in (NOBODY, table.shape.number)
+        alike = self.columns.flat.tenure[number] in (NOBODY, table.shape.number)
         return not self._settings.trust_bind_order and not alike
 
-    def _hangs_on_order(self, table: VerdictTable, number: int, masks: Sequence[int]) -> bool:
+    def hangs_on_order(self, table: VerdictTable, number: int, masks: Sequence[int]) -> bool:
         """Whether another order of the pods that are on their way to this node could move this one (engine spec R2).
 
         Free amounts lie between those with none of the others charged and with all of them. Fewer zones are possible

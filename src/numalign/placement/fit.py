@@ -69,7 +69,25 @@ def nodes(columns: Columns, kind: int, totals: Totals) -> Nodes:
 
 def fits_row(columns: Columns, row: int, totals: Totals) -> bool:
     """The same for one row, without the price of arrays."""
-    if columns.pods.item(row) >= columns.most_pods.item(row):
+    flat = columns.flat
+    if flat.pods[row] >= flat.most_pods[row]:
         return False
-    requested, offered = columns.requested, columns.offered
-    return all(requested.item(row, column) + amount <= offered.item(row, column) for column, amount in totals.pairs)
+    requested, offered, first = flat.requested, flat.offered, row * flat.width
+    for column, amount in totals.pairs:  # noqa: SIM110 (a generator takes longer)
+        if requested[first + column] + amount > offered[first + column]:
+            return False
+    return True
+
+
+def charge(columns: Columns, row: int, totals: Totals) -> bool:
+    """Count a pod that has room there, so that no number gets too large; whether there is room for another one."""
+    flat = columns.flat
+    flat.pods[row] = pods = flat.pods[row] + 1
+    room = pods < flat.most_pods[row]
+    requested, offered, first = flat.requested, flat.offered, row * flat.width
+    for column, amount in totals.pairs:
+        requested[first + column] = taken = requested[first + column] + amount
+        if taken + amount > offered[first + column]:
+            room = False
+    columns.log.append(row)
+    return room

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
+from typing import Final
 
 from msgspec import Struct
 
@@ -53,6 +54,17 @@ class Cores(Struct, frozen=True, dict=True):
             counts[(threads & free).bit_count()] += 1
         return tuple(counts[1:])
 
+    def on_full_cores(self, cpus: int, reserved: int) -> int:
+        """How many of the CPUs are on cores without a reserved one."""
+        return (cpus & self._never_reserved(reserved)).bit_count()
+
+    @cached_property
+    def _never_reserved(self) -> Callable[[int], int]:
+        return lru_cache(maxsize=MAKES)(self._spared)
+
+    def _spared(self, reserved: int) -> int:
+        return self.topology.cpus & ~(self.topology.whole_cores(reserved) | reserved)
+
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """By position: how many CPUs the zone has."""
@@ -89,9 +101,24 @@ class Cores(Struct, frozen=True, dict=True):
         return len(sizes) <= 1 or all(own & (own - 1) == 0 for own in self.sockets)
 
 
-@lru_cache(maxsize=MAKES)
 def cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> Cores | None:
     """The cores of a machine with these zones; None if the map puts a core anywhere else."""
+    known = _LATEST.get(id(published))
+    if known is not None and known[0] is published and known[1] == zones:
+        return known[2]
+    found = _cores(zones, published)
+    if len(_LATEST) >= MAKES:
+        _LATEST.clear()
+    _LATEST[id(published)] = published, zones, found
+    return found
+
+
+_LATEST: Final[dict[int, tuple[tuple[PublishedCore, ...], tuple[int, ...], Cores | None]]] = {}
+"""By the identity of maps, which are kept with it, so that nothing else gets it: hundreds of cores make a hash slow."""
+
+
+@lru_cache(maxsize=MAKES)
+def _cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> Cores | None:
     if not {core.zone for core in published} <= set(zones):
         return None
     return Cores(zones, cputopology.of(Machine("", zones_with_cores(zones, published))))

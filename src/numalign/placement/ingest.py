@@ -55,14 +55,6 @@ class Report(Struct, frozen=True):
     def static_memory(self) -> bool:
         return self.settings.memory_policy == "Static"
 
-    @property
-    def free_cpus(self) -> int | None:
-        """The CPU manager's shared set less what it never hands out; None: not published."""
-        facts = self.topology.facts
-        if facts.default_cpus is None or facts.reserved_cpus is None:
-            return None
-        return facts.default_cpus & ~facts.reserved_cpus
-
 
 class Make(NamedTuple):
     """All that rules follow from, as it was published: most reports come from a make that is known already."""
@@ -91,21 +83,22 @@ def read(topology: NodeTopology, node: Node | None) -> RowFacts:
     found = {resourcenames.CPU: supplies.cpus(topology, report.cores), **supplies.memory(topology), **devices}
     # In the order of the report, in which the next ones are likely to have them, too.
     found = {name: found[name] for name in topology.zones[0].resources if name in found} | found
+    if topology.facts.placements is None:
+        noted.add(Assumption.PLACEMENTS_UNKNOWN)
     signature = topology.fingerprint
     return RowFacts(
         node=sys.intern(topology.node),
         rules=_rules(report),
         supplies=_shared_stock(supplies_of(found)),
         classes=classes,
-        free_full_core_cpus=_free_full_core_cpus(report),
-        cores=_cores_by_free_threads(report),
+        free_full_core_cpus=supplies.on_full_cores(topology.facts, report.cores),
+        cores=supplies.by_free_threads(topology.facts, report.cores),
         groups=_groups(report, found),
         unknown_size=_unknown_size(_plain(report, found), node, noted),
         placements=topology.facts.placements,
         payload=payload(topology),
         zone_cpus=report.cores.members if report.cores else (),
         from_books=_from_books(report, found),
-        covered=_covered(report),
         fingerprint=signature.text if signature else "",
         exclusive_only=signature is not None and signature.method is fingerprint.Method.EXCLUSIVE,
         assumptions=shared_assumptions(frozenset(noted)),
@@ -242,20 +235,10 @@ def _distances(report: Report) -> tuple[tuple[int, ...], ...] | None:
     if any(other.id not in zone.costs for zone in zones for other in zones):
         report.noted.add(Assumption.DISTANCES_UNKNOWN)
         return None
+    in_a_row = all(zone.id == place for place, zone in enumerate(zones))
+    if not in_a_row and settings.topology_policy != "single-numa-node":
+        report.noted.add(Assumption.CLOSEST_DESPITE_GAPS)
     return tuple(tuple(zone.costs[other.id] for other in zones) for zone in zones)
-
-
-def _free_full_core_cpus(report: Report) -> int | None:
-    facts, cores = report.topology.facts, report.cores
-    if cores is None or facts.default_cpus is None or facts.reserved_cpus is None:
-        return None
-    withheld = cores.topology.whole_cores(facts.reserved_cpus) | facts.reserved_cpus
-    return (facts.default_cpus & cores.topology.cpus & ~withheld).bit_count()
-
-
-def _cores_by_free_threads(report: Report) -> tuple[tuple[int, ...], ...] | None:
-    free = report.free_cpus
-    return report.cores.by_free_threads(free) if report.cores and free is not None else None
 
 
 def _groups(report: Report, found: Found) -> Groups | None:
@@ -298,18 +281,10 @@ def _unknown_size(plain: Found, node: Node | None, noted: set[Assumption]) -> Ma
 def _from_books(report: Report, found: Found) -> frozenset[str]:
     facts = report.topology.facts
     names: list[str] = []
-    if report.cores is not None and report.free_cpus is not None:
+    if report.cores is not None and supplies.free_cpus(facts) is not None:
         names.append(resourcenames.CPU)
     if supplies.free_memory(report.topology) is not None:
         names += filter(supplies.is_memory, found)
     if facts.devices is not None:
         names += filter(supplies.is_device, found)
     return _shared_names(frozenset(names))
-
-
-def _covered(report: Report) -> frozenset[str] | None:
-    placements = report.topology.facts.placements
-    if placements is None:
-        report.noted.add(Assumption.PLACEMENTS_UNKNOWN)
-        return None
-    return frozenset(f"{pod.namespace}/{pod.name}" for pod in placements if pod.name)

@@ -5,28 +5,22 @@ report covers is `coverage`'s to say; here it is entered, and what contradicts a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
-from operator import lt
-from typing import Final
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
 from numalign.api.podplacements import PodPlacement
-from numalign.placement import coverage, observations, payloads, strangers, swaps, zonemasks
+from numalign.placement import coverage, observations, payloads, strangers, swaps, totals, zonemasks
 from numalign.placement import records as recording
 from numalign.placement.beliefs import Beliefs
 from numalign.placement.books import Book
 from numalign.placement.divergences import Divergence, DivergenceKind
 from numalign.placement.entries import Holding, Source
 from numalign.placement.observations import Observation
-from numalign.placement.records import SURE, Record
-from numalign.placement.resources import Resources
+from numalign.placement.records import COVERED, LIVE, SURE, Record
 from numalign.placement.rowfacts import RowFacts
+from numalign.placement.scales import Scales
 from numalign.placement.shares import Cover, Life
-
-POWERS: Final = [1]
-"""Of two, as far as they were needed."""
 
 
 class Findings(Struct):
@@ -48,27 +42,9 @@ class Due(Struct, frozen=True):
     """The order of the youngest pod that the report has."""
 
 
-class Scales(Struct, frozen=True):
-    """What `coverage` weighs pods with: holdings are only made up where they count."""
-
-    book: Book
-    facts: RowFacts
-    beliefs: Beliefs
-
-    @property
-    def resources(self) -> Resources:
-        return self.beliefs.resources
-
-    def need(self, records: Iterable[Record]) -> None:
-        for record in records:
-            if record.holding is None:
-                self.beliefs.ensure(record, self.facts)
-                self.book.put(record)
-
-
 def is_repeated(book: Book, facts: RowFacts) -> bool:
     """Whether a report tells nothing that the one before did not, and there is no pod that waits for a word."""
-    return not book.unjudged and not any(map(_is_open, book.records.values())) and facts == book.facts
+    return not book.unjudged and facts == book.facts and not any(map(_is_open, book.records.values()))
 
 
 def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) -> Findings:
@@ -108,12 +84,13 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     book.unjudged = False
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
         book.is_exact = False
-        return Findings(divergences=_unexplained(book, facts, beliefs, sure=False))
+        return Findings(divergences=totals.unexplained(Scales(book, facts, beliefs), sure=False))
     records = list(book.records.values())
     wide = swaps.widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
     node = coverage.Node(records, book.looks, remains, book.matched)
-    judgement = coverage.judge(facts, node, Scales(book, facts, beliefs))
+    scales = Scales(book, facts, beliefs)
+    judgement = coverage.judge(facts, node, scales)
     book.is_exact = judgement.is_exact
     if judgement.is_exact and facts.fingerprint:
         book.matched = book.looks
@@ -123,12 +100,12 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     findings.has_strangers = _has_strangers(book, facts, judgement)
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
-        cover = judgement.covers.get(record.uid, Cover.YES if record.life is Life.LIVE else Cover.NO)
+        cover = judgement.covers.get(record.uid) or (COVERED if record.life is LIVE else Cover.NO)
         if listed is not None and (listed != record.listed or record.holding is None):
             findings.divergences += _observe(record, listed, wide.get(record.uid), facts, beliefs)
-        elif cover is not Cover.YES and _is_overdue(record, due):
+        elif cover is not COVERED and _is_overdue(record, due):
             findings.divergences += _nothing_held(record, facts) if cover is Cover.NO else ()
-            cover = Cover.YES
+            cover = COVERED
         elif cover is record.cover and not record.pod.spec.init_containers:
             continue
         _enter(book, record, cover, beliefs)
@@ -136,11 +113,11 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if facts.payload is not None and _can_be_read(judgement) and (entered or facts.payload != book.payload):
         findings.divergences += _read_payload(book, facts, beliefs, wide)
     _part(book, wide, beliefs)
-    findings.struck = [record.uid for record in records if _is_done_with(record, due)]
+    findings.struck = [record.uid for record in records if record.life is not LIVE and _is_done_with(record, due)]
     for uid in findings.struck:
         book.strike(uid)
     if facts.placements is None:
-        findings.divergences += _unexplained(book, facts, beliefs, sure=judgement.is_exact)
+        findings.divergences += totals.unexplained(scales, sure=judgement.is_exact)
     return findings
 
 
@@ -152,7 +129,7 @@ def _has_strangers(book: Book, facts: RowFacts, judgement: coverage.Judgement) -
 
 def _is_open(record: Record) -> bool:
     """Whether a report that names no pods can change anything about it."""
-    settled = record.cover is Cover.YES and record.life is Life.LIVE
+    settled = record.cover is COVERED and record.life is LIVE
     return not settled or bool(record.pod.spec.init_containers)
 
 
@@ -174,7 +151,7 @@ def refresh(book: Book, record: Record, beliefs: Beliefs) -> None:
     """Count a record whose pod or whose holding has changed."""
     facts = book.facts
     if facts is not None:
-        if record.life is not Life.LIVE or record.absent:
+        if record.life is not LIVE or record.absent:
             beliefs.ensure(record, facts)
         record.hidden = beliefs.hidden(record, facts)
     book.put(record)
@@ -182,7 +159,7 @@ def refresh(book: Book, record: Record, beliefs: Beliefs) -> None:
 
 def _enter(book: Book, record: Record, cover: Cover, beliefs: Beliefs) -> None:
     record.cover = cover
-    if cover is Cover.YES:
+    if cover is COVERED:
         record.reported = True
         book.unplaced.pop(record.uid, None)
         record.forecast = None
@@ -193,6 +170,8 @@ def _enter(book: Book, record: Record, cover: Cover, beliefs: Beliefs) -> None:
 
 def _part(book: Book, wide: Mapping[str, Holding], beliefs: Beliefs) -> None:
     """Of pods that may sit in each other's places the report covers some, in places that it does not tell."""
+    if not wide:
+        return
     covered = {holding.shape for uid, holding in wide.items() if book.records[uid].cover is Cover.YES}
     for uid, holding in wide.items():
         record = book.records[uid]
@@ -269,8 +248,8 @@ def _latest(records: Iterable[Record], judgement: coverage.Judgement) -> int:
     decision was there, too, when the node was looked at."""
     if not judgement.is_exact:
         return 0
-    ours = (record for record in records if record.after >= 0 and record.life is Life.LIVE)
-    covered = (record.order for record in ours if judgement.covers.get(record.uid, record.cover) is Cover.YES)
+    ours = [record for record in records if record.after >= 0 and record.life is LIVE]
+    covered = [record.order for record in ours if judgement.covers.get(record.uid, record.cover) is COVERED]
     return max(covered, default=0)
 
 
@@ -282,58 +261,6 @@ def _nothing_held(record: Record, facts: RowFacts) -> list[Divergence]:
     if before is None or before.source is not Source.PREDICTED or not any(entry.certain for entry in before.entries):
         return []
     return [Divergence(kind=DivergenceKind.NOTHING_HELD, node=facts.node, pod=record.name)]
-
-
-def _unexplained(book: Book, facts: RowFacts, beliefs: Beliefs, *, sure: bool) -> list[Divergence]:
-    """Zones with less free than covered pods explain; where pods may be missing, only if it is so twice in a row."""
-    short = _short(book, facts, beliefs)
-    if short and any(record.holding is None for record in book.records.values()):
-        Scales(book, facts, beliefs).need(list(book.records.values()))
-        short = _short(book, facts, beliefs)
-    counted = book.contradicted & short
-    new = (short if sure else short & book.suspected) & ~counted
-    book.suspected, book.contradicted = short, counted | new
-    return _totals(book, facts, beliefs, new) if new else []
-
-
-def _short(book: Book, facts: RowFacts, beliefs: Beliefs) -> int:
-    """The spots that are, as a mask: in a cluster whose pods are not listed yet there are many."""
-    free, expected = facts.supplies.free, _expected(book, facts, beliefs)
-    while len(POWERS) < len(free):
-        POWERS.append(1 << len(POWERS))
-    return sum(compress(POWERS, map(lt, free, expected)))
-
-
-def _expected(book: Book, facts: RowFacts, beliefs: Beliefs) -> Sequence[int]:
-    """What would be free if nobody but the pods that the report may cover held anything."""
-    stock = facts.supplies.stock
-    if not book.sums.explained:
-        return stock.allocatable
-    expected, width = list(stock.allocatable), len(stock.names)
-    places = {beliefs.resources.column(name): place for place, name in enumerate(stock.names)}
-    for (column, position), amount in book.sums.explained.items():
-        if column in places and 0 <= position < len(expected) // width:
-            expected[position * width + places[column]] -= amount
-    return expected
-
-
-def _totals(book: Book, facts: RowFacts, beliefs: Beliefs, spots: int) -> list[Divergence]:
-    """One for every resource, of all its zones that are short."""
-    names, zones, free = facts.supplies.stock.names, facts.rules.zones, facts.supplies.free
-    expected, width = _expected(book, facts, beliefs), len(names)
-    short = [[spot for spot in range(place, len(free), width) if spots >> spot & 1] for place in range(width)]
-    return [
-        Divergence(
-            kind=DivergenceKind.TOTALS,
-            node=facts.node,
-            resource=names[place],
-            observed=tuple([zones[spot // width] for spot in own]),
-            modelled=sum(map(expected.__getitem__, own)),
-            reported=sum(map(free.__getitem__, own)),
-        )
-        for place, own in enumerate(short)
-        if own
-    ]
 
 
 def _move(book: Book, zones: tuple[int, ...]) -> int:

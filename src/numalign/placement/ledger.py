@@ -18,16 +18,16 @@ from msgspec import Struct, structs
 from numalign.api import fingerprint
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import foretold as forecasts
 from numalign.placement import judging
 from numalign.placement.beliefs import Beliefs
 from numalign.placement.books import Book, Row
 from numalign.placement.changes import NOTHING, Change, Problem
 from numalign.placement.departures import Departures
 from numalign.placement.divergences import Divergence, DivergenceKind, Divergences
-from numalign.placement.entries import Holding, Source
+from numalign.placement.entries import Holding
 from numalign.placement.facts import Forecast
-from numalign.placement.foretold import Containers, Placer
+from numalign.placement.foreignpods import ForeignPods
+from numalign.placement.foretold import Placer
 from numalign.placement.judging import Findings
 from numalign.placement.records import Record
 from numalign.placement.resources import Resources
@@ -53,7 +53,7 @@ class Ledger:
     def __init__(self, resources: Resources, shapes: Shapes, placer: Placer) -> None:
         self.divergences = Divergences()
         self._beliefs = Beliefs(resources, shapes)
-        self._placer = placer
+        self._foreign = ForeignPods(self._beliefs, placer)
         self._books: dict[str, Book] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
         """By uid: where it has a record. More than one node is never legal, and survived."""
@@ -104,16 +104,25 @@ class Ledger:
         self._close(book)
         return Change((node,))
 
-    def predict(self, node: str, pod: Pod, holding: Holding, revised: Sequence[Holding] = ()) -> Change:
-        """A decision of ours, with what it changes for pods that are pending on the node."""
+    def is_new(self, uid: str) -> bool:
+        """Whether nothing was ever heard of the pod."""
+        return uid not in self._nodes and uid not in self._departures
+
+    def predict(
+        self, node: str, pod: Pod, holding: Holding, revised: Sequence[Holding] = (), seen: Pod | None = None
+    ) -> Change:
+        """A decision of ours, with what it changes for pods that are pending on the node. `seen`: as it was bound, if
+        that is known already."""
         book = self._book(node)
         self._settle(book)
         record = self._record(book, pod)
+        if seen is not None:
+            record.pod, record.bound = seen, True
         record.holding, record.after = holding, book.looks
         book.put(record)
         if revised:
             self.revisions.append(Revision(record.uid, node, _as_they_are(book, revised)))
-            self._revise(book, revised)
+            self._foreign.revise(book, revised)
         return Change((node,))
 
     def seen(self, pod: Pod, now: float, forecast: Forecast | None = None) -> Change:
@@ -135,7 +144,8 @@ class Ledger:
             record.started, record.start_order = book.looks, self._next()
         book.unplaced[uid], book.unjudged = record, True
         book.put(record)
-        return Change((node,))
+        # What is free on a node without a report is not known, whoever is there.
+        return Change((node,)) if book.facts is not None else NOTHING
 
     def gone(self, pod: Pod, now: float) -> Change:
         """A pod's object was deleted; what it holds is free once its containers have surely stopped."""
@@ -277,68 +287,7 @@ class Ledger:
             return
         if book.unjudged:
             self._note(book, judging.judge(book, book.facts, self._beliefs))
-        # Nobody is in the way of others before it is placed itself, even if it was weighed already.
-        for record in book.unplaced.values():
-            if record.holding is not None:
-                record.holding = None
-                book.put(record)
-        while book.unplaced:
-            record = self._next_in_turn(book, book.facts)
-            del book.unplaced[record.uid]
-            self._place(book, record, book.facts)
-
-    def _next_in_turn(self, book: Book, facts: RowFacts) -> Record:
-        """Who is to be placed now: somebody of whom the model says what was foretold. The order in which pods were
-        bound is not known any more, but forecasts come true in it."""
-        waiting = list(book.unplaced.values())
-        foretold = [(record, told) for record in waiting if (told := self._foretold(record, facts)) is not None]
-        row = book.row(self._beliefs.resources) if foretold and len(waiting) > 1 else None
-        found = forecasts.coming_true(foretold, self._placer, row, self._beliefs.shape) if row is not None else None
-        return found or waiting[0]
-
-    def _foretold(self, record: Record, facts: RowFacts) -> Containers | None:
-        if record.forecast is None:
-            return None
-        found = forecasts.read(record.forecast, record.pod, facts)
-        program, resources = self._beliefs.program(record, facts), self._beliefs.resources
-        if found is None or not forecasts.is_possible(found, program, facts, resources):
-            self.problems[Problem.FORECAST_IMPOSSIBLE] += 1
-            record.forecast = found = None
-        return found
-
-    def _place(self, book: Book, record: Record, facts: RowFacts) -> None:
-        anywhere, record.holding = self._beliefs.ensure(record, facts), None
-        foretold, record.forecast = self._foretold(record, facts), None
-        book.put(record)
-        row = book.row(self._beliefs.resources)
-        # Most pods of a cluster hold nothing exclusively, and there is nothing to ask about them.
-        holdings = self._placer(record.pod, row) if row is not None and anywhere.entries else ()
-        self._revise(book, holdings)
-        modelled = record.holding
-        if foretold is not None and not forecasts.agrees(foretold, modelled):
-            # Pods that are not there yet may still be moved by others; who may be anywhere cannot.
-            has_come = record.started is not None
-            record.holding = forecasts.either(foretold, modelled, anywhere, facts) if has_come else anywhere
-            book.put(record)
-            self._give_up_on(book, facts)
-        elif modelled is None:
-            self.problems[Problem.PLACED_NOWHERE] += bool(anywhere.entries)
-            record.holding = anywhere
-            book.put(record)
-
-    def _give_up_on(self, book: Book, facts: RowFacts) -> None:
-        """The node is not as the model has it, so that others it was asked about may be anywhere, too."""
-        for record in [each for each in book.pending.values() if each.after < 0 and each.is_predicted]:
-            record.holding = None
-            self._beliefs.ensure(record, facts)
-            book.put(record)
-
-    def _revise(self, book: Book, holdings: Iterable[Holding]) -> None:
-        for holding in holdings:
-            record = book.records.get(holding.uid)
-            if record is not None and (record.holding is None or record.holding.source is not Source.OBSERVED):
-                record.holding = holding
-                judging.refresh(book, record, self._beliefs)
+        self._foreign.place(book, book.facts)
 
     def _note(self, book: Book, findings: Findings) -> None:
         self.divergences.add(findings.divergences)

@@ -7,7 +7,6 @@ on the columns alone are entered into the ledger together, before anybody looks 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from msgspec import structs
 
@@ -15,11 +14,12 @@ from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import ingest, nodesettings, rereading, rowbridge
+from numalign.placement import agentrereading, ingest, nodesettings, rereading, rowbridge
 from numalign.placement.books import Book, Row
 from numalign.placement.changes import Change
 from numalign.placement.columns import NOBODY, Columns
 from numalign.placement.decisions import Decision, Wake, WakeCause
+from numalign.placement.entering import Entering
 from numalign.placement.entries import Holding
 from numalign.placement.facts import (
     BindFailed,
@@ -40,17 +40,7 @@ from numalign.placement.rowstate import RowState
 from numalign.placement.shapes import Shapes
 from numalign.placement.shares import Life
 from numalign.placement.templates import Template
-
-
-class Entering(NamedTuple):
-    """Decisions on the columns alone that the ledger does not know yet; their rows, and the rows' tenures before.
-
-    Side by side: a tuple for each of a hundred thousand pods would keep the garbage collector busy."""
-
-    decisions: list[Decision]
-    rows: list[int]
-    tenures: list[int]
-
+from numalign.placement.twins import Twin, Twins
 
 Reviser = Callable[[Row], Sequence[Holding]]
 """Pending pods that may be in other places than was predicted, now that the row has more room."""
@@ -67,8 +57,9 @@ class Mirror:
         """What reports are read with, and nothing else of the Nodes."""
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
+        self._twins = Twins()
         self._stale: dict[str, None] = {}
-        self._entering = Entering([], [], [])
+        self._entering = Entering()
         self._lingering: dict[str, str] = {}
         """Pods that are gone and may still run, with their nodes."""
         self._described: dict[int, RowFacts] = {}
@@ -80,9 +71,9 @@ class Mirror:
     @property
     def ledger(self) -> Ledger:
         """With every decision in it."""
-        if self._entering.rows:
-            entering, self._entering = self._entering, Entering([], [], [])
-            for each in zip(*entering, strict=True):
+        if self._entering:
+            entering, self._entering = self._entering, Entering()
+            for each in entering:
                 self._enter(*each)
         return self._ledger
 
@@ -108,7 +99,10 @@ class Mirror:
             case BindFailed(uid=uid):
                 return self.changed(self.ledger.bind_failed(uid))
             case Tick(now=now):
-                return self._tick(now)
+                wakes = self._tick(now)
+                # Not in the way of the next pod, which may be the first one of a new leader.
+                self.refresh()
+                return wakes
         return []
 
     def changed(self, change: Change) -> list[Wake]:
@@ -158,21 +152,25 @@ class Mirror:
         return [Wake(name, WakeCause.REPORT)]
 
     def _read_report(self, topology: NodeTopology) -> RowFacts:
-        name = topology.node
-        if ingest.is_plain(topology):
-            facts = self._read_next(topology)
+        name, plain = topology.node, ingest.is_plain(topology)
+        node = self._nodes.get(name)
+        facts = self._read_next(topology, node, plain=plain) if node is not None else None
+        if plain:
             self._reports.pop(name, None)
         else:
-            facts, self._reports[name] = None, topology
-        return facts or ingest.read(topology, self._nodes.get(name))
+            self._reports[name] = topology
+        if facts is None:
+            facts = ingest.read(topology, node)
+            if node is not None:
+                self._twins.note(Twin(node, topology, facts), plain=plain)
+        return facts
 
-    def _read_next(self, topology: NodeTopology) -> RowFacts | None:
-        """A plain report after another one, if it says nothing new but what is free."""
-        name = topology.node
-        before = self._ledger.facts(name)
-        if before is None or name in self._reports or name not in self._nodes:
-            return None
-        return rereading.read(topology, before)
+    def _read_next(self, topology: NodeTopology, node: Node, *, plain: bool) -> RowFacts | None:
+        """A report after another one of its kind, if it says nothing new but what is free, and who has the rest."""
+        before, last = self._ledger.facts(topology.node), self._reports.get(topology.node)
+        if before is None or plain is not (last is None):
+            return self._twins.read(topology, node, plain=plain)
+        return rereading.read(topology, before) if last is None else agentrereading.read(topology, last, before)
 
     # Rows
 
@@ -276,12 +274,14 @@ class Mirror:
 
     def enter(self, decisions: Sequence[Decision], rows: Sequence[int], tenures: Sequence[int]) -> None:
         """Decisions by templates, which have been charged to the columns."""
-        entering = self._entering
-        entering.decisions.extend(decisions)
-        entering.rows.extend(rows)
-        entering.tenures.extend(tenures)
+        self._entering.add(decisions, rows, tenures)
 
-    def _enter(self, decision: Decision, number: int, tenure: int) -> None:
+    def confirms(self, pod: Pod) -> bool:
+        """Whether a pod that was seen on its node is nothing new: it was decided so, and is yet to be entered."""
+        uid = demands.identity(pod)
+        return bool(self._entering) and self._ledger.is_new(uid) and self._entering.confirms(uid, pod)
+
+    def _enter(self, decision: Decision, number: int, tenure: int, seen: Pod | None) -> None:
         template, node, pod = decision.holder, decision.node, decision.pod
         assert isinstance(template, Template), "whoever is placed by numbers has one"
         assert node is not None
@@ -293,7 +293,7 @@ class Mirror:
             self._alike[number] = [holding]
         elif tenure == holding.shape:
             holding, revised = self._among_equals(number, holding)
-        self._ledger.predict(node, pod, holding, revised)
+        self._ledger.predict(node, pod, holding, revised, seen)
 
     def _among_equals(self, number: int, holding: Holding) -> tuple[Holding, tuple[Holding, ...]]:
         """Pods of one shape that got different zones by their order may each have the other's."""

@@ -5,15 +5,11 @@ become counts by zone; without the node's core map only their sum is known. An o
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from functools import reduce
-from operator import or_
 
 from msgspec import Struct, field
 
 from numalign.api.podplacements import HeldDevices, PodPlacement
-from numalign.api.podplacements import Holding as PublishedHolding
 from numalign.placement import supplies, zonemasks
 from numalign.placement.divergences import Divergence, DivergenceKind
 from numalign.placement.entries import ContainerZones, Entry, Holding
@@ -56,18 +52,28 @@ class Devices(Struct):
 
 def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reuses: bool = False) -> Observation:
     """`reuses`: the pod has init containers whose CPUs and devices a later container may have got again."""
-    amounts: Counter[Where] = Counter()
+    zones, column_of, cpus = facts.rules.zones, resources.column, 0
+    amounts: dict[Where, int] = {}
+    numbers: dict[Where, Devices] = {}
     containers = []
     for held in placement.holdings:
-        found = _amounts(held, facts, resources)
-        amounts.update(_memory(held, facts, resources))
-        mask = 0
-        for _, zones in found:
-            mask |= zones
+        cpus |= held.cpus
+        mask = _zones_of(held.cpus, facts)
+        for block in held.memory:
+            # Memory in zones that the node does not report cannot be charged to any.
+            where = zonemasks.from_ids(block.zones, zones)
+            if where and block.size > 0:
+                mask |= where
+                _add(amounts, (column_of(block.type), where), block.size)
+        for each in held.devices:
+            where = zonemasks.from_ids(each.zones or 0, zones)
+            mask |= where if each.ids or each.count > 0 else 0
+            numbers.setdefault((column_of(each.resource), where), Devices()).add(each)
         containers.append(ContainerZones(held.container, (mask,) if mask else ()))
-    amounts.update(_cpus(reduce(or_, (held.cpus for held in placement.holdings), 0), facts))
-    numbers = _devices(placement.holdings, facts, resources)
-    amounts.update({where: each.least if reuses else each.most for where, each in numbers.items()})
+    for spot, amount in _cpus(cpus, facts):
+        _add(amounts, spot, amount)
+    for spot, devices in numbers.items():
+        _add(amounts, spot, devices.least if reuses else devices.most)
     maybe = {where: each.most - each.least for where, each in numbers.items() if reuses and each.most > each.least}
     entries = [_entry(where, amount, resources) for where, amount in sorted(amounts.items())]
     entries += [Entry(column, amount, zones, certain=False) for (column, zones), amount in sorted(maybe.items())]
@@ -78,6 +84,9 @@ def contradictions(predicted: Holding, seen: Observation, facts: RowFacts, resou
     """What of the prediction the observation rules out; empty if it is one of the possible outcomes.
 
     Less than predicted is no contradiction: what plain init containers hold may not be listed (engine spec R3)."""
+    # Mostly everything is as predicted.
+    if frozenset(predicted.entries).issuperset(seen.entries):
+        return []
     column = _exceeded(predicted.entries, seen.entries, facts.rules)
     if column is None:
         return []
@@ -95,36 +104,22 @@ def names(placement: PodPlacement) -> frozenset[str]:
     return frozenset(held.container for held in placement.holdings)
 
 
-def _amounts(held: PublishedHolding, facts: RowFacts, resources: Resources) -> Counter[Where]:
-    """What one container holds, whoever else of its pod has it too."""
-    found = _cpus(held.cpus, facts) + _memory(held, facts, resources)
-    for where, each in _devices((held,), facts, resources).items():
-        found[where] += each.most
-    return +found
+def _add(amounts: dict[Where, int], where: Where, amount: int) -> None:
+    amounts[where] = amounts.get(where, 0) + amount
 
 
-def _memory(held: PublishedHolding, facts: RowFacts, resources: Resources) -> Counter[Where]:
-    found: Counter[Where] = Counter()
-    for block in held.memory:
-        # Memory in zones that the node does not report cannot be charged to any.
-        where = zonemasks.from_ids(block.zones, facts.rules.zones)
-        found[resources.column(block.type), where] += block.size if where else 0
-    return +found
-
-
-def _devices(holdings: Iterable[PublishedHolding], facts: RowFacts, resources: Resources) -> dict[Where, Devices]:
-    """By place, those of all containers together; those without ids may be the same ones again."""
-    found: dict[Where, Devices] = {}
-    for held in (each for holding in holdings for each in holding.devices):
-        where = resources.column(held.resource), zonemasks.from_ids(held.zones or 0, facts.rules.zones)
-        found.setdefault(where, Devices()).add(held)
-    return found
-
-
-def _cpus(cpus: int, facts: RowFacts) -> Counter[Where]:
+def _cpus(cpus: int, facts: RowFacts) -> list[tuple[Where, int]]:
     if not facts.zone_cpus:
-        return +Counter({(CPU, facts.rules.every_zone): cpus.bit_count()})
-    return +Counter({(CPU, 1 << place): (cpus & own).bit_count() for place, own in enumerate(facts.zone_cpus)})
+        return [((CPU, facts.rules.every_zone), cpus.bit_count())] if cpus else []
+    inside = [(1 << place, cpus & own) for place, own in enumerate(facts.zone_cpus)]
+    return [((CPU, zone), own.bit_count()) for zone, own in inside if own]
+
+
+def _zones_of(cpus: int, facts: RowFacts) -> int:
+    """The zones in which some of the CPUs are, or may be."""
+    if not facts.zone_cpus or not cpus:
+        return facts.rules.every_zone if cpus else 0
+    return sum([1 << place for place, own in enumerate(facts.zone_cpus) if cpus & own])
 
 
 def _entry(where: Where, amount: int, resources: Resources) -> Entry:

@@ -17,7 +17,7 @@ def best(job: Any, chance: float) -> int:
         if job.tops[top] > code:
             code, equals = job.tops[top], 0
         if job.tops[top] == code:
-            equals += job.tops_count[top]
+            equals += int(job.tops_count[top])
     if code < 0:
         return NO_ROW
     top, left = reached(job.tops, job.tops_count, code, 0, int(chance * equals))
@@ -97,5 +97,5 @@ def find_top(job: Any, top: int) -> None:
         if job.best[block] > peak:
             peak, count = job.best[block], 0
         if job.best[block] == peak:
-            count += job.count[block]
+            count += int(job.count[block])
     job.tops[top], job.tops_count[top] = peak, count

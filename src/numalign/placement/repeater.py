@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numalign.api.pod import Pod
+from numalign.kubelet import demand as demands
 from numalign.placement import jobs, pick, repeating, templates, tightrows
 from numalign.placement.changelog import LENGTH
 from numalign.placement.columns import UNREPORTED, Columns
@@ -99,25 +100,16 @@ class Repeater:
         """Scratch space by the number of containers."""
 
     def decide(self, asking: Asking, table: VerdictTable) -> list[Decision]:
-        done, (pods, uids, chances), log = list[Decision](), asking, self._columns.log
-        table.make_room(self._columns.room)
-        if table.seen < 0 or log.generation - table.seen > LENGTH:
-            self._survey(table)
+        done, (pods, uids, chances) = list[Decision](), asking
+        self._catch_up(table)
         while len(done) < len(pods):
             if table.kind < 0:
-                done.append(self._decide_one(pods[len(done)], table, chances[len(done)]))
+                done.append(self._decide_by_the_book(pods[len(done)], table, chances[len(done)]))
                 continue
             wanted = len(pods) - len(done)
-            kept = self.prepared(table, wanted)
-            if wanted == 1:
-                # A slice would take ten times as long.
-                kept.job.chances[0] = chances[-1]
-            else:
-                kept.job.chances[:wanted] = chances[len(done) :]
-            if not table.is_peaked:
-                kept.job.numbers[PEAKED], table.is_peaked = 0, True
-            placed, why = divmod(repeating.run(kept.handle, log.generation, table.seen, wanted), REASONS)
-            table.seen = log.generation = log.generation + placed
+            kept = self._at_hand(table, wanted)
+            kept.job.chances[:wanted] = chances[len(done) :]
+            placed, why = self._run(kept, table, wanted)
             if placed:
                 these = slice(len(done), len(done) + placed)
                 done += self._decisions(kept, table, pods[these], uids[these])
@@ -128,23 +120,84 @@ class Repeater:
                 self._go_on(why, kept, table, asking, done)
         return done
 
+    def decide_one(self, pod: Pod, uid: str, table: VerdictTable, chance: float) -> Decision:
+        """The same for a pod that comes alone, without lists of one."""
+        self._catch_up(table)
+        if table.kind < 0:
+            return self._decide_by_the_book(pod, table, chance)
+        kept = self._at_hand(table, 1)
+        kept.job.chances[0] = chance
+        placed, why = self._run(kept, table, 1)
+        if why == DONE:
+            return self._decision(kept, table, pod, uid)
+        done = [self._decision(kept, table, pod, uid)] if placed else []
+        asking = (pod,), (uid,), [float(kept.job.chances[0])]
+        self._go_on(why, kept, table, asking, done)
+        return done[0] if done else self.decide(asking, table)[0]
+
+    def follow(self, table: VerdictTable) -> None:
+        """Bring a table up to date for whoever picks rows by more than codes: `verdicts.refresh`, with all rows that
+        changed in one call."""
+        flavour, log = self._flavour, self._columns.log
+        behind = log.generation - table.seen
+        if table.kind < 0 or table.seen < 0 or behind > LENGTH:
+            flavour.verdicts.refresh(table)
+            self._take_to(table, self._columns.kind.item(log.last))
+        elif behind:
+            table.make_room(self._columns.room)
+            kept = self._at_hand(table, 1)
+            flavour.verdicts.evaluated += behind
+            if repeating.run(kept.handle, log.generation, table.seen, 0) == ASK_ROW:
+                self._ask_rows(kept, table)
+            table.seen = log.generation
+
+    def place(self, pod: Pod, table: VerdictTable, row: int) -> Decision | None:
+        """One pod on a row that somebody else has picked; None: numbers alone do not do."""
+        if table.kind < 0 or table.kind != self._columns.kind.item(row):
+            return None
+        self._flavour.verdicts.evaluated += 1
+        kept = self._at_hand(table, 1)
+        placed, why = self._run(kept, table, ~row)
+        # The decision first: rows are asked what they say with the pod.
+        decision = self._decision(kept, table, pod, demands.identity(pod)) if placed else None
+        if why == ASK_ROW:
+            self._ask_rows(kept, table)
+        return decision
+
+    def _run(self, kept: Kept, table: VerdictTable, wanted: int) -> tuple[int, int]:
+        """How many pods were placed, and why no more."""
+        log = self._columns.log
+        placed, why = divmod(repeating.run(kept.handle, log.generation, table.seen, wanted), REASONS)
+        table.seen = log.generation = log.generation + placed
+        return placed, why
+
     def _go_on(self, why: int, kept: Kept, table: VerdictTable, asking: Asking, done: list[Decision]) -> None:
         """Do what a run has left to us."""
         flavour, numbers = self._flavour, kept.job.numbers.tolist()
         if why == FULL:
             done += [flavour.refused(pod, table) for pod in asking[0][len(done) :]]
         elif why == ASK_ROW:
-            for row in dict.fromkeys(kept.floor.arrays.strange[: numbers[ASKED]].tolist()):
-                table.put(row, flavour.evaluation.row(table, row))
+            self._ask_rows(kept, table)
         else:
             self._place(numbers[ROW], table, asking, done)
 
-    def _survey(self, table: VerdictTable) -> None:
-        """All rows at once. The next run is of the usual kind, if these nodes may be used."""
-        flavour = self._flavour
-        flavour.verdicts.refresh(table)
-        if table.kind < 0 <= self._kind and flavour.evaluation.judgement(table, self._kind).allowed:
-            table.kind = self._kind
+    def _ask_rows(self, kept: Kept, table: VerdictTable) -> None:
+        """The rows that a run noted as strange."""
+        strange = kept.floor.arrays.strange[: kept.job.numbers.item(ASKED)].tolist()
+        for row in dict.fromkeys(strange):
+            table.put(row, self._flavour.evaluation.row(table, row))
+
+    def _catch_up(self, table: VerdictTable) -> None:
+        """All rows at once, where a run cannot tell what has changed; it will be of the usual kind."""
+        table.make_room(self._columns.room)
+        if table.seen < 0 or self._columns.log.generation - table.seen > LENGTH:
+            self._flavour.verdicts.refresh(table)
+            self._take_to(table, self._kind)
+
+    def _take_to(self, table: VerdictTable, kind: int) -> None:
+        """Runs are of this kind from now on, if there are none yet and these nodes may be used."""
+        if table.kind < 0 <= kind and self._flavour.evaluation.judgement(table, kind).allowed:
+            table.kind = kind
 
     def _place(self, row: int, table: VerdictTable, asking: Asking, done: list[Decision]) -> None:
         """The best row is not for a run of this kind: let the next run be of its kind, or place one pod by the book."""
@@ -158,7 +211,7 @@ class Repeater:
         else:
             done.append(decision)
 
-    def _decide_one(self, pod: Pod, table: VerdictTable, chance: float) -> Decision:
+    def _decide_by_the_book(self, pod: Pod, table: VerdictTable, chance: float) -> Decision:
         decision = self._flavour.decide(pod, table, chance)
         if decision.node is not None:
             table.kind = self._kind = int(self._columns.kind[self._columns.rows[decision.node]])
@@ -169,6 +222,13 @@ class Repeater:
         kept: Kept | None = table.job
         if kept is None or not self._is_current(kept, table) or kept.room < wanted:
             kept = table.job = self._kept(table, max(1, wanted))
+        return kept
+
+    def _at_hand(self, table: VerdictTable, wanted: int) -> Kept:
+        """The same, and the run knows whether the best rows have to be found first."""
+        kept = self.prepared(table, wanted)
+        if not table.is_peaked:
+            kept.job.numbers[PEAKED], table.is_peaked = 0, True
         return kept
 
     def _kept(self, table: VerdictTable, room: int) -> Kept:
@@ -229,3 +289,13 @@ class Repeater:
         self._flavour.tenants.note(uids, nodes, table.totals.pairs)
         self._flavour.mirror.enter(made, rows, tenures)
         return made
+
+    def _decision(self, kept: Kept, table: VerdictTable, pod: Pod, uid: str) -> Decision:
+        """The same for one pod."""
+        row, score, tenure, *masks = kept.job.placed[:, 0].tolist()
+        node, flavour = self._columns.names[row], self._flavour
+        decision = Decision(uid, node, score, kept.warning, kept.templates[tuple(masks)], pod)
+        flavour.next_pod()
+        flavour.tenants.note_one(uid, node, table.totals.pairs)
+        flavour.mirror.enter((decision,), (row,), (tenure,))
+        return decision

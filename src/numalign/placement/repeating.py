@@ -54,21 +54,22 @@ NOT_DECIDED: Final = int(Code.NOT_DECIDED)
 
 
 def _run(job: Any, generation: int, seen: int, wanted: int) -> int:
-    """How many were placed, times `REASONS`, and why no more."""
-    numbers = job.numbers
-    numbers[GENERATION], numbers[SEEN], numbers[WANTED], numbers[PLACED] = generation, seen, wanted, 0
+    """How many were placed, times `REASONS`, and why no more. Of `~row`, one pod is wanted, on that row."""
+    numbers, chosen = job.numbers, ~wanted
+    numbers[GENERATION], numbers[SEEN], numbers[PLACED] = generation, seen, 0
+    numbers[WANTED] = wanted if chosen < 0 else 1
     if numbers[PEAKED] == 0:
         peaking.find_all(job)
         numbers[PEAKED] = 1
     why = DONE if _replay(job) else ASK_ROW
     while why == DONE and numbers[PLACED] < numbers[WANTED]:
-        row = peaking.best(job, job.chances[numbers[PLACED]])
+        row = chosen if chosen >= 0 else peaking.best(job, job.chances[numbers[PLACED]])
         numbers[ROW] = row
         if row == NO_ROW:
             why = FULL
         elif _place(job, row):
             why = DONE if _replay(job) else ASK_ROW
-        elif not _postponed(job, row):
+        elif chosen >= 0 or not _postponed(job, row):
             why = ASK_PLACE
     return int(numbers[PLACED] * REASONS + why)
 

@@ -6,19 +6,19 @@ None: something else changed, and `ingest` has to read it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from functools import lru_cache
 
 from msgspec import structs
 
 from numalign.api import fingerprint, resourcenames
-from numalign.api.nodetopology import Amounts, NodeTopology
+from numalign.api.nodetopology import Amounts, NodeTopology, Zone
 from numalign.placement import ingest, nodesettings, supplies
 from numalign.placement.rowfacts import Assumption, RowFacts, Stock, Supplies
 
 
 def read(topology: NodeTopology, before: RowFacts) -> RowFacts | None:
-    """The facts of a plain report on a node whose facts came from one, too, and whose Node is the same."""
+    """`before`: the facts of a plain report on the same node, or on one whose Node says the same."""
     stock, amounts = before.supplies.stock, _amounts(topology, before)
     if amounts is None or not _is_same(stock, before, amounts):
         return None
@@ -29,6 +29,7 @@ def read(topology: NodeTopology, before: RowFacts) -> RowFacts | None:
     groups = ingest.supposed_groups(rules.policy, len(rules.zones), _busy(free, stock)) if managed else None
     return structs.replace(
         before,
+        node=sys.intern(topology.node),
         supplies=Supplies(stock, free),
         groups=groups,
         payload=ingest.payload(topology),
@@ -44,7 +45,7 @@ def _amounts(topology: NodeTopology, before: RowFacts) -> list[Amounts] | None:
     manager, assumed = topology.manager, Assumption.POLICY_FROM_KUBELET_DEFAULT in before.assumptions
     if (manager.policy, manager.scope) != (rules.policy, rules.scope) or assumed != nodesettings.is_assumed(topology):
         return None
-    if not names or len(zones) != len(rules.zones):
+    if not names or len(zones) != len(rules.zones) or not _are_named(zones, names):
         return None
     found: list[Amounts] = []
     for zone, number in zip(zones, rules.zones, strict=True):
@@ -59,12 +60,21 @@ def _amounts(topology: NodeTopology, before: RowFacts) -> list[Amounts] | None:
     return found
 
 
+def _are_named(zones: Sequence[Zone], names: tuple[str, ...]) -> bool:
+    """Whether `ingest` would have these names of resources, in this order."""
+    first = tuple(zones[0].resources)
+    if first == names:
+        return True
+    listed = {resourcenames.CPU}.union(*[zone.resources for zone in zones])
+    return first == names[: len(first)] and listed == set(names)
+
+
 def _is_same(stock: Stock, before: RowFacts, amounts: Sequence[Amounts]) -> bool:
     """Whether there is just as much of everything."""
     sizes, tops, width = [each.capacity for each in amounts], [each.allocatable for each in amounts], len(stock.names)
     if any(tops[stock.names.index(resourcenames.CPU) :: width]) is not before.rules.static_cpus:
         return False
-    for place in _memory(stock.names):
+    for place in supplies.memory_places(stock.names):
         sizes[place::width] = tops[place::width]
     return _whole(tops, stock.names) == stock.allocatable and _whole(sizes, stock.names) == stock.size
 
@@ -79,17 +89,11 @@ def _whole(amounts: list[int], names: tuple[str, ...]) -> tuple[int, ...]:
 def _busy(free: Sequence[int], stock: Stock) -> int:
     """The zones of which some memory is in use."""
     busy, width = 0, len(stock.names)
-    for place in _memory(stock.names):
+    for place in supplies.memory_places(stock.names):
         for position, spot in enumerate(range(place, len(free), width)):
             if free[spot] < stock.allocatable[spot]:
                 busy |= 1 << position
     return busy
-
-
-@lru_cache(maxsize=ingest.MAKES)
-def _memory(names: tuple[str, ...]) -> tuple[int, ...]:
-    """Where memory is among the resources."""
-    return tuple(place for place, name in enumerate(names) if supplies.is_memory(name))
 
 
 def _assumptions(before: RowFacts, *, unknown: bool) -> frozenset[Assumption]:

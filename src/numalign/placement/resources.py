@@ -6,12 +6,26 @@ never changes."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 from numalign.api import resourcenames
 
 CPU: Final = 0
 MEMORY: Final = 1
+ORDERS: Final = 1024
+"""Different orders of names that are remembered; nodes of one make have the same."""
+
+
+class Arrangement(NamedTuple):
+    """Where columns are among names in some order."""
+
+    places: Mapping[int, int]
+    """By column, of those that have one."""
+    by_column: Callable[[tuple[int, ...]], tuple[int, ...]]
+    """From amounts in the order of the names, and a 0 after them, to the amounts of all columns."""
+    width: int
 
 
 class Resources:
@@ -20,6 +34,7 @@ class Resources:
     def __init__(self) -> None:
         self.names: list[str] = [resourcenames.CPU, resourcenames.MEMORY]
         self._columns = {name: column for column, name in enumerate(self.names)}
+        self._arranged: dict[tuple[str, ...], Arrangement] = {}
 
     def column(self, name: str) -> int:
         """The column of a resource, a new one if it was never seen."""
@@ -27,6 +42,18 @@ class Resources:
         if found is None:
             found = self._columns[name] = len(self.names)
             self.names.append(name)
+        return found
+
+    def arranged(self, names: tuple[str, ...]) -> Arrangement:
+        """These names, which all get a column, among all that there are by now."""
+        found = self._arranged.get(names)
+        if found is None or found.width != len(self.names):
+            places = {self.column(name): place for place, name in enumerate(names)}
+            width = len(self.names)
+            by_column = itemgetter(*[places.get(column, len(names)) for column in range(width)])
+            if len(self._arranged) >= ORDERS:
+                self._arranged.clear()
+            found = self._arranged[names] = Arrangement(places, by_column, width)
         return found
 
     def known(self, name: str) -> int | None:

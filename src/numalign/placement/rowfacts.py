@@ -30,7 +30,7 @@ class Supply(Struct, frozen=True, kw_only=True, gc=False):
     homeless_size: int = 0
 
 
-class Stock(Struct, frozen=True, kw_only=True, dict=True):
+class Stock(Struct, frozen=True, kw_only=True, dict=True, cache_hash=True):
     """What a node has of every resource, busy or not; one object for all nodes that have the same."""
 
     names: tuple[str, ...] = ()
@@ -155,6 +155,8 @@ class Assumption(StrEnum):
     GROUPS_UNKNOWN = "groups-unknown"
     CORES_UNKNOWN = "cores-unknown"
     DISTANCES_UNKNOWN = "distances-unknown"
+    CLOSEST_DESPITE_GAPS = "closest-despite-gaps"
+    """Kubelets look zones up by their ids in a list without gaps, and end with a panic."""
     MINOR_ASSUMED = "minor-assumed"
     PLACEMENTS_UNKNOWN = "placements-unknown"
     NO_REPORT = "no-report"
@@ -183,8 +185,6 @@ class RowFacts(Struct, frozen=True, kw_only=True, gc=False):
     """By position: the CPUs of the zone, as a set. Empty: not known."""
     from_books: frozenset[str] = frozenset()
     """Resources whose `free` comes from the managers' own books: what the pod resources API hides is deducted there."""
-    covered: frozenset[str] | None = None
-    """The pods ("namespace/name") that `free` already accounts for, where the report names them."""
     fingerprint: str = ""
     """Of the pods that `free` accounts for; empty: not given."""
     exclusive_only: bool = False

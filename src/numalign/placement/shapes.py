@@ -22,7 +22,7 @@ from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
 
 Key = tuple[object, ...]
-MOST_REMEMBERED: Final = 8192
+MOST_REMEMBERED: Final = 1 << 16
 
 
 class Shape(Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -58,7 +58,7 @@ class Shapes:
 
     def intern(self, pod: Pod) -> Shape:
         """The pod's shape; BadObject if its annotations ask for something that does not exist."""
-        if not _is_plain(pod):
+        if not is_plain(pod):
             return self._intern(pod)
         containers = pod.spec.containers
         place = id(containers), pod.status.qos_class
@@ -96,7 +96,7 @@ def totals(pod: Pod) -> dict[str, int]:
     }
 
 
-def _is_plain(pod: Pod) -> bool:
+def is_plain(pod: Pod) -> bool:
     """Whether nothing but its containers and its class decides."""
     spec, annotations = pod.spec, pod.metadata.annotations
     if spec.init_containers or spec.overhead or spec.resources.requests or spec.resources.limits:

@@ -69,13 +69,15 @@ def share(holding: Holding, hidden: tuple[Entry, ...], life: Life, cover: Cover)
     if life is Life.LIVE and cover is Cover.NO:
         return _newcomers(holding.entries)
     shown = () if cover is Cover.NO else holding.entries
+    # Publishers who ask the managers' books deduct what they do not show, too.
+    deducted = shown + hidden
     if life is Life.ENDED:
-        return _returned(holding.entries) if cover is Cover.YES else Share(doubtful=shown, explained=shown)
+        return _returned(holding.entries) if cover is Cover.YES else Share(doubtful=shown, explained=deducted)
     held = hidden if cover is Cover.YES else holding.entries
     if life is Life.LIVE:
-        return _charge(held, shown, certain=cover is not Cover.DOUBT)
+        return _charge(held, deducted, certain=cover is not Cover.DOUBT)
     # It may be there still or not, whatever the report says: the pod resources API omits such pods.
-    return _charge(held, shown, certain=False, doubtful=shown)
+    return _charge(held, deducted, certain=False, doubtful=shown)
 
 
 def _newcomers(entries: Entries) -> Share:

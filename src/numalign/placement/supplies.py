@@ -7,12 +7,16 @@ of one exclusively."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
+from operator import attrgetter
+from typing import Final
 
 from numalign.api import resourcenames
+from numalign.api.attributes import NodeFacts
 from numalign.api.deviceclasses import DeviceClass as PublishedClass
+from numalign.api.memorystate import MemoryZone
 from numalign.api.node import Node
 from numalign.api.nodetopology import Amounts, NodeTopology
 from numalign.api.quantity import Quantity
@@ -22,6 +26,7 @@ from numalign.placement.rowfacts import DeviceClass, Groups, Supply
 
 MILLI = 1000
 NOTHING = Amounts(0, 0, 0)
+RESOURCE: Final = attrgetter("resource")
 ALIKE = 1 << 14
 """Different resources and amounts that are remembered; nodes of one make have the same."""
 
@@ -30,13 +35,33 @@ def cpus(topology: NodeTopology, cores: Cores | None) -> Supply:
     listed = _listed(topology, resourcenames.CPU)
     size, allocatable, free = (tuple([amount // MILLI for amount in row]) for row in listed)
     size, allocatable = _shared(size), _shared(allocatable)
-    facts = topology.facts
     if cores is None:
         return Supply(size=size, allocatable=allocatable, free=free)
-    if facts.reserved_cpus is not None and facts.default_cpus is not None:
-        allocatable = cores.by_position(cores.topology.cpus & ~facts.reserved_cpus)
-        free = cores.by_position(facts.default_cpus & ~facts.reserved_cpus)
+    left = free_cpus(topology.facts)
+    if left is not None and topology.facts.reserved_cpus is not None:
+        allocatable = cores.by_position(cores.topology.cpus & ~topology.facts.reserved_cpus)
+        free = cores.by_position(left)
     return Supply(size=cores.sizes, allocatable=_shared(allocatable), free=free)
+
+
+def free_cpus(facts: NodeFacts) -> int | None:
+    """The CPU manager's shared set less what it never hands out; None: not published."""
+    if facts.default_cpus is None or facts.reserved_cpus is None:
+        return None
+    return facts.default_cpus & ~facts.reserved_cpus
+
+
+def on_full_cores(facts: NodeFacts, cores: Cores | None) -> int | None:
+    """Of the shared set, CPUs on cores without a reserved one; None: not known."""
+    if cores is None or facts.default_cpus is None or facts.reserved_cpus is None:
+        return None
+    return cores.on_full_cores(facts.default_cpus, facts.reserved_cpus)
+
+
+def by_free_threads(facts: NodeFacts, cores: Cores | None) -> tuple[tuple[int, ...], ...] | None:
+    """By position: how many cores have t free threads, t from 1; None: not known."""
+    free = free_cpus(facts)
+    return cores.by_free_threads(free) if cores is not None and free is not None else None
 
 
 def memory(topology: NodeTopology) -> dict[str, Supply]:
@@ -64,9 +89,13 @@ def groups(topology: NodeTopology) -> Groups | None:
     """The memory manager's groups, where its table is published."""
     if free_memory(topology) is None or topology.facts.memory is None:
         return None
-    zones = zone_ids(topology)
-    busy = sum([1 << zones.index(zone.zone) for zone in topology.facts.memory if zone.assignments])
-    return Groups(tuple([zonemasks.from_ids(zone.cells, zones) for zone in topology.facts.memory]), busy)
+    return groups_in(topology.facts.memory, zone_ids(topology))
+
+
+def groups_in(table: Iterable[MemoryZone], zones: tuple[int, ...]) -> Groups:
+    """The groups of a table that speaks of just these zones."""
+    busy = sum([1 << zones.index(zone.zone) for zone in table if zone.assignments])
+    return Groups(tuple([zonemasks.from_ids(zone.cells, zones) for zone in table]), busy)
 
 
 def devices(topology: NodeTopology) -> tuple[dict[str, Supply], tuple[DeviceClass, ...]]:
@@ -76,8 +105,8 @@ def devices(topology: NodeTopology) -> tuple[dict[str, Supply], tuple[DeviceClas
     zones = zone_ids(topology)
     single: dict[str, Supply] = {}
     wide: list[DeviceClass] = []
-    offered = (each for each in topology.facts.devices if is_device(each.resource))
-    for resource, published in groupby(offered, key=lambda each: each.resource):
+    offered = sorted([each for each in topology.facts.devices if is_device(each.resource)], key=RESOURCE)
+    for resource, published in groupby(offered, key=RESOURCE):
         found = [(each, zonemasks.from_ids(each.zones or 0, zones)) for each in published]
         # Where devices name zones but none that exists, no mask ever has room for them (kubelet spec 7.2).
         adrift = not any(mask for _, mask in found)
@@ -100,6 +129,12 @@ def missed(found: Mapping[str, Supply], node: Node | None) -> dict[str, int]:
 @lru_cache(maxsize=ALIKE)
 def is_memory(name: str) -> bool:
     return name == resourcenames.MEMORY or resourcenames.is_hugepages(name)
+
+
+@lru_cache(maxsize=ALIKE)
+def memory_places(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Where memory is among resources."""
+    return tuple(place for place, name in enumerate(names) if is_memory(name))
 
 
 def is_device(name: str) -> bool:

@@ -17,9 +17,9 @@ from numalign.placement.records import Record
 def widened(records: Iterable[Record]) -> dict[str, Holding]:
     """By uid, for pods that are interchangeable: what each of them holds, wherever that may be."""
     by_shape: dict[int, list[Holding]] = {}
-    for record in records:
-        if record.holding is not None and record.holding.interchangeable:
-            by_shape.setdefault(record.holding.shape, []).append(record.holding)
+    for holding in [record.holding for record in records]:
+        if holding is not None and holding.interchangeable:
+            by_shape.setdefault(holding.shape, []).append(holding)
     return {holding.uid: holding for alike in by_shape.values() for holding in _widened(alike)}
 
 

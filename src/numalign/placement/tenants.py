@@ -22,6 +22,10 @@ class Tenants:
         self._waiting: dict[str, dict[str, None]] = {}
         """By node that has no row, the uids of its pods."""
 
+    def __contains__(self, uid: str) -> bool:
+        """Whether the pod counts for some node."""
+        return uid in self._node_of
+
     def known(self, uids: Iterable[str]) -> list[str]:
         """Those that count for some node."""
         return [] if self._node_of.keys().isdisjoint(uids) else [uid for uid in uids if uid in self._node_of]
@@ -45,6 +49,9 @@ class Tenants:
         """The same for pods that are new and in the columns' totals already."""
         self._node_of.update(zip(uids, nodes))  # noqa: B905
         self._requests.update(dict.fromkeys(uids, requests))
+
+    def note_one(self, uid: str, node: str, requests: Pairs) -> None:
+        self._node_of[uid], self._requests[uid] = node, requests
 
     def drop(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)

@@ -1,9 +1,9 @@
 """Charging a pod to a tight row of the columns: every container in one zone that has room, nothing left open.
 
 For rows that a kernel found to fit; all other cases go through the row model and the ledger. `takes` and `take` are for
-`exactflavour`: what a pod's equals share is found once. `gather` and `charge` do the same in the compiled loop of
-`repeating`: plain loops over numbers, in the part of Python that numba compiles. A row charged here has the same
-numbers as one that is read from the ledger afterwards."""
+`exactflavour` and `streaks`: what a pod's equals share is found once. `gather` and `charge` do the same in the compiled
+loop of `repeating`: plain loops over numbers, in the part of Python that numba compiles. A row charged here has the
+same numbers as one that is read from the ledger afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numalign.placement.kernels.plans import MOST_PLACES, SINGLE, ZONES
 from numalign.placement.resources import CPU
 
 if TYPE_CHECKING:
-    from numalign.placement.columns import Columns
+    from numalign.placement.columns import Flat
     from numalign.placement.kernels.plans import Plan
 
 NOT_SIMPLE: Final = -1
@@ -31,8 +31,8 @@ Charges = NDArray[np.int64]
 class Spots(Struct, frozen=True):
     """The charges of a pod whose zones are settled: the same for all its equals on nodes of a kind."""
 
-    amounts: tuple[tuple[int, int, int], ...]
-    """Zone, column and amount."""
+    amounts: tuple[tuple[int, int], ...]
+    """Where in a row of `columns.Flat`, and how much."""
     cpus: int
     pinned: tuple[int, ...]
     """Zones in which it has memory."""
@@ -40,13 +40,13 @@ class Spots(Struct, frozen=True):
     """Columns."""
 
 
-def spots(plan: Plan, masks: Sequence[int]) -> Spots | None:
-    """None: some container may be in several zones."""
+def spots(plan: Plan, masks: Sequence[int], width: int) -> Spots | None:
+    """Where there are so many columns. None: some container may be in several zones."""
     found = [0] * (plan.places * ZONES)
     pinned = settle(plan, masks, found)
     if pinned == NOT_SIMPLE:
         return None
-    each = ((at % ZONES, plan.columns[at // ZONES], amount) for at, amount in enumerate(found) if amount)
+    each = ((at % ZONES * width + plan.columns[at // ZONES], amount) for at, amount in enumerate(found) if amount)
     items = {item for step in range(plan.steps) for item in range(plan.devices[step], plan.memory[step + 1])}
     return Spots(
         amounts=tuple(each),
@@ -56,33 +56,36 @@ def spots(plan: Plan, masks: Sequence[int]) -> Spots | None:
     )
 
 
-def takes(columns: Columns, row: int, taken: Spots) -> bool:
+def takes(flat: Flat, row: int, taken: Spots) -> bool:
     """Whether the row has room, and nothing lies elsewhere than in zones; twin of the rest of `gather`."""
-    free = columns.free[row].tolist()
-    for zone, column, amount in taken.amounts:
-        if amount > free[zone][column]:
+    free, first = flat.free, row * flat.span
+    for at, amount in taken.amounts:
+        if amount > free[first + at]:
             return False
-    if taken.devices:
-        homeless = columns.homeless_size[row].tolist()
-        if any(homeless[column] for column in taken.devices):
+    homeless, first = flat.homeless_size, row * flat.width
+    for column in taken.devices:
+        if homeless[first + column]:
             return False
-    cells = columns.cells[row].tolist() if taken.pinned else ()
-    return all(cells[zone] == 1 << zone for zone in taken.pinned)
+    cells, first = flat.cells, row * flat.zones
+    for zone in taken.pinned:  # noqa: SIM110 (a generator takes longer)
+        if cells[first + zone] != 1 << zone:
+            return False
+    return True
 
 
-def take(columns: Columns, row: int, taken: Spots, plan: Plan) -> None:
+def take(flat: Flat, row: int, taken: Spots, plan: Plan) -> None:
     """Twin of `charge`."""
-    free = columns.free[row]
+    free, first = flat.free, row * flat.span
     if taken.cpus:
-        full, there = int(columns.full_core_cpus[row]), sum(free[: plan.zones, CPU].tolist())
-        columns.full_core_cpus[row] = full - taken.cpus if full == there else -1
+        full, there = flat.full_core_cpus[row], sum(free[first + CPU : first + plan.zones * flat.width : flat.width])
+        flat.full_core_cpus[row] = full - taken.cpus if full == there else -1
         if plan.threads > 1 and plan.full_cores == 0:
-            columns.split_known[row] = False
-    for zone, column, amount in taken.amounts:
-        free[zone, column] -= amount
+            flat.split_known[row] = False
+    for at, amount in taken.amounts:
+        free[first + at] -= amount
     if plan.policy != SINGLE:
         for zone in taken.pinned:
-            columns.busy[row] |= 1 << zone
+            flat.busy[row] |= 1 << zone
 
 
 def charges() -> Charges:

@@ -47,8 +47,8 @@ class VerdictTable:
         self.judgements: dict[int, Judgement] = {}
         self.templates: dict[int, Templates] = {}
         """All four by kind of row."""
-        self.settled: dict[tuple[int, tuple[int, ...]], Settled | None] = {}
-        """By kind of row and the zones of each container."""
+        self.settled: dict[tuple[int, int, bytes], Settled | None] = {}
+        """By kind of row, number of columns and the zones of each container."""
         self.possible: dict[tuple[int, Stock], bool] = {}
         """By kind of row and what there is of everything: whether an empty node would do."""
         self.kind = -1
@@ -59,9 +59,11 @@ class VerdictTable:
         self.codes.fill(Code.VACANT)
         self.masks = np.zeros((rows, len(shape.pod.in_admission_order())), np.uint8)
         """By row and container the zones that a kernel found, where it found the row to fit."""
-        self.own_peaks = Peaks(rows, Code.VACANT)
+        self.own_peaks = Peaks(rows)
         self.is_peaked = False
         """Whether those tell the best rows yet; see `peaks`."""
+        self.is_fresh = True
+        """Whether nobody has picked a row since many of them changed."""
         self.tried: dict[int, Trial] = {}
         """By row what a trial made of its answer; a row that has changed since says something else by now."""
         self.turned_down = 0
@@ -79,7 +81,7 @@ class VerdictTable:
 
     def put(self, row: int, code: int) -> None:
         """One row's answer, until the row changes."""
-        before = int(self.codes[row])
+        before = self.codes.item(row)
         if before != code:
             self.codes[row] = code
             if self.is_peaked:
@@ -91,12 +93,17 @@ class VerdictTable:
         self.turned_down += 1
         self.put(row, code)
 
-    def surveyed(self, rows: Rows) -> None:
-        """The codes of these rows are other than before."""
-        if self.is_peaked and len(rows) < len(self.codes) // pick.BLOCK:
-            self.own_peaks.rebuild_around(self.codes, rows)
-        else:
-            self.is_peaked = False
+    def surveyed(self) -> None:
+        """The codes of many rows are other than before."""
+        self.is_peaked, self.is_fresh = False, True
+
+    def pick(self, chance: float) -> int:
+        """The best row, or one of them; `pick.NO_ROW` if no row is a candidate."""
+        if self.is_fresh and not self.is_peaked:
+            # Shapes that take turns pick once, and then others change many rows.
+            self.is_fresh = False
+            return pick.best_row(self.codes, chance)
+        return self.peaks.pick(self.codes, chance)
 
     def make_room(self, rows: int) -> None:
         """New rows are vacant until the change log names them."""
@@ -107,7 +114,7 @@ class VerdictTable:
             masks = np.zeros((rows, self.masks.shape[1]), np.uint8)
             masks[: len(self.masks)] = self.masks
             self.masks = masks
-            self.own_peaks, self.is_peaked = Peaks(rows, Code.VACANT), False
+            self.own_peaks, self.is_peaked = Peaks(rows), False
 
     def refused(self) -> dict[Code, int]:
         """How many nodes are no candidates, by cause."""
@@ -183,7 +190,7 @@ class Verdicts:
         self.evaluated += len(rows)
         if len(rows) > FEW:
             self._judge.survey(table, rows)
-            table.surveyed(rows)
+            table.surveyed()
             return
         for row in rows.tolist():
             table.put(row, self._judge.row(table, row))

@@ -79,6 +79,9 @@ ASSUMPTIONS: Final[Mapping[Assumption, str]] = {
     Assumption.GROUPS_UNKNOWN: "memory groups not reported; only what holds for any grouping is certain",
     Assumption.CORES_UNKNOWN: "cores not reported; only what holds for any cores is certain",
     Assumption.DISTANCES_UNKNOWN: "distances between zones not reported; none are preferred",
+    Assumption.CLOSEST_DESPITE_GAPS: (
+        "prefer-closest-numa-nodes with gaps in the zones' ids ends kubelets with a panic; one that survives it assumed"
+    ),
     Assumption.MINOR_ASSUMED: "kubelet version not reported; the newest known assumed",
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",

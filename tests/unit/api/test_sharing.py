@@ -49,6 +49,12 @@ def test_other_amounts_under_the_same_name_are_kept_apart() -> None:
     assert one.spec.containers != two.spec.containers
 
 
+def test_pods_that_take_turns_with_sizes_share_with_those_of_their_size() -> None:
+    sharing = SharedPods()
+    small, _, again = (sharing.shared(pod(name, cpu=cpu)) for name, cpu in (("a", "1"), ("b", "2"), ("c", "1")))
+    assert small.spec.containers is again.spec.containers
+
+
 def test_conditions_that_decide_nothing_are_dropped_and_times_of_running_containers() -> None:
     kinds = ["Ready", "PodScheduled", "PodResizePending", "DisruptionTarget", "Initialized"]
     told = pod("a", conditions=list(map(condition, kinds)), containerStatuses=[running("2026-11-16T00:00:01Z")])

@@ -135,6 +135,17 @@ CHANGES = {
 }
 
 
+def test_single_numbers_are_those_of_the_arrays_however_these_grow() -> None:
+    columns, row = described()
+    for name in ("a/b", "c/d", "e/f", "g/h", "i/j", "k/l", "m/n", "o/p"):
+        flat, column = columns.flat, columns.column(name)
+        assert (columns.flat is flat) == (column < flat.width)
+        flat = columns.flat
+        flat.free[row * flat.span + flat.width + column] = 7
+        flat.requested[row * flat.width + column] = 3
+        assert (columns.free[row, 1, column], columns.requested[row, column]) == (7, 3)
+
+
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_every_change_is_logged(change: Any) -> None:
     columns, row = described()

@@ -127,6 +127,12 @@ def test_a_deleted_pod_is_charged_until_its_grace_period_is_over_and_ten_seconds
     assert decided(known, pod("b", cpu=8)).node == "n"
 
 
+def test_reports_are_in_the_columns_after_a_tick_even_if_no_pod_comes() -> None:
+    known = engine("n")
+    known.apply(Tick(1.0))
+    assert known.columns.free[known.columns.rows["n"], :, 0].tolist() == [8, 8]
+
+
 def test_a_node_without_a_report_takes_pods_with_score_zero() -> None:
     known = Engine()
     known.apply(NodeSeen(node()))

@@ -67,7 +67,7 @@ def cluster(seed: int, *, fast: bool) -> tuple[Engine, dict[str, ModelNode]]:
     return engine, nodes
 
 
-def replicas_placed(seed: int, *, fast: bool) -> list[Decision]:
+def replicas_placed(seed: int, *, fast: bool = False, singly: bool = False) -> list[Decision]:
     """Batches of replicas, one shape after the other, with a pod of somebody else's now and then."""
     engine, nodes = cluster(seed, fast=fast)
     rng, made = Random(seed + 1), list[Decision]()
@@ -75,7 +75,10 @@ def replicas_placed(seed: int, *, fast: bool) -> list[Decision]:
         node = rng.choice(list(nodes.values()))
         drawn = rng.random()
         pods = [clusters.pod(Random(drawn), f"p{batch}-{number}", node.wishes) for number in range(rng.randint(1, 6))]
-        made += engine.decide_many(pods, 0.0, rng)
+        if singly:
+            made += [engine.decide(pod, 0.0, rng, engine.shape(pod)) for pod in pods]
+        else:
+            made += engine.decide_many(pods, 0.0, rng)
         foreign = clusters.on_node(clusters.pod(rng, f"f{batch}", node.wishes), node.name)
         engine.apply(PodSeen(foreign, 0.0))
     assert isinstance(engine.flavour, ExactFlavour)
@@ -84,10 +87,23 @@ def replicas_placed(seed: int, *, fast: bool) -> list[Decision]:
 
 
 @pytest.mark.parametrize("count", [pytest.param(30, id="quick"), campaign(30)])
+def test_replicas_are_decided_together_as_they_are_one_by_one(count: int) -> None:
+    for seed in range(count):
+        assert replicas_placed(seed) == replicas_placed(seed, singly=True)
+
+
+@pytest.mark.parametrize("count", [pytest.param(30, id="quick"), campaign(30)])
 def test_machine_code_decides_as_python_does(count: int) -> None:
     require(find_spec("numba"), "numba, as `make fast` installs it")
     for seed in range(count):
         assert replicas_placed(seed, fast=True) == replicas_placed(seed, fast=False)
+
+
+@pytest.mark.parametrize("count", [pytest.param(10, id="quick"), campaign(10)])
+def test_machine_code_decides_pods_that_come_alone_as_python_does(count: int) -> None:
+    require(find_spec("numba"), "numba, as `make fast` installs it")
+    for seed in range(count):
+        assert replicas_placed(seed, fast=True, singly=True) == replicas_placed(seed, singly=True)
 
 
 # The last pod of a batch left its row to the row model.

@@ -81,7 +81,7 @@ def test_placements_cover_their_pods() -> None:
     node = Node(machine(), "single-numa-node")
     node.placed(simple("a"))
     facts = ours(node)
-    assert facts.covered == frozenset({"default/a"})
+    assert [pod.name for pod in facts.placements or ()] == ["a"]
     assert facts.zone_cpus == (0b00001111, 0b11110000)
     assert facts.exclusive_only
 
@@ -166,6 +166,25 @@ def test_distances_that_are_missing_are_noted() -> None:
     facts = ingest.read(structs.replace(topology, zones=bare), None)
     assert facts.rules.distances is None
     assert facts.assumptions == {Assumption.DISTANCES_UNKNOWN}
+
+
+PANICS = {
+    "gaps": ("restricted", 2, {Assumption.CLOSEST_DESPITE_GAPS}),
+    "zones in a row": ("restricted", 1, set()),
+    "a policy that never compares distances": ("single-numa-node", 2, set()),
+}
+
+
+@pytest.mark.parametrize("policy, step, noted", PANICS.values(), ids=PANICS)
+def test_close_zones_preferred_among_ids_with_gaps_are_noted(policy: str, step: int, noted: set[Assumption]) -> None:
+    """A kubelet that is asked for that ends with a panic; the engine answers as if it did not."""
+    topology = _report(Node(machine(), policy, topology_options={"prefer-closest-numa-nodes": "true"}))
+    apart = tuple(
+        structs.replace(zone, id=step * zone.id, costs={step * other: cost for other, cost in zone.costs.items()})
+        for zone in topology.zones
+    )
+    found = ingest.read(structs.replace(topology, zones=apart), None)
+    assert found.assumptions & {Assumption.CLOSEST_DESPITE_GAPS} == noted
 
 
 WITHOUT = {

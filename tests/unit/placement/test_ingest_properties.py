@@ -35,7 +35,8 @@ def known(kubelet: Kubelet, device: Device) -> int:
 @holds_for(reports.reported_lives(), examples=25)
 def test_our_own_reports_leave_nothing_open(life: Life) -> None:
     kubelet, _, facts = read(life)
-    assert facts.assumptions == frozenset()
+    # Of a kubelet that would end with a panic, it is the kubelet that something is supposed of.
+    assert facts.assumptions <= {Assumption.CLOSEST_DESPITE_GAPS}
     assert facts.supplies.keys() - facts.from_books == (set() if kubelet.cpu else {"cpu"})
 
 
@@ -125,11 +126,12 @@ def test_distances_order_masks_as_the_kubelet_does(life: Life) -> None:
 
 
 @holds_for(reports.reported_lives(), examples=25)
-def test_every_pod_that_holds_something_is_covered(life: Life) -> None:
+def test_every_pod_that_holds_something_is_listed(life: Life) -> None:
     _, state, facts = read(life)
     holders = {*state.devices.pods, *(state.cpu.assignments if state.cpu else ())}
     holders |= {*(state.memory.blocks if state.memory else ())}
-    assert facts.covered == frozenset(f"default/{uid}" for uid in holders if _holds(state, uid))
+    assert facts.placements is not None
+    assert {pod.name for pod in facts.placements} == {uid for uid in holders if _holds(state, uid)}
 
 
 def _holds(state: KubeletState, uid: str) -> bool:

@@ -85,6 +85,13 @@ def test_a_foreign_pod_is_placed_by_the_model() -> None:
     assert words.free(ledger) == [3, 4]
 
 
+def test_a_pod_on_a_node_without_a_report_changes_no_row_before_the_report_comes() -> None:
+    ledger = words.ledger()
+    assert ledger.seen(words.pod("foreign", 4), 1.0) == NOTHING
+    ledger.report(words.signed((3, 8)))
+    assert words.free(ledger) == [3, 4]
+
+
 def test_a_foreign_pod_that_the_model_has_no_room_for_is_charged_to_every_zone() -> None:
     ledger = words.ledger()
     ledger.report(words.signed((3, 3)))

@@ -119,6 +119,7 @@ def test_a_deletion_may_come_before_the_pod() -> None:
 
 def test_pods_that_ended_are_remembered_for_ten_minutes() -> None:
     ledger = words.ledger()
+    ledger.report(words.facts())
     ledger.gone(words.running(A), 0.0)
     ledger.tick(600.0)
     assert ledger.seen(words.running(A), 601.0).rows == (NODE,)

@@ -103,6 +103,17 @@ def test_init_containers_are_in_no_payload_and_stay_charged() -> None:
     assert words.bounds(ledger)[0][0] < 6
 
 
+def test_what_init_containers_hold_may_be_deducted_without_being_shown() -> None:
+    """As our agent does in RTE's form: it lists what RTE lists, and takes what is free from the kubelet's books."""
+    slow = words.pod("a", init=[words.container("setup", 4)])
+    ledger = words.ledger()
+    ledger.report(words.facts())
+    ledger.predict(NODE, slow, words.held(slow, 0, 4))
+    assert ledger.report(words.signed((4, 8), "a", payload=payload(a=0))).divergences == ()
+    (wrong,) = ledger.report(words.signed((1, 8), "a", payload=payload(a=0))).divergences
+    assert wrong.kind is DivergenceKind.TOTALS
+
+
 SINGLE = {"topology_policy": "single-numa-node", "topology_options": {}}
 
 

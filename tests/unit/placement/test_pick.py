@@ -17,19 +17,20 @@ ROWS = BLOCKS * pick.BLOCK
 
 
 def codes_of(values: list[int]) -> Codes:
-    return np.array(values, np.int32)
+    return np.array(values, np.int8)
 
 
 def drawn(seed: int, best: int) -> Codes:
     """Few rows above the others, so that blocks and tops without any of them come up."""
     rng = np.random.default_rng(seed)
     return np.where(rng.random(ROWS) < 0.002, rng.integers(-6, best + 1, ROWS), rng.integers(-6, -2, ROWS)).astype(
-        np.int32
+        np.int8
     )
 
 
 tables = st.builds(drawn, st.integers(0, 1 << 32), st.integers(-3, 4))
 chances = st.floats(0, 1, exclude_max=True)
+ARRAYS = ("best", "count", "tops", "tops_count")
 Put = Callable[[Peaks, Codes, int, int], None]
 
 
@@ -46,6 +47,10 @@ def updated(peaks: Peaks, codes: Codes, row: int, code: int) -> None:
         peaks.update(codes, row, before)
 
 
+def told(peaks: Peaks) -> dict[str, list[int]]:
+    return {name: getattr(peaks, name).tolist() for name in ARRAYS}
+
+
 def put_by_machine_code(peaks: Peaks, codes: Codes, row: int, code: int) -> None:
     peaking.put(SimpleNamespace(codes=codes, **vars(peaks)), row, code)
 
@@ -56,9 +61,12 @@ def test_updates_lead_where_rebuilding_does(put: Put, codes: Codes, changes: lis
     peaks = Peaks.of(codes)
     for row, code in changes:
         put(peaks, codes, row, code)
-    assert {name: value.tolist() for name, value in vars(peaks).items()} == {
-        name: value.tolist() for name, value in vars(Peaks.of(codes)).items()
-    }
+    assert told(peaks) == told(Peaks.of(codes))
+
+
+@given(tables, chances)
+def test_one_look_at_all_codes_finds_the_same_row(codes: Codes, chance: float) -> None:
+    assert pick.best_row(codes, chance) == Peaks.of(codes).pick(codes, chance)
 
 
 @given(tables, chances)

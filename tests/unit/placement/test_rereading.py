@@ -80,5 +80,18 @@ def test_a_part_of_a_cpu_tells_that_cpus_are_given_out() -> None:
     assert rereading.read(some, ingest.read(without, NODE)) is None
 
 
+def test_resources_of_which_there_is_nothing_are_told_from_those_that_are_not_there() -> None:
+    with_none, without = zones((8000, 7000, 7000), nic=(0, 0, 0)), zones((8000, 7000, 7000))
+    assert rereading.read(without, ingest.read(with_none, NODE)) is None
+    assert rereading.read(with_none, ingest.read(without, NODE)) is None
+
+
+def test_a_resource_of_another_zone_alone_is_read() -> None:
+    first, second = FIRST.zones
+    fewer = structs.replace(second, resources={"cpu": second.resources["cpu"]})
+    before = structs.replace(FIRST, zones=(structs.replace(fewer, id=0), structs.replace(first, id=1)))
+    assert rereading.read(before, ingest.read(before, NODE)) == ingest.read(before, NODE)
+
+
 def test_nodes_without_zones_have_nothing_to_read() -> None:
     assert rereading.read(FIRST, ingest.read(structs.replace(FIRST, zones=()), NODE)) is None

@@ -61,11 +61,24 @@ def check(engine: Engine, shape: Shape) -> None:
     assert surveyed.masks[fitting].tolist() == asked.masks[fitting].tolist()
 
 
+def check_followed(engine: Engine, shape: Shape) -> None:
+    """A table that is looked at now and then says what one made from nothing says."""
+    flavour, columns = engine.flavour, engine.columns
+    assert isinstance(flavour, ExactFlavour)
+    flavour.mirror.refresh()
+    kept, fresh = flavour.table(shape), Verdicts(columns, flavour.evaluation, most=1).table(shape)
+    codes = fresh.codes[: columns.height].tolist()
+    assert kept.codes[: columns.height].tolist() == codes
+    fitting = [row for row, code in enumerate(codes) if code > 0 and not columns.loose[row]]
+    assert kept.masks[fitting].tolist() == fresh.masks[fitting].tolist()
+
+
 def history(engine: Engine, rng: Random) -> None:
     """Rows change between surveys: by pods, by other reports, by nodes that come and go."""
     names = [f"n{number}" for number in range(NODES)]
     for name in names:
         show(engine, rng, name)
+    followed = engine.shape(drawn(rng, "followed"))
     for number in range(8):
         pod = drawn(rng, f"p{number}")
         engine.decide(pod, 0.0, rng)
@@ -73,6 +86,7 @@ def history(engine: Engine, rng: Random) -> None:
             show(engine, rng, name)
         engine.apply(NodeGone(rng.choice(names)))
         check(engine, engine.shape(pod))
+        check_followed(engine, followed)
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, id="quick"), campaign(1)])

@@ -70,7 +70,9 @@ def with_room(nodes: Nodes, rows: Rows, every: Lanes | None = None) -> Truths:
     room: Truths = nodes.pods[where] < nodes.most_pods[where]
     if len(rows) <= stackedarrays.FEW:
         spare = nodes.offered.take(rows, axis=0) - nodes.requested.take(rows, axis=0)
-        return np.asarray(room & (spare.take(nodes.columns, axis=1) >= nodes.amounts).all(axis=1))
+        enough = spare.take(nodes.columns, axis=1) >= nodes.amounts
+        # Rows that changed lately mostly have room, all of them.
+        return room if enough.all() else np.asarray(room & enough.all(axis=1))
     for column, amount in zip(nodes.columns.tolist(), nodes.amounts.tolist(), strict=True):
         if every is not None:
             room &= every.spare[column][where] >= amount

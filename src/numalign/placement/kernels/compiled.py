@@ -109,8 +109,8 @@ def _with_room(block: RowBlock, made: Plan) -> RowBlock:
 
 
 def warm() -> None:
-    """Compile for the one signature there is, or load it from disk."""
-    rules = NodeRules(zones=(0,))
+    """Compile for every signature there is, or load it from disk."""
+    rules = NodeRules(zones=(0,), policy="single-numa-node")
     numbers, masks = np.zeros((1, 1, 2), np.int64), np.ones((1, 1), np.uint8)
     by_column, by_row = numbers[0], np.zeros(1, np.int64)
     block = RowBlock(

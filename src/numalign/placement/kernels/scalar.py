@@ -31,9 +31,12 @@ def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) ->
 
 def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]:
     """Code or score of one row, and the mask of every step."""
-    found = directrow.decide(block, row, made)
-    if found is not None:
-        return found
+    steps = directrow.steps(made, block.free.shape[2])
+    if steps is not None:
+        free, there, cells = block.free[row], block.allocatable[row], block.cells[row]
+        found = directrow.decide(steps, free.ravel().tolist(), there.ravel().tolist(), cells.tolist())
+        if found is not None:
+            return found
     scratch, code = SCRATCH, GENERAL
     if made.plain:
         load(block, row, made, scratch)

@@ -42,6 +42,15 @@ def test_compiled_code_serves_once_it_is_warm() -> None:
     assert best.evaluate(ROOMY, np.zeros(3, np.int32), NO_SUCH, Scoring()).code_or_score.tolist() == [-1] * 3
 
 
+def test_nothing_is_left_to_compile_once_it_is_warm() -> None:
+    require(find_spec("numba"), "numba: make fast")
+    assert kernels.warm()
+    from numalign.placement.kernels import compiled
+
+    with_lanes_and_without = 2
+    assert len(compiled._compiled_survey.signatures) == with_lanes_and_without
+
+
 def test_a_changed_row_kernel_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     require(find_spec("numba"), "numba: make fast")
     from numalign.placement.kernels import compiled

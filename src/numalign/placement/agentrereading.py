@@ -1,0 +1,148 @@
+"""Our own agent's reports that tell of the machine what the one before told.
+
+`mirror` asks here first, as it asks `rereading` about plain reports. Pods come and go, and with them what is free; the
+machine, its settings and what there is at all stay. Whatever the last report said as well is compared and not worked
+out again. The facts that come out equal those of `ingest.read`; None: something else changed, and `ingest` has to read
+it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from numalign.api import fingerprint, resourcenames
+from numalign.api.attributes import NodeFacts
+from numalign.api.deviceclasses import DeviceClass
+from numalign.api.memorystate import MemoryZone
+from numalign.api.nodetopology import NodeTopology, Zone
+from numalign.placement import hardware, ingest, supplies, zonemasks
+from numalign.placement.rowfacts import RowFacts, Stock, Supplies
+
+
+def read(topology: NodeTopology, last: NodeTopology, before: RowFacts) -> RowFacts | None:
+    """`last`: a report of our agent on the same node, or on one whose Node says the same; `before`: its facts."""
+    now, then, stock = topology.facts, last.facts, before.supplies.stock
+    if not stock.names or (topology.manager, topology.guesses) != (last.manager, last.guesses):
+        return None
+    if not (_is_same_kubelet(now, then) and _are_same_zones(topology.zones, last.zones) and _is_told(now, before)):
+        return None
+    free = list(before.supplies.free)
+    _take_amounts(free, topology.zones, before)
+    homeless = _take_devices(free, now.devices or (), then.devices or (), before)
+    if homeless is None:
+        return None
+    full, threads, groups = before.free_full_core_cpus, before.cores, before.groups
+    if now.default_cpus != then.default_cpus and now.cores is not None and now.reserved_cpus is not None:
+        cores = hardware.cores(before.rules.zones, now.cores)
+        full, threads = supplies.on_full_cores(now, cores), supplies.by_free_threads(now, cores)
+        _take_cpus(free, cores, supplies.free_cpus(now), stock)
+    if now.memory is not None and then.memory is not None and now.memory != then.memory:
+        _take_memory(free, now.memory, then.memory, stock)
+        groups = supplies.groups_in(now.memory, before.rules.zones) if before.rules.static_memory else None
+    signature = topology.fingerprint
+    return structs.replace(
+        before,
+        node=sys.intern(topology.node),
+        supplies=Supplies(stock, tuple(free), homeless),
+        free_full_core_cpus=full,
+        cores=threads,
+        groups=groups,
+        placements=now.placements,
+        payload=ingest.payload(topology),
+        fingerprint=signature.text if signature else "",
+        exclusive_only=signature is not None and signature.method is fingerprint.Method.EXCLUSIVE,
+    )
+
+
+def _is_same_kubelet(now: NodeFacts, then: NodeFacts) -> bool:
+    """Whether settings and cores are as they were, and the same things are told."""
+    # Nodes of one make share the map of their cores.
+    return (
+        (now.cores is then.cores or now.cores == then.cores)
+        and now.managers == then.managers
+        and now.kubelet == then.kubelet
+        and now.reserved_cpus == then.reserved_cpus
+        and _told(now) == _told(then)
+    )
+
+
+def _told(facts: NodeFacts) -> tuple[bool, ...]:
+    return facts.default_cpus is None, facts.memory is None, facts.devices is None, facts.placements is None
+
+
+def _are_same_zones(now: Sequence[Zone], then: Sequence[Zone]) -> bool:
+    """Whether there is just as much of everything."""
+    if len(now) != len(then) or list(now[0].resources) != list(then[0].resources):
+        return False
+    # Pods that came or left did so in few zones.
+    changed = [(zone, known) for zone, known in zip(now, then, strict=True) if zone != known]
+    return all(_is_same_zone(zone, known) for zone, known in changed)
+
+
+def _is_same_zone(now: Zone, then: Zone) -> bool:
+    if now.id != then.id or now.costs != then.costs or now.resources.keys() != then.resources.keys():
+        return False
+    known = then.resources
+    for name, each in now.resources.items():
+        if each.allocatable != known[name].allocatable or each.capacity != known[name].capacity:
+            return False
+    return True
+
+
+def _is_told(now: NodeFacts, before: RowFacts) -> bool:
+    """Whether the memory manager's table was and is there, and speaks of just these zones, if memory is managed."""
+    if now.memory is None:
+        return not before.rules.static_memory
+    names = before.supplies.stock.names
+    told = all(names[place] in before.from_books for place in supplies.memory_places(names))
+    return told and tuple([zone.zone for zone in now.memory]) == before.rules.zones
+
+
+def _take_amounts(free: list[int], zones: Sequence[Zone], before: RowFacts) -> None:
+    """Of what no manager keeps books about."""
+    names = before.supplies.stock.names
+    for place, name in enumerate(names) if len(before.from_books) < len(names) else ():
+        if name not in before.from_books:
+            unit = supplies.MILLI if name == resourcenames.CPU else 1
+            amounts = [zone.resources.get(name, supplies.NOTHING).available for zone in zones]
+            free[place :: len(names)] = [amount // unit for amount in amounts]
+
+
+def _take_cpus(free: list[int], cores: hardware.Cores | None, cpus: int | None, stock: Stock) -> None:
+    if cores is not None and cpus is not None:
+        free[stock.names.index(resourcenames.CPU) :: len(stock.names)] = cores.by_position(cpus)
+
+
+def _take_memory(free: list[int], now: Sequence[MemoryZone], then: Sequence[MemoryZone], stock: Stock) -> None:
+    places, width = supplies.memory_places(stock.names), len(stock.names)
+    # Without a memory resource there is nothing to be free, and the last table may be of other zones.
+    for position, (zone, known) in enumerate(zip(now, then, strict=True)) if places else ():
+        for place in places if zone.free != known.free else ():
+            spot = position * width + place
+            free[spot] = min(zone.free.get(stock.names[place], 0), stock.allocatable[spot])
+
+
+def _take_devices(
+    free: list[int], now: Sequence[DeviceClass], then: Sequence[DeviceClass], before: RowFacts
+) -> tuple[int, ...] | None:
+    """Those without a zone; None: there are others than before, or such as lie in several zones have changed."""
+    names, zones, homeless = before.supplies.stock.names, before.rules.zones, before.supplies.homeless
+    if len(now) != len(then):
+        return None
+    changed = [(each, known) for each, known in zip(now, then, strict=True) if each != known]
+    for each, known in changed:
+        if each != structs.replace(known, free=each.free) or not supplies.is_device(each.resource):
+            return None
+        mask, gain = zonemasks.from_ids(each.zones or 0, zones), each.free - known.free
+        place = names.index(each.resource)
+        if mask.bit_count() == 1:
+            free[(mask.bit_length() - 1) * len(names) + place] += gain
+        elif each.zones is None:
+            left = list(homeless or (0,) * len(names))
+            left[place] += gain
+            homeless = tuple(left) if any(left) else ()
+        else:
+            return None
+    return homeless
