@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.pod import Pod
-from numalign.placement import engine, evaluation, shapes, shares
+from numalign.placement import beliefs, committing, engine, evaluation, shapes, shares
 from numalign.placement.changes import Change
 from numalign.placement.ledger import Ledger
 from numalign.placement.rules import podcounts, totals
@@ -21,6 +21,8 @@ from tests.embedded.schedulerchurn import HOUR, Churn
 SLACK = 2_000
 """Things in a part that are not worth a word, where it is about a day."""
 MEMORIES = (
+    (beliefs, "MOST_KNOWN"),
+    (committing, "MOST_ALONE"),
     (engine, "MANY_SHAPES"),
     (evaluation, "MOST_LOOKS"),
     (shapes, "MOST_REMEMBERED"),
@@ -31,7 +33,13 @@ MEMORIES = (
     (ranks, "MOST_KNOWN"),
 )
 """What was found out about pods and nodes is kept up to so many."""
-EMPTIED_WHEN_FULL = ("Evaluation._by_looks", "PodCounts._labels", "Shapes._by_key")
+EMPTIED_WHEN_FULL = (
+    "Beliefs._anywhere",
+    "Committer._alone",
+    "Evaluation._by_looks",
+    "PodCounts._labels",
+    "Shapes._by_key",
+)
 """Memories that hold any number up to their limit: at noon and at midnight by chance."""
 
 

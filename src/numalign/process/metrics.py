@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_left
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+AT_ONCE: Final = 512
+"""Numbers of a histogram that are put into buckets together."""
 
 T = TypeVar("T", bound="Family")
 
@@ -78,32 +81,46 @@ class Read(Family):
 
 
 class Histogram(Family):
+    """Numbers come far more often than somebody looks: each is noted, and many are counted together."""
+
     kind = "histogram"
 
     def __init__(self, name: str, words: str, bounds: Sequence[float], labels: Sequence[str] = ()) -> None:
         super().__init__(name, words, labels)
-        self._bounds = tuple(bounds)
-        self._counts: dict[Labels, list[int]] = {}
+        self._bounds = (*bounds, math.inf)
+        self._noted: defaultdict[Labels, list[float]] = defaultdict(list)
+        self._totals: dict[Labels, list[int]] = {}
+        """By bound, how many numbers were not above it."""
         self._sums: dict[Labels, float] = {}
 
     def observe(self, *values: str, number: float) -> None:
-        counts = self._counts.get(values)
-        if counts is None:
-            counts = self._counts[values] = [0] * (len(self._bounds) + 1)
-        counts[bisect_left(self._bounds, number)] += 1
-        self._sums[values] = self._sums.get(values, 0.0) + number
+        noted = self._noted[values]
+        noted.append(number)
+        if len(noted) >= AT_ONCE:
+            self._count(values)
 
-    def count(self, *values: str) -> int:
-        return sum(self._counts.get(values, ()))
+    def counts(self) -> Iterator[Sample]:
+        """How many numbers there were."""
+        for values in list(self._noted):
+            self._count(values)
+            yield values, self._totals[values][-1]
 
     def samples(self) -> Iterator[str]:
-        for values, counts in sorted(self._counts.items()):
-            total = 0
-            for bound, count in zip((*self._bounds, math.inf), counts, strict=True):
-                total += count
+        for values, count in sorted(self.counts()):
+            for bound, total in zip(self._bounds, self._totals[values], strict=True):
                 yield f"{self.name}_bucket{_braces((*self.labels, 'le'), (*values, _number(bound)))} {total}"
             yield f"{self.name}_sum{_braces(self.labels, values)} {_number(self._sums[values])}"
-            yield f"{self.name}_count{_braces(self.labels, values)} {total}"
+            yield f"{self.name}_count{_braces(self.labels, values)} {_number(count)}"
+
+    def _count(self, values: Labels) -> None:
+        noted = self._noted[values]
+        noted.sort()
+        before = self._totals.get(values) or [0] * len(self._bounds)
+        self._totals[values] = [
+            total + bisect_right(noted, bound) for total, bound in zip(before, self._bounds, strict=True)
+        ]
+        self._sums[values] = self._sums.get(values, 0.0) + sum(noted)
+        noted.clear()
 
 
 class Registry:

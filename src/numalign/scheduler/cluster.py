@@ -16,7 +16,7 @@ from numalign.api import nrt
 from numalign.api.errors import BadObject
 from numalign.api.node import Node
 from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.pod import Pod, PodStatus
 from numalign.placement import facts
 from numalign.placement.decisions import Decision, Wake
 from numalign.placement.engine import Engine
@@ -30,7 +30,7 @@ LOG: Final = logging.getLogger(__name__)
 FORECAST_BROKEN: Final = "forecast-broken"
 
 
-class Assumed(Struct, frozen=True):
+class Assumed(Struct, eq=False):
     """A decision whose binding is not seen yet."""
 
     pod: Pod
@@ -119,8 +119,9 @@ class Cluster:
 
     def bound(self, uid: str) -> list[Wake]:
         """The API server took the binding; the pod stays assumed until it is seen."""
-        if uid in self.assumed:
-            self.assumed[uid] = structs.replace(self.assumed[uid], is_bound=True)
+        assumed = self.assumed.get(uid)
+        if assumed is not None:
+            assumed.is_bound = True
         return self.engine.apply(facts.PodBound(uid))
 
     def forget(self, uid: str) -> list[Wake]:
@@ -181,12 +182,11 @@ class Cluster:
 
     def _count(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
-        if self._node_of.get(uid) != node:
+        if self._node_of.get(uid, node) != node:
             self._release(uid)
-        before = self._assigned[node].get(uid)
-        self._node_of[uid] = node
-        self._assigned[node][uid] = pod
-        row = self._rows.get(node)
+        there, row = self._assigned[node], self._rows.get(node)
+        before = there.get(uid)
+        self._node_of[uid], there[uid] = node, pod
         if row is not None and (before is None or not _alike(before, pod)):
             self.world.put_pod(uid, row, pod)
 
@@ -212,16 +212,16 @@ def _alike(old: Pod, new: Pod) -> bool:
         old.spec == new.spec
         and old.metadata.labels == new.metadata.labels
         and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-        and old.status.start_time == new.status.start_time
-        and _sizes(old) == _sizes(new)
+        and (old.status is new.status or _fare_alike(old.status, new.status))
     )
 
 
-def _sizes(pod: Pod) -> tuple[object, ...]:
+def _fare_alike(old: PodStatus, new: PodStatus) -> bool:
+    return old.start_time == new.start_time and _sizes(old) == _sizes(new)
+
+
+def _sizes(status: PodStatus) -> tuple[object, ...]:
     """What a resize in place changes (kube-scheduler spec 2.2)."""
-    status = pod.status
-    if not (status.container_statuses or status.conditions or status.init_container_statuses or status.resources):
-        return ()
     statuses = (*status.init_container_statuses, *status.container_statuses)
     containers = tuple((each.allocated_resources, each.resources) for each in statuses)
     resizing = tuple(each for each in status.conditions if each.type.startswith("PodResize"))

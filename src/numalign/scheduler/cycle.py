@@ -146,7 +146,7 @@ class Cycle:
         self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
         if nominated:
             self._stories.tell(queued.pod.metadata, "nominated", node=nominated)
-        self._metrics.attempted(metrics.UNSCHEDULABLE, queued.profile, self._clock.now() - begun)
+        self._count(queued, metrics.UNSCHEDULABLE, begun)
 
     def _fail(self, queued: Queued, message: str, begun: float) -> None:
         self._queue.wake(self._cluster.forget(queued.uid), self._clock.now())
@@ -154,7 +154,10 @@ class Cycle:
         if waiting is not None:
             self._publisher.refused(waiting.pod, Wait(SCHEDULER_ERROR, message))
         self._remember_refused(queued, metrics.ERROR, message, begun)
-        self._metrics.attempted(metrics.ERROR, queued.profile, self._clock.now() - begun)
+        self._count(queued, metrics.ERROR, begun)
+
+    def _count(self, queued: Queued, result: str, begun: float) -> None:
+        self._metrics.attempt_seconds.observe(result, queued.profile, number=self._clock.now() - begun)
 
     def _remember_chosen(self, queued: Queued, found: Chosen, attempt: Attempt) -> None:
         self._recollection.note(
@@ -171,7 +174,8 @@ class Cycle:
                 best=attempt.ranking.best(self._cluster.world, found.decision.node or "") if attempt.ranking else (),
             )
         )
-        self._stories.tell(queued.pod.metadata, "chosen", **_of(queued), node=found.decision.node)
+        node = found.decision.node
+        self._stories.tell(queued.pod.metadata, "chosen", attempt=queued.attempts, after=queued.cause, node=node)
 
     def _remember_refused(self, queued: Queued, result: str, message: str, begun: float) -> None:
         self._chances.drawn()
@@ -186,7 +190,7 @@ class Cycle:
                 start=self.start,
             )
         )
-        self._stories.tell(queued.pod.metadata, result, **_of(queued), why=message)
+        self._stories.tell(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)
 
     async def _something_due(self) -> None:
         """Until the queue's next moment, or until somebody tells of a change."""
@@ -199,8 +203,3 @@ class Cycle:
         await self._wake.wait()
         if timer is not None:
             timer.cancel()
-
-
-def _of(queued: Queued) -> dict[str, object]:
-    """The attempt, and what brought it about."""
-    return {"attempt": queued.attempts, "after": queued.cause}

@@ -1,8 +1,8 @@
 """Events in line behind bindings: whoever waits for a node comes first, who wants to read about it a moment later.
 
 `publish` calls `record`, which never waits; `run` is a task. Each line has a recorder, and all events of one pod go
-through the same line, in order. While many bindings are on their way, events let them pass for a few seconds; none is
-left out because of a burst, and each tells when it happened, however late it is written."""
+through the same line, in order. While many pods are on their way to a node, events let them pass for a few seconds;
+none is left out because of a burst, and each tells when it happened, however late it is written."""
 
 from __future__ import annotations
 
@@ -66,9 +66,10 @@ class _Line:
         self._idle.set()
 
     def put(self, waiting: Waiting) -> None:
+        if not self._waiting:
+            self._idle.clear()
+            self._wake.set()
         self._waiting.append(waiting)
-        self._idle.clear()
-        self._wake.set()
 
     async def drained(self) -> None:
         await self._idle.wait()

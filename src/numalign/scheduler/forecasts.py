@@ -6,13 +6,15 @@ It is a forecast, never an order: the kubelet does not look at it.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from numalign.api import attributetext, errors
 from numalign.api.meta import ObjectMeta
-from numalign.placement.decisions import Decision
+from numalign.placement.decisions import Aligned, Decision
 
 NAME: Final = "numalign.io/placement"
+MOST_REMEMBERED: Final = 1024
 
 Zones = tuple[int, ...]
 """Real ids, ascending."""
@@ -20,7 +22,13 @@ Zones = tuple[int, ...]
 
 def of(decision: Decision) -> str:
     """What is expected of a decision; empty: nothing of the pod is aligned."""
-    possible = {each.container: each.zones for each in decision.placement if each.zones}
+    return _written(decision.placement)
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _written(placement: tuple[Aligned, ...]) -> str:
+    """Replicas have few different ones."""
+    possible = {each.container: each.zones for each in placement if each.zones}
     return encode(possible) if possible else ""
 
 

@@ -31,4 +31,7 @@ class SchedulingGates:
 
 def holding(gates: Iterable[Gate], pod: Pod) -> str:
     """The first gate that holds the pod; empty: none does."""
-    return next((gate.name for gate in gates if gate.holds(pod)), "")
+    for gate in gates:
+        if gate.holds(pod):
+            return gate.name
+    return ""

@@ -53,8 +53,8 @@ from numalign.scheduler.wakeups import Interest, Wakeups
 from numalign.scheduler.watching import Watched
 
 TICK: Final = 1.0
-MANY_FLIGHTS: Final = 8
-"""Pods being tried or bound beyond which events wait a little: a burst."""
+MANY: Final = 8
+"""Pods on their way to a node beyond which events wait a little: a burst."""
 CLASS_CHANGED: Final = Interest(Resource.DEVICE_CLASS, Action.UPDATE | Action.DELETE)
 NOTHING_SAID: Final = {"apiVersion": pluginargs.API_VERSION, "kind": configuration.KIND}
 
@@ -107,17 +107,7 @@ class Scheduler:
         books = Outcomes(self.cluster, self.queue, volumes, **shared)
         self.binder = Binder(client, books, volumes, leads=self.leads, workers=own.parallel_binds)
         rng = random.Random(own.seed) if setup.rng is None else setup.rng
-        self.evictor = Evictor(
-            client,
-            self.queue,
-            gate=gate,
-            publisher=self.publisher,
-            leads=self.leads,
-            is_there=world.pods.__contains__,
-            stories=self.stories,
-            wake=lambda: self.cycle.wake(),
-        )
-        preemption = Preemption(self.cluster, self.queue.nominations, stock.budgets)
+        self.evictor = self._made_evictor(gate)
         self.cycle = Cycle(
             self.cluster,
             self.queue,
@@ -127,14 +117,7 @@ class Scheduler:
             rejections=self.rejections,
             rng=rng,
             recollection=self.recollection,
-            preemptor=Preemptor(
-                preemption,
-                self.queue,
-                evictor=self.evictor,
-                publisher=self.publisher,
-                counts=self.metrics,
-                rng=rng,
-            ),
+            preemptor=self._made_preemptor(rng),
             **shared,
         )
         self.intake = Intake(
@@ -151,12 +134,34 @@ class Scheduler:
         if election is not None:
             self.metrics.readings.leadership(election.place.name, self.leads)
 
+    def _made_evictor(self, gate: Preempting) -> Evictor:
+        return Evictor(
+            self._client,
+            self.queue,
+            gate=gate,
+            publisher=self.publisher,
+            leads=self.leads,
+            is_there=self.cluster.world.pods.__contains__,
+            stories=self.stories,
+            wake=lambda: self.cycle.wake(),
+        )
+
+    def _made_preemptor(self, rng: Randomness) -> Preemptor:
+        return Preemptor(
+            Preemption(self.cluster, self.queue.nominations, self.stock.budgets),
+            self.queue,
+            evictor=self.evictor,
+            publisher=self.publisher,
+            counts=self.metrics,
+            rng=rng,
+        )
+
     def leads(self) -> bool:
         """Asked right before everything that only a leader may do."""
         return self._election is None or self._election.leads(self._clock.now())
 
     def _is_busy(self) -> bool:
-        return len(self.queue.flights) > MANY_FLIGHTS
+        return self.queue.on_their_way > MANY
 
     def now(self) -> float:
         return self._clock.now()

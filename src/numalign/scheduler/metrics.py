@@ -10,7 +10,7 @@ from typing import Final
 
 from numalign.kube.metrics import Metrics as ClientMetrics
 from numalign.process import metrics
-from numalign.process.metrics import Registry
+from numalign.process.metrics import Read, Registry
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.queue import Queue
 from numalign.scheduler.readings import Readings
@@ -20,20 +20,23 @@ UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
 MOST_ATTEMPTS: Final = 15
 ATTEMPT_BOUNDS: Final = metrics.exponential(0.001, 2, 15)
+RESULT: Final = ("result", "profile")
+OUTCOME: Final = ("outcome",)
 
 
 class Metrics:
     def __init__(self) -> None:
         self.registry = made = Registry()
         self.readings = Readings(made)
-        self.attempts = made.counter(
-            "scheduler_schedule_attempts_total", "Attempts to schedule pods, by result.", ("result", "profile")
-        )
         self.attempt_seconds = made.histogram(
             "scheduler_scheduling_attempt_duration_seconds",
             "Time of an attempt, from its start until the pod is bound or refused.",
             ATTEMPT_BOUNDS,
-            ("result", "profile"),
+            RESULT,
+        )
+        made.read(
+            Read("counter", "scheduler_schedule_attempts_total", "Attempts to schedule pods, by result.", RESULT),
+            self.attempt_seconds.counts,
         )
         self.algorithm_seconds = made.histogram(
             "scheduler_scheduling_algorithm_duration_seconds", "Time to choose a node.", ATTEMPT_BOUNDS
@@ -68,9 +71,11 @@ class Metrics:
         self.rejections = made.counter(
             "numalign_pods_rejected_total", "Pods that a node turned away after we placed them.", ("reason",)
         )
-        self.binds = made.counter("numalign_bindings_total", "Bindings by outcome.", ("outcome",))
         self.binding_seconds = made.histogram(
-            "numalign_binding_duration_seconds", "Time of a binding, by outcome.", ATTEMPT_BOUNDS, ("outcome",)
+            "numalign_binding_duration_seconds", "Time of a binding, by outcome.", ATTEMPT_BOUNDS, OUTCOME
+        )
+        made.read(
+            Read("counter", "numalign_bindings_total", "Bindings by outcome.", OUTCOME), self.binding_seconds.counts
         )
 
     def bound(self, attempts: int, seconds: float) -> None:
@@ -83,10 +88,6 @@ class Metrics:
         self.algorithm_seconds.observe(number=seconds)
         for phase, part in phases.items():
             self.phase_seconds.observe(phase, number=part)
-
-    def attempted(self, result: str, profile: str, seconds: float) -> None:
-        self.attempts.add(result, profile)
-        self.attempt_seconds.observe(result, profile, number=seconds)
 
     def watch(self, queue: Queue, cluster: Cluster, client: ClientMetrics) -> None:
         """What others count is read when somebody looks."""

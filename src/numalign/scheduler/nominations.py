@@ -60,8 +60,10 @@ class Nominations:
     def put(self, pod: Pod, node: str) -> None:
         """The pod's nomination from now on; an empty node takes it away."""
         uid = pod.metadata.uid
-        victims = self._victims.get(uid, ()) if self.node_of(uid) == node else ()
-        self.remove(uid)
+        before = self._node.get(uid, "")
+        victims = self._victims.get(uid, ()) if before == node else ()
+        if before:
+            self.remove(uid)
         if node:
             self._node[uid] = node
             self._pods.setdefault(node, {})[uid] = pod
@@ -85,13 +87,14 @@ class Nominations:
         self.put(new, told[1] if any(told) else self.node_of(old.metadata.uid))
 
     def remove(self, uid: str) -> None:
-        node = self._node.pop(uid, "")
+        node = self._node.pop(uid, None)
+        if node is None:
+            return
         self._victims.pop(uid, None)
-        if node:
-            del self._pods[node][uid]
-            if not self._pods[node]:
-                del self._pods[node]
-            self._note(node)
+        del self._pods[node][uid]
+        if not self._pods[node]:
+            del self._pods[node]
+        self._note(node)
 
     def __len__(self) -> int:
         return len(self._node)

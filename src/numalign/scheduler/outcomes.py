@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from numalign.kube.binding import Outcome
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision
 from numalign.scheduler import clusterevents, metrics
@@ -20,7 +19,7 @@ from numalign.scheduler.queue import Queue
 from numalign.scheduler.stories import SILENT, Stories
 from numalign.scheduler.volumes import Volumes
 
-WORDS: Final = {outcome: outcome.name.lower() for outcome in Outcome}
+DONE, GONE, REFUSED = "done", "gone", "refused"
 ALIGNMENTS: Final = {0: "none", 1: "one-zone"}
 
 
@@ -61,7 +60,7 @@ class Outcomes:
         ready = bind.queued.ready if bind.queued.ready is not None else bind.queued.added
         self._metrics.bound(bind.queued.attempts, now - ready)
         self._metrics.placed.add(_alignment(bind.decision))
-        self._count(bind, Outcome.DONE, metrics.SCHEDULED)
+        self._count(bind, DONE, metrics.SCHEDULED)
         self._stories.tell(bind.pod.metadata, "bound", node=bind.node)
 
     def over(self, bind: Bind) -> None:
@@ -71,7 +70,7 @@ class Outcomes:
         self._queue.done(uid)
         self._publisher.forget(uid)
         self._stories.tell(bind.pod.metadata, "overtaken: gone, or bound by somebody else", node=bind.node)
-        self._count(bind, Outcome.GONE, metrics.ERROR)
+        self._count(bind, GONE, metrics.ERROR)
 
     def failed(self, bind: Bind, why: str) -> None:
         uid, now = bind.decision.uid, self._clock.now()
@@ -80,7 +79,7 @@ class Outcomes:
         queued = self._queue.fail(uid, now)
         if queued is not None:
             self._publisher.refused(queued.pod, Wait(SCHEDULER_ERROR, f"binding rejected: {why}"))
-        self._count(bind, Outcome.REFUSED, metrics.ERROR)
+        self._count(bind, REFUSED, metrics.ERROR)
 
     def _give_up(self, bind: Bind) -> None:
         """Only what this very decision holds: the pod may have been decided anew, or be bound."""
@@ -93,11 +92,10 @@ class Outcomes:
         self._queue.wake(wakes, now)
         self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, old=bind.pod), now)
 
-    def _count(self, bind: Bind, outcome: Outcome, result: str) -> None:
-        seconds, became = self._clock.now() - bind.begun, WORDS[outcome]
-        self._metrics.binds.add(became)
-        self._metrics.binding_seconds.observe(became, number=seconds)
-        self._metrics.attempted(result, bind.queued.profile, seconds)
+    def _count(self, bind: Bind, outcome: str, result: str) -> None:
+        seconds = self._clock.now() - bind.begun
+        self._metrics.binding_seconds.observe(outcome, number=seconds)
+        self._metrics.attempt_seconds.observe(result, bind.queued.profile, number=seconds)
 
 
 def _alignment(decision: Decision) -> str:

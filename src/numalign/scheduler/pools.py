@@ -30,8 +30,9 @@ class Ordered:
         self._heap: list[Entry] = []
 
     def put(self, queued: Queued) -> None:
-        entry = self._key(queued), queued.uid
-        self._pods[queued.uid] = queued, entry
+        uid = queued.uid
+        entry = self._key(queued), uid
+        self._pods[uid] = queued, entry
         heapq.heappush(self._heap, entry)
 
     def get(self, uid: str) -> Queued | None:
@@ -58,8 +59,8 @@ class Ordered:
     def pop(self) -> Queued | None:
         queued = self.first()
         if queued is not None:
-            heapq.heappop(self._heap)
-            del self._pods[queued.uid]
+            _, uid = heapq.heappop(self._heap)
+            del self._pods[uid]
         return queued
 
     def __iter__(self) -> Iterator[Queued]:

@@ -27,6 +27,7 @@ from numalign.scheduler.waiting import Waiting
 from numalign.scheduler.wakeups import Strategy, Wakeups
 
 FLUSH_PERIOD: Final = 30.0
+ADDED: Final = clusterevents.POD_ADDED.label
 ANYTHING_HELPS: Final = Wakeups({})
 
 
@@ -65,7 +66,7 @@ class Queue:
         self._added += 1
         self.nominations.put(pod, pod.status.nominated_node_name)
         queued = Queued(pod=pod, added=now, since=now, number=self._added)
-        self._waiting.make_ready(queued, clusterevents.POD_ADDED.label, now)
+        self._waiting.make_ready(queued, ADDED, now)
 
     def update(self, pod: Pod, now: float) -> None:
         """The pod changed, and still has no node."""
@@ -198,6 +199,11 @@ class Queue:
     def hints(self) -> Counter[tuple[str, str, str]]:
         """How often a plugin was asked whether an event may help a pod, by plugin, event and answer."""
         return sum((table.answers for table in self._wakeups.values()), Counter[tuple[str, str, str]]())
+
+    @property
+    def on_their_way(self) -> int:
+        """Pods that are ready, being tried, or being bound."""
+        return self._waiting.ready + len(self._flights)
 
     @property
     def flights(self) -> Flights:

@@ -6,7 +6,7 @@ change logs, and by holding the engine's word against what it said before where 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,10 @@ from numalign.scheduler.podium import OUT, Podium
 
 TIER_BITS: Final = 24
 MOST_KNOWN: Final = 8192
+CODES: Final = range(128)
+"""All that the engine says of rows that take a pod."""
+FEW: Final = 64
+"""Changes up to which one row after the other is quicker than arrays over them."""
 MANY: Final = 256
 """Changed ranks from which a new podium is quicker than moving rows on the old one."""
 
@@ -63,9 +67,15 @@ class Ranks:
         """The engine's answers, as they were found last; None: never. With it, how far changes are known."""
         self._turned_down = self._judged = self._seen = 0
         self.fitting = 0
+        # Single numbers are read and written here: views of the same arrays are quicker at that.
+        self._is_open, self._base_of = self._open.data, self._base.data
+        self._rank_of, self._code_of = self._ranks.data, self._codes.data
         self._likes = world.totals.likes
-        self._known: dict[tuple[int, int, int], int] = {}
-        """Ranks by what they follow from: nodes of one kind fill up alike."""
+        self._known: dict[int, int] = {}
+        """By likeness, what amounts add to a rank: nodes of one kind fill up alike. `OUT`: they do not do."""
+        tier, weight = tiers.of_row, terms.zones_weight
+        self._of_zones = [weight * code + (tier(code, aligned=terms.aligned) << TIER_BITS) for code in CODES]
+        """By code, what zones add."""
 
     def placed(self, pod: Pod, now: float, rng: Randomness) -> Decision | None:
         """On the best node that is certain to take it; None: on none."""
@@ -110,8 +120,7 @@ class Ranks:
         if few is None:
             self._look_at_many(table.codes)
         else:
-            for row in few:
-                self._look_at(row, table.codes.item(row))
+            self._look_at(few, table.codes)
         self._table, self._turned_down = table, table.turned_down
         self._judged, self._seen = table.seen, self._log.generation
 
@@ -119,12 +128,14 @@ class Ranks:
         """Rows that changed, where these are only a few, and the logs tell."""
         if table is not self._table or table.turned_down != self._turned_down:
             return None
-        judged, counted = self._engine.columns.log.few_since(self._judged), self._log.few_since(self._seen)
+        judged = self._engine.columns.log.few_since(self._judged, FEW)
+        counted = self._log.few_since(self._seen, FEW)
         if judged is None or counted is None:
             return None
         rows = {*judged, *counted}
         # Rows beyond have a report and no node.
-        return rows if not rows or max(rows) < len(self._open) else {row for row in rows if row < len(self._open)}
+        beyond = self._engine.columns.height > len(self._is_open)
+        return {row for row in rows if row < len(self._is_open)} if beyond else rows
 
     def _demote(self, place: int, row: int, totals: Scores) -> None:
         """The row did not take the pod, for the engine has looked closer; it may still be a last resort, after all
@@ -152,34 +163,33 @@ class Ranks:
                 self._podium.move(*each)
         self.fitting += int(np.count_nonzero(ranks != OUT)) - (len(before) - before.count(OUT))
 
-    def _look_at(self, row: int, code: int) -> None:
-        self._codes[row] = code
-        rank, before = self._rank(row, code), self._ranks.item(row)
-        if rank != before:
-            self.fitting += (rank != OUT) - (before != OUT)
-            self._ranks[row] = rank
-            if self._podium is not None:
-                self._podium.move(row, before, rank)
+    def _look_at(self, rows: Iterable[int], judged: Codes) -> None:
+        ranks, codes, podium = self._rank_of, self._code_of, self._podium
+        for row in rows:
+            codes[row] = code = judged.item(row)
+            before, rank = ranks[row], self._rank(row, code)
+            if rank != before:
+                self.fitting += (rank != OUT) - (before != OUT)
+                ranks[row] = rank
+                if podium is not None:
+                    podium.move(row, before, rank)
 
     def _rank(self, row: int, code: int) -> int:
-        if code < 0 or not self._open[row]:
+        if code < 0 or not self._is_open[row]:
             return OUT
-        like = self._likes[row], code, self._base.item(row)
+        like = self._likes[row]
         known = self._known.get(like)
         if known is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            known = self._known[like] = self._worked_out(row, code)
-        return known
+            known = self._known[like] = self._by_amounts(row)
+        return known + self._base_of[row] + self._of_zones[code] if known != OUT else OUT
 
-    def _worked_out(self, row: int, code: int) -> int:
+    def _by_amounts(self, row: int) -> int:
         for each in self._filters:
             if each.row(row) != FITS:
                 return OUT
-        total = self._base.item(row) + self._terms.zones_weight * code
-        for weight, each in self._scores:
-            total += weight * each.row(row)
-        return total + (tiers.of_row(code, aligned=self._terms.aligned) << TIER_BITS)
+        return sum([weight * each.row(row) for weight, each in self._scores])
 
     def _ranks_of(self, rows: Rows) -> NDArray[np.int64]:
         """Twin of `_rank` for many rows, all of them open."""

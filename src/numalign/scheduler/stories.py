@@ -7,7 +7,7 @@ Of many pods the ones not heard of for longest are forgotten, of a long story it
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -31,31 +31,22 @@ class Line(Struct, frozen=True):
 class Story:
     """How it began, and how it went on."""
 
-    __slots__ = ("_first", "_last", "_pod", "left_out", "uid")
+    __slots__ = ("_pod", "left_out", "lines", "uid")
 
     def __init__(self, pod: ObjectMeta) -> None:
         self.uid, self._pod = pod.uid, pod
         self.left_out = 0
-        self._first: list[Line] = []
-        self._last: deque[Line] | None = None
-        """None: nothing to put there; most stories are short."""
+        self.lines: list[Line] = []
 
     def add(self, line: Line) -> None:
-        if len(self._first) < FIRST_LINES:
-            self._first.append(line)
-            return
-        if self._last is None:
-            self._last = deque(maxlen=LAST_LINES)
-        self.left_out += len(self._last) == LAST_LINES
-        self._last.append(line)
+        if len(self.lines) == FIRST_LINES + LAST_LINES:
+            del self.lines[FIRST_LINES]
+            self.left_out += 1
+        self.lines.append(line)
 
     @property
     def name(self) -> str:
         return self._pod.full_name
-
-    @property
-    def lines(self) -> list[Line]:
-        return [*self._first, *(self._last or ())]
 
 
 class Stories:
@@ -65,15 +56,13 @@ class Stories:
         self._stories: OrderedDict[str, Story] = OrderedDict()
 
     def tell(self, pod: ObjectMeta, what: str, **fields: object) -> None:
-        if self._most:
-            self._keep(pod, Line(self._now(), what, fields))
+        self._keep(pod, what, fields)
         if LOG.isEnabledFor(logging.DEBUG):
             _log(logging.DEBUG, pod, what, fields)
 
     def warn(self, pod: ObjectMeta, what: str, **fields: object) -> None:
         """The same, where somebody should know without having to ask."""
-        if self._most:
-            self._keep(pod, Line(self._now(), what, fields))
+        self._keep(pod, what, fields)
         _log(logging.WARNING, pod, what, fields)
 
     def of(self, name: str) -> list[Story]:
@@ -83,19 +72,18 @@ class Stories:
     def __len__(self) -> int:
         return len(self._stories)
 
-    def _keep(self, pod: ObjectMeta, line: Line) -> None:
-        story = self._stories.get(pod.uid)
-        if story is None:
-            story = self._begun(pod)
+    def _keep(self, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:
+        uid, stories = pod.uid, self._stories
+        story = stories.get(uid)
+        if story is not None:
+            stories.move_to_end(uid)
+        elif not self._most:
+            return
         else:
-            self._stories.move_to_end(pod.uid)
-        story.add(line)
-
-    def _begun(self, pod: ObjectMeta) -> Story:
-        if len(self._stories) >= self._most:
-            self._stories.popitem(last=False)
-        story = self._stories[pod.uid] = Story(pod)
-        return story
+            if len(stories) >= self._most:
+                stories.popitem(last=False)
+            story = stories[uid] = Story(pod)
+        story.add(Line(self._now(), what, fields))
 
 
 def _log(level: int, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:

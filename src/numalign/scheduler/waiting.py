@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from numalign.scheduler import clusterevents, gates
@@ -26,10 +27,14 @@ class Waiting:
         """Pods that came into a pool, by pool and event."""
         self.parked = Parked()
         self._backoff, self._gates = backoff, gates
-        self._ready = Ordered(lambda queued: queued.order)
+        self._ready = Ordered(attrgetter("order"))
         self._backing_off = Ordered(lambda queued: (backoff.expiry(queued), *queued.order))
         self._erring = Ordered(lambda queued: (backoff.expiry(queued), *queued.order))
         self._place: dict[str, Ordered | Parked] = {}
+
+    @property
+    def ready(self) -> int:
+        return len(self._ready)
 
     def get(self, uid: str) -> Queued | None:
         place = self._place.get(uid)
@@ -42,9 +47,10 @@ class Waiting:
 
     def pop(self, now: float) -> Queued | None:
         """The first of those that are ready. If nobody is, nobody loses by ending a backoff early; errors do wait."""
-        while not self._ready and (early := self._backing_off.first()) is not None:
-            self.make_ready(early, clusterevents.POPPED_EARLY, now)
         queued = self._ready.pop()
+        while queued is None and (early := self._backing_off.first()) is not None:
+            self.make_ready(early, clusterevents.POPPED_EARLY, now)
+            queued = self._ready.pop()
         if queued is not None:
             del self._place[queued.uid]
         return queued
@@ -114,6 +120,7 @@ class Waiting:
         return bool(queued.gate)
 
     def _move(self, queued: Queued, place: Ordered | Parked) -> None:
-        self.remove(queued.uid)
-        self._place[queued.uid] = place
+        uid = queued.uid
+        self.remove(uid)
+        self._place[uid] = place
         place.put(queued)

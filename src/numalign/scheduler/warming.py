@@ -23,7 +23,7 @@ COMPILE: Final = (sys.executable, "-c", "from numalign.placement.engine import E
 """Numba keeps what it compiles beside the sources, in the user's cache folder, or in NUMBA_CACHE_DIR."""
 LOWER_PRIORITY: Final = 10
 MANY_NODES: Final = 500
-PERIOD: Final = 10.0
+PERIOD: Final = 1.0
 WITHOUT: Final = "without machine code, NumPy serves: %s"
 
 

@@ -46,6 +46,21 @@ def test_buckets_of_a_histogram_include_the_ones_below() -> None:
     ]
 
 
+def test_a_histogram_counts_every_number_however_many_there_are_and_whenever_somebody_looks() -> None:
+    registry, many = Registry(), 3 * metrics.AT_ONCE // 2
+    histogram = registry.histogram("a_seconds", "A.", (0.5,))
+    for number in range(many):
+        histogram.observe(number=number % 2)
+        if number == 10:
+            assert list(histogram.counts()) == [((), 11)]
+    assert registry.text().splitlines()[2:] == [
+        f'a_seconds_bucket{{le="0.5"}} {many // 2}',
+        f'a_seconds_bucket{{le="+Inf"}} {many}',
+        f"a_seconds_sum {many // 2}",
+        f"a_seconds_count {many}",
+    ]
+
+
 def test_what_is_counted_elsewhere_is_asked_when_somebody_looks() -> None:
     registry, numbers = Registry(), {("a",): 1.0}
     registry.read(Read("gauge", "b", "B.", ("name",)), numbers.items)

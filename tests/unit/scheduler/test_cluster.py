@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.api.pod import Pod
+from numalign.api.pod import Pod, PodCondition
 from numalign.placement.exactflavour import ExactFlavour
 from numalign.placement.rowfacts import RowFacts
 from numalign.scheduler.cluster import Cluster
@@ -37,6 +37,16 @@ def test_a_pod_counts_from_the_decision_on_and_once_when_it_is_confirmed() -> No
     known.cluster.pod(servers.on(pod, "a"), 1.0)
     assert before == requested(known.cluster, "a") == 4000
     assert known.cluster.assumed == {}
+
+
+def test_a_pod_that_is_seen_as_it_was_assumed_changes_nothing_for_rules() -> None:
+    known = Servers("a")
+    pod = trainer("p")
+    known.place(pod)
+    changes = known.cluster.world.totals.log.generation
+    scheduled = PodCondition(type="PodScheduled", status="True")
+    known.cluster.pod(servers.on(pod, "a", conditions=(scheduled,)), 1.0)
+    assert known.cluster.world.totals.log.generation == changes
 
 
 def test_a_pod_that_somebody_bound_elsewhere_counts_there() -> None:

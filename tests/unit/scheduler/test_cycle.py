@@ -116,7 +116,7 @@ def test_a_mistake_of_ours_costs_one_attempt_of_one_pod(monkeypatch: pytest.Monk
     turning.turn(trainer("p"), trainer("q"))
     assert [bind.pod.metadata.name for bind in turning.binds] == ["q"]
     assert turning.told.waits == [("p", "SchedulerError", "RuntimeError: broken")]
-    assert turning.counts.attempts.values == {("error", "numalign"): 1.0}
+    assert list(turning.counts.attempt_seconds.counts()) == [(("error", "numalign"), 1)]
 
 
 def test_a_shape_is_kept_off_the_node_that_turned_it_away() -> None:

@@ -15,9 +15,10 @@ ranks = st.integers(OUT, 4)
 def test_the_first_rows_are_those_that_a_look_at_all_would_find(
     held: list[int], changes: list[tuple[int, int]]
 ) -> None:
-    podium = Podium(np.array(held, np.int32))
+    known = np.array(held, np.int32)
+    podium = Podium(known)
     for row, rank in [(row % len(held), rank) for row, rank in changes]:
-        before, held[row] = held[row], rank
+        before, held[row], known[row] = held[row], rank, rank
         if rank != before:
             podium.move(row, before, rank)
         best = max(held)

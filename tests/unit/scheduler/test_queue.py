@@ -37,6 +37,19 @@ def test_many_that_do_not_fit_do_not_hold_up_one_of_high_priority() -> None:
     assert line.pop(1).pod.metadata.name == "high"  # type: ignore[union-attr]
 
 
+def test_pods_are_on_their_way_from_when_they_are_ready_until_they_are_bound_or_refused() -> None:
+    line = queue()
+    for name in "abc":
+        line.add(pod(name), now=0)
+    assert line.on_their_way == 3
+    bound = line.pop(0)
+    assert bound is not None
+    assert line.on_their_way == 3
+    line.done(bound.uid, bound=True)
+    tried(line, refused("NodeResourcesFit"), now=0)
+    assert line.on_their_way == 1
+
+
 def test_a_refused_pod_waits_for_an_event() -> None:
     line = queue()
     line.add(pod("a"), now=0)

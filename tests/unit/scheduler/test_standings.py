@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.api import decode
+from numalign.api import decode, nrt
 from numalign.api.node import ContainerImage, Node, Taint
+from numalign.api.nodetopology import Amounts, NodeTopology, Zone
+from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
+from numalign.api.topologymanager import TopologyManager
 from numalign.api.workloads import Service
 from numalign.placement.engine import Engine
 from numalign.placement.rules.world import World
@@ -19,6 +24,7 @@ from numalign.scheduler import choosing, main
 from numalign.scheduler.choosing import Attempt, Chosen
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.stock import Stock
+from tests.conftest import require
 from tests.unit.placement.rules import neighbourhoods, neighbours
 from tests.unit.scheduler import servers
 
@@ -27,11 +33,13 @@ GUARANTEED = [{"cpu": "4", "memory": "1Gi"}, {"cpu": "20", "memory": "4Gi"}, {"c
 
 
 class Twin:
-    """A cluster with reports from most of its nodes; `quickly`: pods may go by standings."""
+    """A cluster with reports from most of its nodes; `quickly`: pods may go by standings, `compiled`: with machine
+    code."""
 
-    def __init__(self, *, quickly: bool) -> None:
+    def __init__(self, *, quickly: bool, compiled: bool = False) -> None:
         world = World()
         self.cluster, stock = Cluster(Engine(), world), Stock(world)
+        assert not compiled or self.cluster.engine.warm()
         for name, labels in neighbourhoods.NAMESPACES.items():
             stock.namespaces.put(name, labels)
         self.stock, self.profile = stock, stock.profile(main.defaults().profiles[0])
@@ -57,6 +65,8 @@ class Twin:
                 self.cluster.node_gone(name)
             case "report", name:
                 self.cluster.report(servers.reported(name), 1.0)
+            case "other report", (name, seed):
+                self.cluster.report(unlike(name, Random(seed)), 1.0)
             case "service", labels:
                 spec = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": labels}}
                 self.stock.owners.put_service(decode.decode(Service, spec))
@@ -64,6 +74,11 @@ class Twin:
                 uids = list(self.cluster.assumed)
                 if uids:
                     self.cluster.forget(uids[number % len(uids)])
+
+
+def twins(*, compiled: bool) -> tuple[Twin, Twin]:
+    """One that goes quickly, and one that goes the long way without machine code of its own."""
+    return Twin(quickly=True, compiled=compiled), Twin(quickly=False)
 
 
 def labels_of(name: str) -> dict[str, str]:
@@ -129,13 +144,61 @@ def pod(number: int, made: dict[str, Any]) -> Pod:
     return decode.decode(Pod, {"metadata": meta, "spec": made["spec"]})
 
 
-@settings(max_examples=60)
+@pytest.fixture(params=[False, True], ids=["numpy", "compiled"], scope="module")
+def compiled(request: pytest.FixtureRequest) -> bool:
+    """Whether the quick one has machine code, which is made here, once: it may take a minute."""
+    if request.param:
+        require(find_spec("numba"), "numba, as `make fast` installs it")
+        assert Engine().warm()
+    return bool(request.param)
+
+
+@settings(max_examples=40)
 @given(st.lists(kinds, min_size=1, max_size=3), st.lists(st.tuples(st.integers(0, 2), st.none() | events), max_size=25))
-def test_pods_go_where_the_long_way_sends_them(some: list[dict[str, Any]], steps: list[tuple[int, Any]]) -> None:
-    quick, slow = Twin(quickly=True), Twin(quickly=False)
+def test_pods_go_where_the_long_way_sends_them(
+    compiled: bool, some: list[dict[str, Any]], steps: list[tuple[int, Any]]
+) -> None:
+    quick, slow = twins(compiled=compiled)
     for number, (which, event) in enumerate(steps):
         if event is not None:
             quick.do(event)
             slow.do(event)
         made = some[which % len(some)]
         assert quick.place(pod(number, made), number) == slow.place(pod(number, made), number)
+
+
+SIZES = [
+    {"cpu": str(1 + number % 4), "memory": f"{1 + number // 4}Gi"} | ({servers.GPU: "1"} if number % 3 == 0 else {})
+    for number in range(11)
+]
+"""More than rows are looked at one by one."""
+
+
+def unlike(name: str, rng: Random) -> NodeResourceTopology:
+    """Plain, with any part of everything in use."""
+
+    def drawn(most: int, unit: int) -> Amounts:
+        return Amounts(most * unit, most * unit, rng.randint(0, most) * unit)
+
+    zones = tuple(
+        Zone(id=zone, resources={"cpu": drawn(30, 1000), "memory": drawn(64, 1 << 30), servers.GPU: drawn(4, 1)})
+        for zone in range(2)
+    )
+    manager = TopologyManager(policy="single-numa-node", scope="container")
+    return nrt.encode(NodeTopology(node=name, manager=manager, zones=zones))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_so_do_pods_of_many_sizes_that_take_turns_on_nodes_that_are_all_unlike(compiled: bool, seed: int) -> None:
+    both, rng = twins(compiled=compiled), Random(seed)
+    for name in NODES:
+        for twin in both:
+            twin.do(("other report", (name, f"{seed} {name}")))
+    for number in range(90):
+        made = pod(number, kind(SIZES[number % len(SIZES)], True, {}, {}))
+        happens: list[tuple[str, Any]] = [("other report", (rng.choice(NODES), number)), ("forget", number)]
+        for event in rng.sample(happens, rng.randint(0, 1)):
+            for twin in both:
+                twin.do(event)
+        quick, slow = (twin.place(made, number) for twin in both)
+        assert quick == slow
