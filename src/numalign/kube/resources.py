@@ -5,9 +5,10 @@ more value made with `of`; nothing has to be registered."""
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from numalign.api import decode, nrtwire
 from numalign.api.meta import ObjectMeta
@@ -27,8 +28,7 @@ T = TypeVar("T", bound=Named)
 PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]+")
 
 
-@dataclass(frozen=True)
-class Resource(Generic[T]):
+class Resource(Struct, Generic[T], frozen=True):
     """`read` takes an object that did not fit `struct` in one pass, and raises BadObject if it is of no use."""
 
     group: str
@@ -53,8 +53,7 @@ class Resource(Generic[T]):
         return Target(self)
 
 
-@dataclass(frozen=True)
-class Target(Generic[T]):
+class Target(Struct, Generic[T], frozen=True):
     """One object, a part of it, or all objects of a namespace or cluster."""
 
     resource: Resource[T]
