@@ -8,7 +8,7 @@ it."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
@@ -16,9 +16,9 @@ from numalign.api import fingerprint, resourcenames
 from numalign.api.attributes import NodeFacts
 from numalign.api.deviceclasses import DeviceClass
 from numalign.api.memorystate import MemoryZone
-from numalign.api.nodetopology import NodeTopology, Zone
+from numalign.api.nodetopology import Amounts, NodeTopology, Zone
 from numalign.placement import hardware, ingest, supplies, zonemasks
-from numalign.placement.rowfacts import RowFacts, Stock, Supplies
+from numalign.placement.rowfacts import Assumption, RowFacts, Stock, Supplies
 
 
 def read(topology: NodeTopology, last: NodeTopology, before: RowFacts) -> RowFacts | None:
@@ -26,7 +26,9 @@ def read(topology: NodeTopology, last: NodeTopology, before: RowFacts) -> RowFac
     now, then, stock = topology.facts, last.facts, before.supplies.stock
     if not stock.names or (topology.manager, topology.guesses) != (last.manager, last.guesses):
         return None
-    if not (_is_same_kubelet(now, then) and _are_same_zones(topology.zones, last.zones) and _is_told(now, before)):
+    if not (_is_same_kubelet(now, then) and _is_told(now, before)):
+        return None
+    if not _are_same_zones(topology.zones, last.zones, before):
         return None
     free = list(before.supplies.free)
     _take_amounts(free, topology.zones, before)
@@ -72,21 +74,25 @@ def _told(facts: NodeFacts) -> tuple[bool, ...]:
     return facts.default_cpus is None, facts.memory is None, facts.devices is None, facts.placements is None
 
 
-def _are_same_zones(now: Sequence[Zone], then: Sequence[Zone]) -> bool:
-    """Whether there is just as much of everything."""
-    if len(now) != len(then) or list(now[0].resources) != list(then[0].resources):
+def _are_same_zones(now: Sequence[Zone], then: Sequence[Zone], before: RowFacts) -> bool:
+    """Whether there is just as much of everything, and as far apart where that counts."""
+    same = tuple([zone.id for zone in now]) == before.rules.zones
+    if not same or list(now[0].resources) != list(then[0].resources):
         return False
     # Pods that came or left did so in few zones.
-    changed = [(zone, known) for zone, known in zip(now, then, strict=True) if zone != known]
-    return all(_is_same_zone(zone, known) for zone, known in changed)
-
-
-def _is_same_zone(now: Zone, then: Zone) -> bool:
-    if now.id != then.id or now.costs != then.costs or now.resources.keys() != then.resources.keys():
+    changed = [(zone, known) for zone, known in zip(now, then, strict=True) if zone.resources != known.resources]
+    if not all(_is_same_stock(zone.resources, known.resources) for zone, known in changed):
         return False
-    known = then.resources
-    for name, each in now.resources.items():
-        if each.allocatable != known[name].allocatable or each.capacity != known[name].capacity:
+    closest = before.rules.distances is not None or Assumption.DISTANCES_UNKNOWN in before.assumptions
+    return not closest or [zone.costs for zone in now] == [known.costs for known in then]
+
+
+def _is_same_stock(now: Mapping[str, Amounts], then: Mapping[str, Amounts]) -> bool:
+    if now.keys() != then.keys():
+        return False
+    for name, each in now.items():
+        known = then[name]
+        if each.allocatable != known.allocatable or each.capacity != known.capacity:
             return False
     return True
 
@@ -133,7 +139,7 @@ def _take_devices(
         return None
     changed = [(each, known) for each, known in zip(now, then, strict=True) if each != known]
     for each, known in changed:
-        if each != structs.replace(known, free=each.free) or not supplies.is_device(each.resource):
+        if not _is_same_class(each, known) or not supplies.is_device(each.resource):
             return None
         mask, gain = zonemasks.from_ids(each.zones or 0, zones), each.free - known.free
         place = names.index(each.resource)
@@ -146,3 +152,10 @@ def _take_devices(
         else:
             return None
     return homeless
+
+
+def _is_same_class(now: DeviceClass, then: DeviceClass) -> bool:
+    """But for those that are free."""
+    if now.resource != then.resource or now.zones != then.zones:
+        return False
+    return now.total == then.total and now.healthy == then.healthy

@@ -231,27 +231,32 @@ def _signature(pods: Subjects) -> str:
 
 
 def _weighed(facts: RowFacts, looks: int, pods: Subjects, resources: Resources) -> Judgement:
-    stock, free = facts.supplies.stock, facts.supplies.free
-    used = {
-        resources.column(name): sum(stock.of(place, stock.allocatable)) - sum(stock.of(place, free))
-        for place, name in enumerate(stock.names)
-    }
+    used = _used(facts, resources)
     # A fingerprint of other pods than we know of says that amounts may be theirs.
     strangers = bool(facts.fingerprint)
     least, most = _weights(pods.settled)
     covers: dict[str, Cover] = {}
     open_ones = []
     for record in (*pods.pending, *pods.leaving):
-        excluded = not strangers and not _fit(least, _weights((record,))[0], used)
-        if record.after == looks or excluded:
+        if record.after == looks or not (strangers or _fit(least, _weights((record,))[0], used)):
             covers[record.uid] = Cover.NO
         else:
             open_ones.append(record)
+    if not open_ones:
+        return Judgement(covers)
     all_in = _fit(most, _weights(open_ones)[1], used)
     for record in open_ones:
         witnessed = all_in and (not strangers or (record.found and looks == 1))
         covers[record.uid] = Cover.YES if witnessed else Cover.DOUBT
     return Judgement(covers)
+
+
+def _used(facts: RowFacts, resources: Resources) -> Mapping[int, int]:
+    """By column, of all zones together."""
+    stock, free = facts.supplies.stock, facts.supplies.free
+    width, whole = len(stock.names), stock.allocatable
+    places = resources.arranged(stock.names).places
+    return {column: sum(whole[place::width]) - sum(free[place::width]) for column, place in places.items()}
 
 
 def _fit(some: Mapping[int, int], others: Mapping[int, int], used: Mapping[int, int]) -> bool:

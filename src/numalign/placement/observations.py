@@ -5,9 +5,9 @@ become counts by zone; without the node's core map only their sum is known. An o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from numalign.api.podplacements import HeldDevices, PodPlacement
 from numalign.placement import supplies, zonemasks
@@ -28,33 +28,11 @@ class Observation(Struct, frozen=True):
     containers: tuple[ContainerZones, ...]
 
 
-class Devices(Struct):
-    """Devices in one place that containers of a pod hold: by id once each, the others between largest and sum."""
-
-    ids: set[str] = field(default_factory=set)
-    largest: int = 0
-    total: int = 0
-
-    def add(self, held: HeldDevices) -> None:
-        if held.ids:
-            self.ids.update(held.ids)
-        else:
-            self.largest, self.total = max(self.largest, held.count), self.total + held.count
-
-    @property
-    def least(self) -> int:
-        return max(len(self.ids), self.largest)
-
-    @property
-    def most(self) -> int:
-        return len(self.ids) + self.total
-
-
 def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reuses: bool = False) -> Observation:
     """`reuses`: the pod has init containers whose CPUs and devices a later container may have got again."""
     zones, column_of, cpus = facts.rules.zones, resources.column, 0
     amounts: dict[Where, int] = {}
-    numbers: dict[Where, Devices] = {}
+    devices: dict[Where, list[HeldDevices]] = {}
     containers = []
     for held in placement.holdings:
         cpus |= held.cpus
@@ -64,18 +42,22 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
             where = zonemasks.from_ids(block.zones, zones)
             if where and block.size > 0:
                 mask |= where
-                _add(amounts, (column_of(block.type), where), block.size)
+                spot = column_of(block.type), where
+                amounts[spot] = amounts.get(spot, 0) + block.size
         for each in held.devices:
-            where = zonemasks.from_ids(each.zones or 0, zones)
+            where = zonemasks.from_ids(each.zones, zones) if each.zones else 0
             mask |= where if each.ids or each.count > 0 else 0
-            numbers.setdefault((column_of(each.resource), where), Devices()).add(each)
+            devices.setdefault((column_of(each.resource), where), []).append(each)
         containers.append(ContainerZones(held.container, (mask,) if mask else ()))
+    maybe: dict[Where, int] = {}
     for spot, amount in _cpus(cpus, facts):
-        _add(amounts, spot, amount)
-    for spot, devices in numbers.items():
-        _add(amounts, spot, devices.least if reuses else devices.most)
-    maybe = {where: each.most - each.least for where, each in numbers.items() if reuses and each.most > each.least}
-    entries = [_entry(where, amount, resources) for where, amount in sorted(amounts.items())]
+        amounts[spot] = amounts.get(spot, 0) + amount
+    for spot, alike in devices.items():
+        least, most = _numbers(alike)
+        amounts[spot] = amounts.get(spot, 0) + (least if reuses else most)
+        if reuses and most > least:
+            maybe[spot] = most - least
+    entries = [_entry(spot, amount, resources) for spot, amount in sorted(amounts.items())]
     entries += [Entry(column, amount, zones, certain=False) for (column, zones), amount in sorted(maybe.items())]
     return Observation(tuple(entries), tuple(containers))
 
@@ -104,8 +86,15 @@ def names(placement: PodPlacement) -> frozenset[str]:
     return frozenset(held.container for held in placement.holdings)
 
 
-def _add(amounts: dict[Where, int], where: Where, amount: int) -> None:
-    amounts[where] = amounts.get(where, 0) + amount
+def _numbers(alike: Sequence[HeldDevices]) -> tuple[int, int]:
+    """Least and most devices that containers of a pod hold in one place: those with an id once each, of the others the
+    largest number or the sum."""
+    if len(alike) == 1:
+        number = len(set(alike[0].ids)) or alike[0].count
+        return number, number
+    ids = {device for held in alike for device in held.ids}
+    others = [held.count for held in alike if not held.ids]
+    return (max(len(ids), *others), len(ids) + sum(others)) if others else (len(ids), len(ids))
 
 
 def _cpus(cpus: int, facts: RowFacts) -> list[tuple[Where, int]]:

@@ -11,28 +11,31 @@ from operator import lt
 from typing import Final
 
 from numalign.placement.divergences import Divergence, DivergenceKind
+from numalign.placement.rowfacts import RowFacts
 from numalign.placement.scales import Scales
 
+TOTALS: Final = DivergenceKind.TOTALS
 POWERS: Final = [1]
 """Of two, as far as they were needed."""
 
 
 def unexplained(scales: Scales, *, sure: bool) -> list[Divergence]:
     """Where pods may be missing, only what is so twice in a row."""
-    book = scales.book
-    short = _short(scales)
+    book, free = scales.book, scales.facts.supplies.free
+    expected = _expected(scales)
+    short = _short(free, expected)
     if short and any(record.holding is None for record in book.records.values()):
         scales.need(list(book.records.values()))
-        short = _short(scales)
+        expected = _expected(scales)
+        short = _short(free, expected)
     counted = book.contradicted & short
     new = (short if sure else short & book.suspected) & ~counted
     book.suspected, book.contradicted = short, counted | new
-    return _totals(scales, new) if new else []
+    return _totals(scales.facts, expected, new) if new else []
 
 
-def _short(scales: Scales) -> int:
+def _short(free: Sequence[int], expected: Sequence[int]) -> int:
     """The spots that are, as a mask: in a cluster whose pods are not listed yet there are many."""
-    free, expected = scales.facts.supplies.free, _expected(scales)
     while len(POWERS) < len(free):
         POWERS.append(1 << len(POWERS))
     return sum(compress(POWERS, map(lt, free, expected)))
@@ -51,21 +54,20 @@ def _expected(scales: Scales) -> Sequence[int]:
     return expected
 
 
-def _totals(scales: Scales, spots: int) -> list[Divergence]:
+def _totals(facts: RowFacts, expected: Sequence[int], spots: int) -> list[Divergence]:
     """One for every resource, of all its zones that are short."""
-    facts = scales.facts
     names, zones, free = facts.supplies.stock.names, facts.rules.zones, facts.supplies.free
-    expected, width = _expected(scales), len(names)
-    short = [[spot for spot in range(place, len(free), width) if spots >> spot & 1] for place in range(width)]
+    width, is_short = len(names), list(map(spots.__and__, POWERS))
+    by_name = [(name, is_short[place::width], place) for place, name in enumerate(names)]
     return [
         Divergence(
-            kind=DivergenceKind.TOTALS,
+            kind=TOTALS,
             node=facts.node,
-            resource=names[place],
-            observed=tuple([zones[spot // width] for spot in own]),
-            modelled=sum(map(expected.__getitem__, own)),
-            reported=sum(map(free.__getitem__, own)),
+            resource=name,
+            observed=tuple(compress(zones, own)),
+            modelled=sum(compress(expected[place::width], own)),
+            reported=sum(compress(free[place::width], own)),
         )
-        for place, own in enumerate(short)
-        if own
+        for name, own, place in by_name
+        if any(own)
     ]

@@ -121,7 +121,6 @@ def without_last_memory(topology: NodeTopology) -> NodeTopology:
 CHANGED: dict[str, Change] = {
     "a zone vanished": without_last_zone,
     "another zone": with_first_zone(id=7),
-    "other distances": with_first_zone(costs={0: 10, 1: 99}),
     "a resource more": with_amounts("example.com/new", 1),
     "less memory": with_amounts("memory", 1 << 30),
     "an option of the CPU manager": with_facts(
@@ -151,7 +150,23 @@ def test_whatever_else_changes_is_left_to_others(change: Change) -> None:
     assert agentrereading.read(first, change(first), read(change(first))) is None
 
 
-@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+OTHER_DISTANCES = {"others": with_first_zone(costs={0: 10, 1: 99}), "not all of them": with_first_zone(costs={0: 10})}
+
+
+@pytest.mark.parametrize("change", OTHER_DISTANCES.values(), ids=OTHER_DISTANCES)
+def test_other_distances_are_left_to_others_where_close_zones_are_preferred(change: Change) -> None:
+    first = reported(node(topology_options={"prefer-closest-numa-nodes": "true"}))
+    assert agentrereading.read(change(first), first, read(first)) is None
+    assert agentrereading.read(first, change(first), read(change(first))) is None
+
+
+@pytest.mark.parametrize("change", OTHER_DISTANCES.values(), ids=OTHER_DISTANCES)
+def test_distances_that_nobody_goes_by_are_nothing_new(change: Change) -> None:
+    first = reported(node())
+    assert agentrereading.read(change(first), first, read(first)) == read(change(first))
+
+
+@pytest.mark.parametrize("change", (CHANGED | OTHER_DISTANCES).values(), ids=CHANGED | OTHER_DISTANCES)
 def test_the_engine_knows_what_the_last_report_says(change: Change) -> None:
     """In whatever order reports come, and however often each of them."""
     here = node()

@@ -67,22 +67,33 @@ class Catalogue:
                 self._reserved.setdefault(reserved, []).append(number)
 
     def first(self, claim: PersistentVolumeClaim, world: World, taken: Sequence[Choice]) -> Choice:
-        """By row, the first volume that the claim can have and that no other claim has taken there."""
-        return volumereach.first(self.entries, self.suiting(claim), world, taken)
-
-    def suiting(self, claim: PersistentVolumeClaim) -> Flags:
-        """By number. A volume that was set aside for the claim is the only one, if it is fit for it at all."""
+        """By row, the first volume that the claim can have and that no claim before it has taken there."""
         smallest = bisect_left(self._sizes, _nanos(claim.size))
         fit = [_is_fit(kind, claim) for kind in self._kinds]
-        wanted = np.zeros(len(self._sizes), np.bool_)
-        for number in self._reserved.get((claim.metadata.namespace, claim.metadata.name), ()):
-            is_its = is_reserved(self.entries[number].volume, claim)
-            if is_its and number >= smallest and fit[self._kind_of[number]]:
-                wanted[number] = True
-                return wanted
         free = [is_fit and _is_free_for(kind, claim) for is_fit, kind in zip(fit, self._kinds, strict=True)]
+        wanted = np.zeros(len(self._sizes), np.bool_)
         wanted[smallest:] = np.array(free, np.bool_)[self._kind_of[smallest:]]
-        return self._chosen(wanted, claim) if claim.spec.selector is not None else wanted
+        if claim.spec.selector is not None:
+            wanted = self._chosen(wanted, claim)
+        reserved = self._reserved.get((claim.metadata.namespace, claim.metadata.name), ())
+        own = [
+            number
+            for number in reserved
+            if number >= smallest and fit[self._kind_of[number]] and is_reserved(self.entries[number].volume, claim)
+        ]
+        return self._own_or(wanted, own, world, taken)
+
+    def _own_or(self, wanted: Flags, own: Sequence[int], world: World, taken: Sequence[Choice]) -> Choice:
+        """A volume that was set aside for the claim is the only one for it; but a pod may name a claim twice, and looks
+        further for the second where the first has that volume."""
+        if not own:
+            return volumereach.first(self.entries, wanted, world, taken)
+        number, *others = own
+        choice = volumereach.first(self.entries, np.arange(len(self.entries)) == number, world, taken)
+        has_it = [each == number for each in taken]
+        if not np.any(has_it):
+            return choice
+        return np.where(np.any(has_it, axis=0), self._own_or(wanted, others, world, taken), choice)
 
     def _chosen(self, wanted: Flags, claim: PersistentVolumeClaim) -> Flags:
         for number in np.flatnonzero(wanted).tolist():
