@@ -3,7 +3,7 @@
 Devices: when the pod was bound, the node's last words offered the devices that it lacks, and the kubelet or the device
 plugin was away about then. Leftovers: a kubelet that starts admits all pods that wait for it before it collects what
 pods that are gone have left in its books. Order: a place that the pod was not foretold became free, or the foretold one
-was taken, by somebody of whom it was not known yet when it was decided: a forecast is written once, with it."""
+was taken, by somebody of whom that was not known yet when it was decided: a forecast is written once, with it."""
 
 from __future__ import annotations
 
@@ -72,16 +72,27 @@ def overtaker(pod: PodStory, others: Sequence[PodStory], lines: Sequence[Line]) 
         return ""
     told = _Told.before(pod.bound, lines, pod.node)
     for other in others:
-        if other is pod or other.node != pod.node or other.bound is None or other.held is None:
-            continue
-        has_left = other.freed is not None and pod.bound - JUST <= other.freed <= pod.held + LOOK
-        if has_left and other.zones & pod.zones and told.takes_for_there(other.uid):
-            return f"{other.name} had just left"
-        came_first = other.bound >= pod.bound - TOGETHER and other.held <= pod.held + SAME_LOOK
-        if came_first and other.zones & pod.wanted:
-            return f"{other.name} came first"
+        if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, told)):
+            return f"{other.name} {why}"
     who = _leftovers(pod, others, lines)
     return f"{who} was still in the books" if who else ""
+
+
+def _met(pod: PodStory, bound: float, held: float, other: PodStory, told: _Told) -> str:
+    """What the other one has to do with it; empty: nothing."""
+    if other.bound is None or other.held is None:
+        return ""
+    was_there = bool(other.zones & pod.zones)
+    if was_there and other.freed is not None and bound - JUST <= other.freed <= held + LOOK:
+        if told.takes_for_there(other.uid):
+            return "had just left"
+        if other.left <= bound and other.freed >= bound - LAST:
+            # A kubelet tidies up its books of devices when the next pod comes: no report takes the pod for gone before.
+            return "was still in the books"
+    if other.bound >= bound - TOGETHER and other.held <= held + SAME_LOOK and other.zones & pod.wanted:
+        return "came first"
+    untold = other.bound <= bound < other.left and other.uid not in told.uids
+    return "was expected there" if untold and not was_there and other.wanted & pod.zones else ""
 
 
 class _Told(Struct):

@@ -134,6 +134,10 @@ LEFT = {
         [line(17.0, "told", node="n", uids=()), line(17.1, "behind", node="n"), line(20.9, "freed", "b", node="n")],
         True,
     ),
+    "it was gone, and the kubelet's books had it until the pod came": (
+        [line(17.0, "gone", "b"), line(17.0, "told", node="n", uids=()), line(20.9, "freed", "b", node="n")],
+        True,
+    ),
     "it is still there": ([], False),
     "it left later": ([line(30.0, "freed", "b", node="n")], False),
 }
@@ -151,6 +155,16 @@ def test_a_pod_that_another_one_came_before_which_was_bound_about_then() -> None
     early = placed("a", at=20.8, zones=(0,), sits=(1,))
     (found,) = judging.judge([*late, *early]).overtaken
     assert found.why.endswith("; b came first")
+
+
+TOLD = {"no report named it": ((), True), "a report had": (("b",), False)}
+
+
+@pytest.mark.parametrize("uids, excused", TOLD.values(), ids=TOLD)
+def test_a_pod_in_the_place_that_another_one_was_expected_in(uids: tuple[str, ...], excused: bool) -> None:
+    elsewhere = [*placed("b", at=10.0, zones=(1,), sits=(0,)), line(15.0, "told", node="n", uids=uids)]
+    verdict = judging.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(1,))])
+    assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
 
 
 def test_a_pod_that_came_first_and_sits_elsewhere_explains_nothing() -> None:
