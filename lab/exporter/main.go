@@ -8,9 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -37,17 +35,8 @@ func main() {
 		Name:      "oracle-exporter",
 		Prepare:   func() (program.Ask, bool, error) { return prepare(*outside) },
 		Arguments: func() []string { return []string{"-outside", sandbox.Namespace()} },
-		Ways:      ways(),
+		Ways:      sandbox.Ways(),
 	})
-}
-
-// ways are the namespaces that a worker may live in: RTE looks for memory in /sys, whatever it is told.
-func ways() []*syscall.SysProcAttr {
-	separated := []*syscall.SysProcAttr{sandbox.Attributes()}
-	if os.Geteuid() == 0 {
-		separated = append(separated, sandbox.RootAttributes())
-	}
-	return separated
 }
 
 func prepare(outside string) (program.Ask, bool, error) {

@@ -4,9 +4,7 @@ package program
 
 import (
 	"flag"
-	"os"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -31,17 +29,8 @@ func Main(kubelet managers.Kubelet) {
 		Arguments: func() []string {
 			return []string{"-outside", sandbox.Namespace(), "-topologies", *topologies}
 		},
-		Ways: ways(),
+		Ways: sandbox.Ways(),
 	})
-}
-
-// ways are the namespaces that a worker may live in. Without one of them only families that need no folders work.
-func ways() []*syscall.SysProcAttr {
-	separated := []*syscall.SysProcAttr{sandbox.Attributes()}
-	if os.Geteuid() == 0 {
-		separated = append(separated, sandbox.RootAttributes())
-	}
-	return separated
 }
 
 func prepare(kubelet managers.Kubelet, topologies, outside string) (program.Ask, bool, error) {

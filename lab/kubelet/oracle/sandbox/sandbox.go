@@ -20,8 +20,17 @@ const (
 	checkpoints = kubelet + "/oracle"
 )
 
-// Attributes are the process attributes of a separated worker. An ordinary user is root inside.
-func Attributes() *syscall.SysProcAttr {
+// Ways are the namespaces that a worker may live in, the better one first.
+func Ways() []*syscall.SysProcAttr {
+	separated := []*syscall.SysProcAttr{attributes()}
+	if os.Geteuid() == 0 {
+		separated = append(separated, rootAttributes())
+	}
+	return separated
+}
+
+// attributes are the process attributes of a separated worker. An ordinary user is root inside.
+func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
@@ -29,8 +38,8 @@ func Attributes() *syscall.SysProcAttr {
 	}
 }
 
-// RootAttributes separate a worker of root where user namespaces are switched off.
-func RootAttributes() *syscall.SysProcAttr {
+// rootAttributes separate a worker of root where user namespaces are switched off.
+func rootAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 }
 
