@@ -26,7 +26,6 @@ NIC, GPU = "example.com/nic", "example.com/gpu"
 PAGES = "hugepages-2Mi"
 SYSTEM = GIB
 """Memory that the system keeps in every zone."""
-ALPHA = {"CPUManagerPolicyAlphaOptions": True}
 
 
 def machine(zones: int = 2, cores: int = 4, threads: int = 1, **more: Any) -> Machine:

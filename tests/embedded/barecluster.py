@@ -24,7 +24,6 @@ from numalign.simulator.nodes.fleet import Fleet
 from numalign.simulator.trees import Tree
 
 VERSION = "kubescheduler.config.k8s.io/v1"
-EVERYWHERE = ("Node", "Namespace", "NodeResourceTopology", "DeviceClass")
 
 
 class Bare:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from numalign.api.errors import BadObject
-from numalign.cli import output
+from numalign.cli import output, recordings
 
 if TYPE_CHECKING:
     from numalign.lab.campaign.history import Line
@@ -33,7 +33,7 @@ def campaign(
     Exit code: 0 if no pod was rejected, mispredicted or lost and no report was late, 1 if one was or the lab failed,
     2 if the options or this machine forbid it, 130 if it was interrupted and had found nothing until then."""
     from numalign.cli import labhosting
-    from numalign.lab.campaign import report, running
+    from numalign.lab.campaign import history, report, running
     from numalign.lab.errors import LabError
 
     asked = running.Asked(minutes=minutes, seed=seed, name=name, logs=logs)
@@ -41,13 +41,14 @@ def campaign(
         labhosting.require(running.lab(asked))
     except (BadObject, LabError) as problem:
         output.fail(str(problem))
+    recordings.require_file(record)
+    recordings.require_folder(logs)
     try:
         told, lines = _played(asked)
     except LabError as problem:
         output.fail(str(problem), code=1)
-    if record is not None:
-        _write(record, lines)
     output.show(report.text(told) if fmt is output.Format.TABLE else output.structured(told, fmt))
+    recordings.write(record, history.encode(lines))
     raise typer.Exit(1 if not told.good else INTERRUPTED if told.run.interrupted else 0)
 
 
@@ -63,12 +64,3 @@ def _played(asked: Asked) -> tuple[Report, list[Line]]:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _write(path: Path, lines: list[Line]) -> None:
-    from numalign.lab.campaign import history
-
-    try:
-        path.write_bytes(history.encode(lines))
-    except OSError as problem:
-        output.fail(f"{path} cannot be written: {problem.strerror}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from numalign.api.errors import BadObject
-from numalign.cli import output
+from numalign.cli import output, recordings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,12 +67,12 @@ def run(
 
     try:
         story = clusterinputs.story(which)
+        recordings.require_file(record)
         progress = Progress(story.lasts)
         played = playing.play(story, scheduler, seed, progress.at)
     except BadObject as problem:
         output.fail(str(problem))
-    if record is not None:
-        _write(record, history.encode(played.lines))
+    recordings.write(record, history.encode(played.lines))
     for refused in played.refused:
         output.warn(refused)
     measures = judging.measures(played.lines)
@@ -93,13 +93,6 @@ def _page(story: Story, scheduler: str, measures: Mapping[str, float], violation
     head = f"{story.name}: {story.title}\n{len(story.nodes)} nodes, {durations.text(story.lasts)}, by {scheduler}\n"
     held = "everything held that was expected"
     return "\n".join([head, *numbers, "", *([f"DID NOT HOLD: {each}" for each in violations] or [held])])
-
-
-def _write(path: Path, lines: bytes) -> None:
-    try:
-        path.write_bytes(lines)
-    except OSError as problem:
-        output.fail(f"{path} cannot be written: {problem.strerror}")
 
 
 class Progress:

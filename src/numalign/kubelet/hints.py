@@ -34,9 +34,6 @@ class Hint(NamedTuple):
     preferred: bool
 
 
-ANYWHERE = Hint(None, True)
-
-
 class HintList(Struct, frozen=True, dict=True):
     """One resource's hints. `nil` holds the preferred flags of hints without a mask; recorded cases contain such."""
 

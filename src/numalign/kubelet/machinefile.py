@@ -1,8 +1,8 @@
 """Machine files: a short form for people to describe a machine in, read and written.
 
 The command line parses YAML or JSON and hands the result to `read`; `write` gives the mapping that reads back as the
-same machine, and `from_recorded` reads the topologies that the oracles recorded. docs/machines.md describes the
-form. Whatever a file says is checked here, so that the model never meets a machine that cannot exist. No I/O."""
+same machine. docs/machines.md describes the form. Whatever a file says is checked here, so that the model never meets
+a machine that cannot exist. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import structs
 from numalign.api import errors, fields, quantity
 from numalign.api.fields import Field
 from numalign.kubelet import machinecores, machinedevices, presets
-from numalign.kubelet.machine import Core, DevicePlugin, HugePages, Machine, Zone
+from numalign.kubelet.machine import DevicePlugin, HugePages, Machine, Zone
 
 KIND = "Machine"
 KEYS = ("name", "extends", "zones", "devices")
@@ -48,25 +48,6 @@ def write(machine: Machine) -> dict[str, object]:
     return written
 
 
-def from_recorded(obj: object) -> Machine:
-    """A machine as recorded from the real kubelet: CPUs and distances only."""
-    root = fields.root(obj, "Recorded topology", "")
-    name = fields.text(root.at("name"))
-    file = fields.root(obj, "Recorded topology", name)
-    sites: dict[int, Field] = {}
-    zones: list[Zone] = []
-    taken = 0
-    for entry in fields.items(file.at("numa")):
-        zone_id = _new_id(entry.at("id"), sites)
-        sites[zone_id] = entry
-        cores = _recorded_cores(entry.at("cores"), taken)
-        taken |= machinecores.mask(cores)
-        zones.append(Zone(zone_id, cores, distances=_distances(entry.at("distances"))))
-    _check_count(file.at("num_cpus"), taken.bit_count())
-    _check_count(file.at("num_sockets"), len({core.socket for zone in zones for core in zone.cores}))
-    return Machine(name, _checked(file, zones, sites))
-
-
 def _base(extends: Field) -> Machine:
     if not extends.given:
         return NOTHING
@@ -98,7 +79,7 @@ def _zones(file: Field, base: Machine) -> tuple[Zone, ...]:
     return _checked(file, zones, sites)
 
 
-def _new_id(field: Field, sites: Mapping[int, Field], index: int | None = None) -> int:
+def _new_id(field: Field, sites: Mapping[int, Field], index: int) -> int:
     zone_id = fields.integer(field if field.given else structs.replace(field, value=index), 0, MAX_ZONE_ID)
     if zone_id in sites:
         raise field.bad(f"another zone has the id {zone_id}; give each zone its own")
@@ -197,20 +178,3 @@ def _zone_text(zone: Zone) -> dict[str, object]:
 
 def _bytes_text(size: int) -> str:
     return str(quantity.of(size, quantity.Format.BINARY_SI))
-
-
-def _recorded_cores(cores: Field, taken: int) -> tuple[Core, ...]:
-    threads = machinecores.explicit([core.at("cpus") for core in fields.items(cores)], taken)
-    return tuple(
-        Core(_label(core.at("socket")), cpus, _label(core.at("uncore")) if core.at("uncore").given else None)
-        for core, cpus in zip(fields.items(cores), threads, strict=True)
-    )
-
-
-def _label(field: Field) -> int:
-    return fields.integer(field, 0, machinecores.MAX_ID)
-
-
-def _check_count(field: Field, count: int) -> None:
-    if field.given and fields.integer(field, 0, machinecores.MAX_ID + 1) != count:
-        raise field.bad(f"says {field.value}, but the zones have {count}")

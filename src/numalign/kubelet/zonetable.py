@@ -52,12 +52,6 @@ class ZoneTable(Struct, frozen=True):
     rows: Mapping[str, Row]
     totals: Mapping[str, Total]
 
-    @property
-    def zone_sets(self) -> tuple[Mask, ...]:
-        """Every zone set that some resource has: single zones, then wider ones, `NO_ZONE` last."""
-        found = {zones for row in self.rows.values() for zones in row}
-        return tuple(sorted(found, key=lambda zones: (zones == NO_ZONE, masks.width(zones))))
-
 
 def of(kubelet: Kubelet, state: KubeletState) -> ZoneTable:
     """The table of what the managers hold now; leftovers of refused pods count until `admission.collect`."""

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from numalign.kube import kubeconfig
 from numalign.kube.client import Client
@@ -15,6 +17,10 @@ from numalign.lab import parts, state
 from numalign.lab.node import LabNode
 from numalign.lab.parts import Part
 from numalign.lab.spec import LabSpec
+
+LOG: Final = logging.getLogger(__name__)
+REST: Final = 3.0
+"""Seconds between two starts of a program, so that one which cannot run does not take the machine."""
 
 Say = Callable[[str], None]
 
@@ -32,6 +38,7 @@ class Lab:
         """The folder of kubectl."""
         self._say = say
         self._began = time.monotonic()
+        self._announced: list[int | None] = []
 
     def say(self, line: str) -> None:
         """How far it is, for people."""
@@ -47,7 +54,21 @@ class Lab:
             yield from each.parts.values()
 
     def announce(self) -> None:
+        self._announced = self._processes()
         state.SHELF.announce(self.place, self._told())
+
+    def tend(self) -> None:
+        """Starts again what has ended without being asked, and announces which processes there are, if others."""
+        rested = time.monotonic() - REST
+        for part in self.every_part():
+            if part.wanted and not part.runs and part.started < rested:
+                LOG.warning("%s ended, and is started again", part.program.title)
+                part.start()
+        if self._processes() != self._announced:
+            self.announce()
+
+    def _processes(self) -> list[int | None]:
+        return [part.pid for part in self.every_part()]
 
     def _told(self) -> state.Running:
         beside = [name for name in self.parts if name not in ("etcd", "kube-apiserver")]

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import shutil
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -23,8 +22,6 @@ from numalign.lab.spec import LabSpec
 LOG: Final = logging.getLogger(__name__)
 TENDED: Final = 0.5
 """Seconds between two looks at whether everything still runs."""
-REST: Final = 3.0
-"""Seconds between two starts of a program, so that one which cannot run does not take the machine."""
 
 
 @contextlib.asynccontextmanager
@@ -67,10 +64,4 @@ def _empty(place: Path) -> None:
 async def _tend(lab: Lab) -> None:
     while True:
         await asyncio.sleep(TENDED)
-        rested = time.monotonic() - REST
-        ended = [part for part in lab.every_part() if part.wanted and not part.runs and part.started < rested]
-        for part in ended:
-            LOG.warning("%s ended, and is started again", part.program.title)
-            part.start()
-        if ended:
-            lab.announce()
+        lab.tend()

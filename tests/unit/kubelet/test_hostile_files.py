@@ -161,7 +161,7 @@ def test_a_spoilt_machine_that_is_read_can_be_written_and_read_again() -> None:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: f"a {type(value).__name__}")
-@pytest.mark.parametrize("read", [read_machine, read_configuration, machinefile.from_recorded])
+@pytest.mark.parametrize("read", [read_machine, read_configuration])
 def test_a_file_that_is_something_else_altogether_is_refused(read: Callable[[object], object], value: object) -> None:
     with pytest.raises(errors.BadObject):
         read(value)

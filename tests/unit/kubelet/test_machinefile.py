@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from numalign.api import errors
 from numalign.kubelet import machinefile, presets
 from numalign.kubelet.machine import Core, Device, DevicePlugin, HugePages, Machine, Zone
 
@@ -154,37 +153,3 @@ class TestExtends:
     def test_frees_the_cpus_that_it_overrides(self) -> None:
         swapped = '{extends: 2x16, zones: [{id: 0, cpus: "16-31"}, {id: 1, cpus: "0-15"}]}'
         assert [zone.cores[0].cpus for zone in read(swapped).zones] == [(16,), (0,)]
-
-
-RECORDED = """
-    name: t05
-    num_cpus: 4
-    num_sockets: 1
-    numa:
-      - {id: 0, distances: [10, 11], cores: [{socket: 0, uncore: null, cpus: [0, 2]}]}
-      - {id: 1, distances: [11, 10], cores: [{socket: 0, uncore: 1, cpus: [1, 3]}]}
-"""
-
-
-def test_a_recorded_topology_becomes_a_machine_without_memory_and_devices() -> None:
-    first = Zone(0, (Core(0, (0, 2)),), distances=(10, 11))
-    second = Zone(1, (Core(0, (1, 3), 1),), distances=(11, 10))
-    assert machinefile.from_recorded(parsed(RECORDED)) == Machine("t05", (first, second))
-
-
-RECORDED_REFUSED = {
-    "other number of CPUs": ({"num_cpus": 5}, "num_cpus", "says 5, but the zones have 4"),
-    "other number of sockets": ({"num_sockets": 2}, "num_sockets", "says 2, but the zones have 1"),
-    "no zones": ({"numa": None}, "num_cpus", "the zones have 0"),
-    "no name": ({"name": None}, "name", "null is not text"),
-    "core without a socket": ({"numa": [{"id": 0, "cores": [{"cpus": [0]}]}]}, "numa[0].cores[0].socket", "null"),
-    "CPU twice": ({"numa": [{"id": 0, "cores": [{"cpus": [0, 0]}]}]}, "numa[0].cores[0].cpus", "each once"),
-}
-
-
-@pytest.mark.parametrize("change, field, why", RECORDED_REFUSED.values(), ids=RECORDED_REFUSED)
-def test_a_recording_that_contradicts_itself_is_refused(change: dict[str, object], field: str, why: str) -> None:
-    with pytest.raises(errors.BadObject) as refusal:
-        machinefile.from_recorded({**parsed(RECORDED), **change})
-    assert refusal.value.field == field
-    assert why in refusal.value.why

@@ -16,7 +16,6 @@ from tests.unit.kubelet import made, runs
 
 GIB = 1 << 30
 MIB = 1 << 20
-GPU = "example.com/gpu"
 
 
 def kubelet(**chosen: Any) -> Kubelet:

@@ -167,7 +167,6 @@ def test_distances_are_indexed_by_zone_id_so_ids_with_gaps_crash_the_kubelet() -
 
 # Feature gates, and the order of objections
 
-POD_LEVEL = "PodLevelResources", "InPlacePodLevelResourcesVerticalScaling"
 GATES: dict[str, tuple[dict[str, bool], Minor, str]] = {
     "unknown": ({"PodLevelResourceManagers": True}, V35, "unrecognized feature gate: PodLevelResourceManagers"),
     "locked": (

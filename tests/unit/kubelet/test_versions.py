@@ -168,3 +168,23 @@ def test_the_nearest_minor_lies_on_the_side_of_the_unknown_one(minor: Minor, nea
 
 def test_a_minor_reads_as_people_write_it() -> None:
     assert str(Minor(1, 38)) == "1.38"
+
+
+VERSIONS = {
+    "release": ("v1.37.1", (1, 37)),
+    "vendor build": ("v1.34.4-eks-abc123", (1, 34)),
+    "plus": ("1.36+", (1, 36)),
+    "pre-release": ("v1.38.0-alpha.1.23+0a1b2c", (1, 38)),
+    "no patch": ("v1.9", (1, 9)),
+    "nothing": ("", None),
+    "word": ("unknown", None),
+    "major only": ("v1", None),
+    "no dot between": ("v137", None),
+    "absurd": ("v1." + "9" * 5000, None),
+    "digits of another script": ("v1.٣", None),
+}
+
+
+@pytest.mark.parametrize("text, version", VERSIONS.values(), ids=VERSIONS)
+def test_a_minor_is_read_from_whatever_a_kubelet_calls_itself(text: str, version: tuple[int, int] | None) -> None:
+    assert versions.parse(text) == (Minor(*version) if version else None)

@@ -61,10 +61,6 @@ def test_devices_are_counted_by_the_zones_they_belong_to_the_healthy_ones_only()
     assert row == {0: Cell(1, 1), 0b01: Cell(1, 1), 0b10: Cell(1, 1), 0b11: Cell(1, 1)}
 
 
-def test_zone_sets_start_with_single_zones_and_end_with_none() -> None:
-    assert after(kubelet()).zone_sets == (0b01, 0b10, 0b11, zonetable.NO_ZONE)
-
-
 def test_pods_hold_what_they_were_given() -> None:
     table = after(kubelet(), pod("a", {"cpu": 4, "memory": "8Gi", NIC: 1}), pod("b", {"cpu": 14, "memory": "1Gi"}))
     assert table.rows["cpu"][0b01] == Cell(15, 11, {"x/a": 4})

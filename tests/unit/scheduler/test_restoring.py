@@ -17,8 +17,6 @@ from numalign.scheduler.snapshot import AssumedPod, KeptOff, Nominated, Snapshot
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import trainer
 
-LINGERS = "2026-11-16T00:00:00Z"
-
 
 def of(*pods: Pod, state: State | None = None, nodes: str = "ab", **objects: Any) -> Snapshot:
     there = {

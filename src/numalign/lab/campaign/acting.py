@@ -53,7 +53,6 @@ class Acting:
         second = structs.replace(first, name=name, log=first.log.with_name(f"{name}.log"), command=command, port=port)
         self._lab.parts[second.name] = part = Part(second)
         part.start()
-        self._lab.announce()
 
     async def perform(self, step: Create | Delete) -> None:
         match step:

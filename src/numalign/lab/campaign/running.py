@@ -100,7 +100,6 @@ class Campaign:
 
 
 def keep_logs(lab: Lab, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     for part in lab.every_part():
         shutil.copy(part.program.log, folder / f"{part.program.title.replace('/', '-')}.log")
 

@@ -21,7 +21,6 @@ PAGES: Final = {
 }
 RESOURCES: Final = ("v/nic", "v/gpu", "example.com/dev", "V/nic")
 ODD_ZONES: Final = (-1, 5, 40, 63)
-WHOLE: Final = {"cpu": "2", "memory": "1Gi"}
 
 
 class Zone(Struct):

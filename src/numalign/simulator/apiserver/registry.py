@@ -48,9 +48,6 @@ class Registry:
     def custom(self, resource: Resource) -> Custom | None:
         return self._customs.get((resource.group, resource.version, resource.plural))
 
-    def customs(self) -> list[Custom]:
-        return list(self._customs.values())
-
     def define(self, home: tuple[str, str], customs: Iterable[Custom]) -> None:
         """These are now all versions of the custom resource; none means that it is no longer served."""
         for resource in [each for each in self if each.custom and each.home == home]:

@@ -64,6 +64,16 @@ def test_what_was_seen_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert history.decode((tmp_path / "seen").read_bytes()) == BAD
 
 
+@pytest.mark.parametrize("option", ["--record", "--logs"])
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str
+) -> None:
+    monkeypatch.setattr(labhosting, "require", lambda wanted: None)
+    (tmp_path / "file").touch()
+    told = numalign(f"{option} {tmp_path / 'file' / 'below'}")
+    assert (told.exit_code, "below cannot be written: Not a directory" in told.output) == (2, True)
+
+
 def test_a_machine_that_cannot_run_a_lab_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ability, "missing", lambda nodes: "no root here")
     told = numalign("")

@@ -9,8 +9,6 @@ from numalign.simulator.apiserver.api import Api
 from numalign.simulator.apiserver.server import LOOPBACK, Address, Listening
 from tests.unit.simulator.apiserver import doors
 
-Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
 
 def run(check: Callable[[Api, Address], Coroutine[Any, Any, Any]], listening: Listening = LOOPBACK) -> Any:
     async def ready() -> Any:

@@ -8,7 +8,6 @@ from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply,
 from numalign.simulator.trees import Tree
 
 CONFIG_MAP = ("", "v1", "ConfigMap")
-DEPLOYMENT = ("apps", "v1", "Deployment")
 NOW, LATER = "2026-11-16T05:00:00Z", "2026-11-16T05:00:09Z"
 
 
