@@ -14,7 +14,7 @@ import httptools
 import msgspec
 
 HOST = "127.0.0.1"
-AT_ONCE = 32
+AT_ONCE = 64
 
 
 class Endpoint(msgspec.Struct, frozen=True):

@@ -52,6 +52,18 @@ class Response(Struct, frozen=True):
 class Answer:
     """An answer on its way. One reader, and it is told of every piece only if it asks piece by piece."""
 
+    __slots__ = (
+        "_connection",
+        "_pieces",
+        "_piecewise",
+        "_problem",
+        "_reader",
+        "_waiting",
+        "complete",
+        "headers",
+        "status",
+    )
+
     def __init__(self, connection: "Connection") -> None:
         self.status = 0
         self.headers: Mapping[str, str] = NO_FIELDS
@@ -59,7 +71,7 @@ class Answer:
         self._connection = connection
         self._pieces: list[bytes] = []
         self._waiting = 0
-        self._problem: Broken | None = None
+        self._problem: Broken | TimeoutError | None = None
         self._reader: asyncio.Future[None] | None = None
         self._piecewise = False
 
@@ -97,7 +109,17 @@ class Answer:
             self._connection.hold()
         self._wake_piecewise()
 
-    def ended(self, problem: Broken | None = None) -> None:
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will come of it, good or bad."""
+        return self.complete or self._problem is not None
+
+    def expire(self) -> None:
+        """It had its time: whoever still waits for it does so no longer."""
+        if not self.is_over:
+            self.ended(TimeoutError())
+
+    def ended(self, problem: Broken | TimeoutError | None = None) -> None:
         self.complete = problem is None
         self._problem = problem
         self._wake()

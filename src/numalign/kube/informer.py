@@ -153,10 +153,33 @@ class Informer(Generic[T]):
 
     async def _read(self, asked: request.Request, answer: Answer, step: Follow) -> None:
         split = lines.Lines()
-        while piece := await self._piece(answer, self._watch.patience(step)):
+        while self._watch.is_collecting:
+            piece = await self._piece(answer, self._watch.patience(step))
+            if not piece:
+                return
             for event in self._events(split, piece):
                 if self._take(asked, event):
                     await self._finish_finding()
+        await self._hear(asked, answer, split, self._watch.patience(step))
+
+    async def _hear(self, asked: request.Request, answer: Answer, split: lines.Lines, quiet: float) -> None:
+        """News until the stream ends; TimeoutError where it is silent for so many seconds."""
+        clock, left = self._sender.clock, quiet
+        while True:
+            heard: float | None = None
+            try:
+                # A timer for each piece would cost more than to read it: there is one for many, and only when it goes
+                # off somebody asks when the last one came.
+                async with clock.timeout(left):
+                    while piece := await answer.read():
+                        heard = clock.now()
+                        for event in self._events(split, piece):
+                            self._take(asked, event)
+                    return
+            except TimeoutError:
+                if heard is None:
+                    raise
+                left = heard + quiet - clock.now()
 
     def _leave_stream(self) -> None:
         if self._stream is not None:

@@ -52,7 +52,6 @@ async def lead(
     try:
         await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            client.sender.metrics.leadership_lost += 1
             raise LeadershipLost(
                 f"{candidate.identity} stopped leading: not renewed within {candidate.terms.renew:g} s"
             )

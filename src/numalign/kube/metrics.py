@@ -25,7 +25,6 @@ class Metrics:
     unreadable: Counter[str] = field(default_factory=Counter)
     """Objects that were skipped because nothing could be made of them, by plural."""
     events_dropped: int = 0
-    leadership_lost: int = 0
 
     def answered(self, verb: str, code: str, seconds: float) -> None:
         self.requests[verb, code] += 1

@@ -67,9 +67,14 @@ class Target(Struct, Generic[T], frozen=True):
 
     @property
     def path(self) -> str:
-        root = f"/apis/{self.resource.group}" if self.resource.group else "/api"
-        steps = [root, self.resource.version, *self._namespace(), self.resource.plural]
-        return "/".join([*steps, *(_quoted(step) for step in (self.name, self.part) if step)])
+        resource = self.resource
+        path = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+        if self.namespace:
+            path += f"/namespaces/{_quoted(self.namespace)}"
+        path += f"/{resource.plural}"
+        if self.name:
+            path += f"/{_quoted(self.name)}"
+        return f"{path}/{_quoted(self.part)}" if self.part else path
 
     @property
     def words(self) -> str:
@@ -78,9 +83,6 @@ class Target(Struct, Generic[T], frozen=True):
             return f"{self.resource.plural} in {self.namespace}" if self.namespace else self.resource.plural
         place = f"{self.namespace}/" if self.namespace else ""
         return f"{self.resource.kind} {place}{self.name}"
-
-    def _namespace(self) -> tuple[str, ...]:
-        return ("namespaces", _quoted(self.namespace)) if self.namespace else ()
 
 
 def _quoted(step: str) -> str:

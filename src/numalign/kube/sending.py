@@ -1,12 +1,13 @@
 """Calls performed: login, rate limit, retries and counting around the transport.
 
 `Sender.call` gives the body of a success or raises one of `errors`; `Sender.stream` opens a watch, once, as the watch
-has its own way of trying again. Which failure is worth another try is decided in `retries`."""
+has its own way of trying again; `Sender.prepare` opens a connection before it is needed. Which failure is worth another
+try is decided in `retries`."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from numalign.kube import errors, retries
@@ -20,6 +21,8 @@ from numalign.kube.request import Request
 from numalign.kube.transport import DEFAULT_LIMITS, Limits, Transport, Unwanted, Wanted, always
 
 NO_ANSWER: Final = "<error>"
+CONTEXT_HOLDS: Final = 1.0
+"""Seconds after which it is asked again whom to trust: that looks at a file, which is much for every call."""
 NETWORK: Final = (CannotConnect, Broken, Unwanted, TimeoutError)
 """What keeps an answer from coming."""
 
@@ -34,6 +37,8 @@ class Sender:
         self._bucket = bucket
         self._seconds = limits.call_seconds
         self._transport = Transport(access, limits, clock.now, self.metrics)
+        self._context_of: tuple[Identity, ssl.SSLContext, float] | None = None
+        """Whose it is, and since when."""
 
     async def call(self, request: Request, wanted: Wanted = always) -> bytes:
         """The body of the answer, tried as often as it makes sense, and while it is wanted."""
@@ -71,6 +76,13 @@ class Sender:
         finally:
             self.metrics.answered(request.verb, code, self.clock.now() - started)
 
+    async def prepare(self) -> None:
+        """For one call more at a time: it will not have to wait for a handshake. Where there is no connection to be
+        had, that call tells."""
+        identity = await self._access.login.identity()
+        with suppress(CannotConnect):
+            await self._transport.prepare(self._context(identity))
+
     def close(self) -> None:
         self._transport.close()
 
@@ -96,7 +108,12 @@ class Sender:
         return await self._access.login.identity()
 
     def _context(self, identity: Identity) -> ssl.SSLContext | None:
-        return self._access.contexts.context(identity.certificate) if self._access.contexts else None
+        if self._access.contexts is None:
+            return None
+        now, known = self.clock.now(), self._context_of
+        if known is None or known[0] is not identity or now - known[2] >= CONTEXT_HOLDS:
+            self._context_of = known = identity, self._access.contexts.context(identity.certificate), now
+        return known[1]
 
     def _refusal(self, request: Request, identity: Identity, response: Response) -> errors.Refusal:
         if response.status == 401:

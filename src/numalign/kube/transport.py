@@ -13,6 +13,7 @@ from msgspec import Struct
 
 import numalign
 from numalign.kube.auth import Access, Headers
+from numalign.kube.deadlines import Deadlines
 from numalign.kube.exchange import Answer, Connection, Response
 from numalign.kube.metrics import Metrics
 from numalign.kube.request import JSON, Request
@@ -23,7 +24,7 @@ LONGEST_IDLE: Final = 45.0
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    connections: int = 64
+    connections: int = 96
     connect_seconds: float = 10.0
     call_seconds: float = 30.0
     """Of one try, from sending to the last byte of the answer."""
@@ -52,22 +53,33 @@ class Transport:
         self._metrics = metrics
         self._idle: list[tuple[ssl.SSLContext | None, Connection]] = []
         self._room = asyncio.Semaphore(limits.connections)
+        self._deadlines = Deadlines(limits.call_seconds)
         self._common: tuple[Headers | None, str] = None, ""
 
     async def send(
         self, request: Request, headers: Headers, context: ssl.SSLContext | None, wanted: Wanted = always
     ) -> Response:
         """TimeoutError, `exchange.Broken`, `dialing.CannotConnect` or `Unwanted` if no whole answer came."""
-        async with asyncio.timeout(self._limits.call_seconds), self._room:
-            connection = await self._connection(context)
+        await self._enter()
+        try:
+            connection = self._kept(context) or await self._opened(context)
             if not wanted():
                 connection.close()
                 raise Unwanted
             answer = connection.send(self._bytes(request, headers))
+            self._deadlines.watch(answer)
             try:
                 return await answer.whole()
             finally:
                 self._give_back(context, connection, answer)
+        finally:
+            self._room.release()
+
+    async def prepare(self, context: ssl.SSLContext | None) -> None:
+        """One connection more is open and idle, if more are allowed; `dialing.CannotConnect` if it cannot be had."""
+        async with self._room:
+            if len(self._idle) < self._limits.connections:
+                self._keep(context, await self._opened(context))
 
     @asynccontextmanager
     async def stream(self, request: Request, headers: Headers, context: ssl.SSLContext | None) -> AsyncIterator[Answer]:
@@ -86,7 +98,16 @@ class Transport:
             connection.close()
         self._idle.clear()
 
-    async def _connection(self, context: ssl.SSLContext | None) -> Connection:
+    async def _enter(self) -> None:
+        """Until there is room for one more connection, which is at once as a rule."""
+        if not self._room.locked():
+            await self._room.acquire()
+            return
+        async with asyncio.timeout(self._limits.call_seconds):
+            await self._room.acquire()
+
+    def _kept(self, context: ssl.SSLContext | None) -> Connection | None:
+        """A connection that is open already."""
         while self._idle:
             # The one that was used last is the least likely to have been closed.
             made_with, connection = self._idle.pop()
@@ -94,7 +115,7 @@ class Transport:
             if connection.usable and fresh and made_with is context:
                 return connection
             connection.close()
-        return await self._opened(context)
+        return None
 
     async def _opened(self, context: ssl.SSLContext | None) -> Connection:
         self._metrics.connections += 1
@@ -102,10 +123,13 @@ class Transport:
 
     def _give_back(self, context: ssl.SSLContext | None, connection: Connection, answer: Answer) -> None:
         if answer.complete and connection.usable:
-            connection.idle_since = self._now()
-            self._idle.append((context, connection))
+            self._keep(context, connection)
         else:
             connection.close()
+
+    def _keep(self, context: ssl.SSLContext | None, connection: Connection) -> None:
+        connection.idle_since = self._now()
+        self._idle.append((context, connection))
 
     def _bytes(self, request: Request, headers: Headers) -> bytes:
         body = request.body

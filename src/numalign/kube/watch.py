@@ -82,6 +82,11 @@ class Watch:
         since = Since(version=self.version, seconds=seconds, initial=self._initial)
         return Follow(since, seconds + MARGIN)
 
+    @property
+    def is_collecting(self) -> bool:
+        """Whether the stream still sends what is there, and not news."""
+        return self._initial
+
     def patience(self, step: Follow) -> float:
         """Seconds without a byte after which the stream has stalled, as it stands now: until all that is there was
         sent there is no reason for a pause, later there need not be any news."""

@@ -125,7 +125,6 @@ def test_work_ends_within_the_deadline_when_the_lease_cannot_be_renewed(fault: A
 
             with pytest.raises(LeadershipLost, match="me stopped leading: not renewed within 10 s"):
                 await leading.lead(client, me, work)
-            assert client.sender.metrics.leadership_lost == 1
             return ended[0]
 
     # A little over, for a busy machine to cancel the task in: 5 s of this clock are one of ours.

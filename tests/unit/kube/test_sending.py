@@ -1,8 +1,9 @@
 """Calls that are answered, late, refused or broken, and what is done about it."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -56,6 +57,26 @@ def test_no_more_connections_than_allowed_are_opened() -> None:
     assert with_client(check, Limits(connections=3)) == 3
 
 
+def test_a_call_finds_the_connection_that_was_opened_for_it() -> None:
+    async def check(stub: Stub, client: Client, clock: HandClock) -> tuple[int, int]:
+        await asyncio.gather(*(client.sender.prepare() for _ in range(9)))
+        before = stub.connections
+        await asyncio.gather(*(client.get(N1) for _ in range(3)))
+        return before, stub.connections
+
+    assert with_client(check, Limits(connections=3)) == (3, 3)
+
+
+def test_a_connection_that_cannot_be_opened_beforehand_is_the_calls_own_affair() -> None:
+    async def check() -> None:
+        async with Client(access(Stub(port=1)), BRIEF, clock=HandClock()) as client:
+            await client.sender.prepare()
+            with pytest.raises(errors.Unreachable):
+                await client.create(NODES.everywhere(), {"metadata": {"name": "n1"}})
+
+    run(check())
+
+
 def test_a_connection_that_was_idle_for_long_is_not_trusted() -> None:
     async def check(stub: Stub, client: Client, clock: HandClock) -> int:
         await client.get(N1)
@@ -64,6 +85,26 @@ def test_a_connection_that_was_idle_for_long_is_not_trusted() -> None:
         return stub.connections
 
     assert with_client(check) == 2
+
+
+def test_whom_to_trust_is_asked_again_every_second_and_not_for_every_call() -> None:
+    class Contexts:
+        looks = 0
+
+        def context(self, certificate: object) -> None:
+            self.looks += 1
+
+    async def check() -> list[int]:
+        async with serving(stubbed()) as stub:
+            contexts, clock, looks = Contexts(), HandClock(), list[int]()
+            trusting = dataclasses.replace(access(stub), contexts=cast(Any, contexts))
+            async with Client(trusting, clock=clock) as client:
+                for clock.time in (0.0, 0.5, 0.9, 1.0, 1.5, 3.0):
+                    await client.get(N1)
+                    looks.append(contexts.looks)
+            return looks
+
+    assert run(check()) == [1, 1, 1, 2, 2, 3]
 
 
 def test_the_server_learns_who_calls() -> None:

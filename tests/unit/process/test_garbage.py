@@ -18,8 +18,10 @@ class Knot:
 
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
+    before = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*before)
 
 
 def test_what_is_there_is_not_looked_at_again() -> None:
@@ -34,3 +36,15 @@ def test_cycles_made_later_are_collected() -> None:
     gone = weakref.ref(Knot())
     gc.collect()
     assert gone() is None
+
+
+def test_a_burst_of_what_stays_is_hardly_looked_at() -> None:
+    looks: list[str] = []
+    garbage.settle()
+    gc.callbacks.append(lambda phase, _: looks.append(phase))
+    try:
+        kept = [[number] for number in range(garbage.YOUNG // 2)]
+    finally:
+        gc.callbacks.pop()
+    assert len(kept) == garbage.YOUNG // 2
+    assert not looks
