@@ -1,13 +1,14 @@
-"""What our programs ask of an API server, held against the rights that their pages say they need."""
+"""What our programs ask of an API server, held against the rights that a lab grants them."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 
+from numalign.lab import rights
+from numalign.lab.rights import Right
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver import paths
 from numalign.simulator.apiserver.calls import Answer, Call, Following
@@ -17,25 +18,13 @@ from tests.embedded.schedulerstories import Stage
 from tests.embedded.test_scheduler_preemption import crowd, servers, trainer
 from tests.unit.agent.clusters import Script, Town
 
-DOCS = Path(__file__).parents[2] / "docs"
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-KNOWN = {"get", "list", "watch", *VERBS.values()}
-WORD = re.compile("`([^`]+)`")
 Rights = set[tuple[str, str, str]]
 """Group, resource with its part, verb."""
 
 
-def documented(page: str) -> Rights:
-    """The table under the heading `What it needs`."""
-    section = (DOCS / page).read_text().partition("## What it needs\n")[2].partition("\n## ")[0]
-    rows = [row.split("|")[1:4] for row in section.splitlines() if row.startswith("| ")][1:]
-    return {
-        (group.strip(" `"), resource, verb)
-        for group, resources, verbs in rows
-        for resource in WORD.findall(resources)
-        for verb in WORD.findall(verbs)
-        if verb in KNOWN
-    }
+def listed(rights: Iterable[Right]) -> Rights:
+    return {(each.group, resource, verb) for each in rights for resource in each.resources for verb in each.verbs}
 
 
 @pytest.fixture
@@ -63,7 +52,7 @@ def test_the_scheduler_asks_for_nothing_but_what_it_is_said_to_need(asked: Right
 
     stories.told(plot, servers(1))
     assert {("", "pods/binding", "create"), ("", "pods", "delete"), ("events.k8s.io", "events", "create")} <= asked
-    assert asked - documented("scheduler.md") == set()
+    assert asked - listed(rights.SCHEDULER) == set()
 
 
 def test_the_agent_asks_for_nothing_but_what_it_is_said_to_need(asked: Rights) -> None:
@@ -74,4 +63,4 @@ def test_the_agent_asks_for_nothing_but_what_it_is_said_to_need(asked: Rights) -
 
     virtualtime.run(story())
     assert {("topology.node.k8s.io", "noderesourcetopologies", "patch"), ("events.k8s.io", "events", "create")} <= asked
-    assert asked - documented("agent.md") == set()
+    assert asked - listed(rights.AGENT) == set()

@@ -1,7 +1,8 @@
 """Who speaks to a lab's API server: an account per component, with a token each, and the kubeconfigs that hold them.
 
 Kubelets and stock components have the accounts that they have in any cluster, so that RBAC and the node authorizer
-judge them as there; what is not stock is the administrator's."""
+judge them as there. Our programs have accounts with no rights but those that `granting` gives them; what other programs
+do that are not stock, they do as administrator."""
 
 from __future__ import annotations
 
@@ -18,16 +19,25 @@ from numalign.lab.controlplane import ADMINS, Account
 ADMIN: Final = "admin"
 COMPONENTS: Final = ("system:kube-controller-manager", "system:kube-scheduler")
 NODES: Final = "system:nodes"
+SCHEDULER, COLLECTOR = "numalign:scheduler", "numalign:gc"
+AGENTS: Final = "numalign:agents"
+"""The group of all agents; each has an account of its own."""
 
 
 def every(nodes: Iterable[str]) -> dict[str, Account]:
     """By user."""
-    listed = [(ADMIN, ADMINS), *((name, "") for name in COMPONENTS), *((node(name), NODES) for name in nodes)]
-    return {user: Account(user, secrets.token_urlsafe(24), group) for user, group in listed}
+    groups = {ADMIN: ADMINS} | dict.fromkeys((*COMPONENTS, SCHEDULER, COLLECTOR), "")
+    for name in nodes:
+        groups |= {node(name): NODES, agent(name): AGENTS}
+    return {user: Account(user, secrets.token_urlsafe(24), group) for user, group in groups.items()}
 
 
 def node(name: str) -> str:
     return f"system:node:{name}"
+
+
+def agent(node: str) -> str:
+    return f"numalign:agent:{node}"
 
 
 def kubeconfig(account: Account, url: str, authority: Path) -> dict[str, Any]:

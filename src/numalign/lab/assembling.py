@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from numalign.lab import accounts, binaries, catalogue, controlplane, node, schedulers, settling, state
+from numalign.lab import accounts, binaries, catalogue, controlplane, granting, node, schedulers, settling, state
 from numalign.lab.controlplane import Account, Plan, Programs
 from numalign.lab.labs import Lab
 from numalign.lab.node import Access, LabNode, Place, Trees
@@ -31,6 +31,8 @@ async def start(lab: Lab) -> None:
     known = accounts.every(each.name for each in lab.spec.nodes)
     plan = await _start_server(lab, found, known)
     kubeconfigs = _write_kubeconfigs(lab, plan, known)
+    async with lab.client() as client:
+        await granting.grant(client, (each.name for each in lab.spec.nodes))
     # Before anybody looks for them: who finds none is slow to look again.
     await settling.define_reports(lab)
     programs = schedulers.programs(lab.spec, plan, found, kubeconfigs)
@@ -84,7 +86,8 @@ async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str,
 def _write_kubeconfigs(lab: Lab, plan: Plan, known: Mapping[str, Account]) -> dict[str, Path]:
     """The administrator's where people look for it, those of components beside the server."""
     files = {accounts.ADMIN: lab.kubeconfig}
-    files |= {user: plan.folder / f"{user.rpartition(':')[2]}.kubeconfig" for user in accounts.COMPONENTS}
+    beside = (*accounts.COMPONENTS, accounts.SCHEDULER, accounts.COLLECTOR)
+    files |= {user: plan.folder / f"{user.rpartition(':')[2]}.kubeconfig" for user in beside}
     return {
         user: accounts.write(accounts.kubeconfig(known[user], lab.url, plan.authority), file)
         for user, file in files.items()
@@ -95,7 +98,8 @@ def _start_nodes(lab: Lab, found: dict[str, Path], logins: Mapping[str, dict[str
     trees = Trees(lab.place / "machines")
     for spec in lab.spec.nodes:
         place = Place(lab.place / state.NODES / spec.name, trees.of(spec.machine))
-        node.prepare(spec, place, Access(logins[accounts.node(spec.name)], controlplane.free_port()))
+        kubelet, agent = logins[accounts.node(spec.name)], logins[accounts.agent(spec.name)]
+        node.prepare(spec, place, Access(kubelet, agent, controlplane.free_port()))
         programs = node.programs(spec, place, found)
         lab.nodes[spec.name] = LabNode(spec, place, {each.name: _started(each) for each in programs})
     lab.say(f"{len(lab.nodes)} kubelet{'s' if len(lab.nodes) != 1 else ''} started")

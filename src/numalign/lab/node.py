@@ -24,6 +24,7 @@ KUBELET_ROOT: Final = "/var/lib/kubelet"
 RUNTIME_SOCKET: Final = f"{KUBELET_ROOT}/runtime.sock"
 CONFIG: Final = f"{KUBELET_ROOT}/config.yaml"
 KUBECONFIG: Final = f"{KUBELET_ROOT}/kubeconfig"
+AGENT_KUBECONFIG: Final = f"{KUBELET_ROOT}/agent.kubeconfig"
 DEVICES: Final = f"{KUBELET_ROOT}/devices.yaml"
 OURS: Final = (sys.executable, "-m", "numalign.cli")
 
@@ -71,10 +72,10 @@ class Place(Struct, frozen=True):
 
 
 class Access(Struct, frozen=True):
-    """How a kubelet reaches the API server, and is reached."""
+    """How a node's kubelet and agent reach the API server, by a kubeconfig each, and how the kubelet is reached."""
 
     kubelet: dict[str, object]
-    """Its kubeconfig."""
+    agent: dict[str, object]
     port: int
     """That the kubelet itself serves on."""
 
@@ -130,7 +131,7 @@ def prepare(spec: NodeSpec, place: Place, access: Access) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     config = {**spec.kubelet, **LAB_DECIDES, "port": access.port}
     # JSON is YAML.
-    written: dict[str, object] = {CONFIG: config, KUBECONFIG: access.kubelet}
+    written: dict[str, object] = {CONFIG: config, KUBECONFIG: access.kubelet, AGENT_KUBECONFIG: access.agent}
     if devices := deviceconfig.of(spec):
         written[DEVICES] = devices
     for path, content in written.items():
@@ -152,15 +153,15 @@ def programs(spec: NodeSpec, place: Place, found: Mapping[str, Path]) -> list[Pr
 
 def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Path) -> list[Program]:
     """Who reports on the node, once it is there: others than ours do not wait for a kubelet."""
-    login = {"NODE_NAME": node.name, "KUBECONFIG": str(admin)}
     made = []
     for reporter in lab.reporters(node.spec):
         if reporter == "nfd":
-            command = (str(found["nfd-topology-updater"]), *_nfd_flags(admin))
-            made.append(_program(node.spec, node.place, "nfd", *command, **login))
+            name, login = "nfd", str(admin)
+            command = (str(found["nfd-topology-updater"]), *_nfd_flags(login))
         else:
-            ours = (*OURS, "agent", "run", "--mode", reporter)
-            made.append(_program(node.spec, node.place, "agent", *ours, **login))
+            name, login = "agent", AGENT_KUBECONFIG
+            command = (*OURS, "agent", "run", "--mode", reporter)
+        made.append(_program(node.spec, node.place, name, *command, NODE_NAME=node.name, KUBECONFIG=login))
     return made
 
 
@@ -179,9 +180,9 @@ def _kubelet_flags(name: str) -> tuple[str, ...]:
     return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={name}", "--v=2")
 
 
-def _nfd_flags(admin: Path) -> tuple[str, ...]:
+def _nfd_flags(login: str) -> tuple[str, ...]:
     return (
-        f"-kubeconfig={admin}",
+        f"-kubeconfig={login}",
         f"-kubelet-config-uri=file://{CONFIG}",
         "-sleep-interval=3s",
         "-port=0",

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from numalign.api.pod import DEFAULT_SCHEDULER
-from numalign.lab import controlplane
+from numalign.lab import accounts, controlplane
 from numalign.lab.controlplane import Plan
 from numalign.lab.node import OURS
 from numalign.lab.parts import Program
@@ -38,7 +38,7 @@ def programs(lab: LabSpec, plan: Plan, found: dict[str, Path], kubeconfigs: dict
     def program(name: str, *command: str, port: int = 0) -> Program:
         return Program(name=name, command=command, log=plan.folder / f"{name}.log", port=port)
 
-    admin, made = kubeconfigs["admin"], []
+    made = []
     if lab.controllers:
         account = kubeconfigs["system:kube-controller-manager"]
         name = "kube-controller-manager"
@@ -48,11 +48,11 @@ def programs(lab: LabSpec, plan: Plan, found: dict[str, Path], kubeconfigs: dict
         config = _config(plan.folder, kubeconfigs["system:kube-scheduler"], profile)
         made.append(program("kube-scheduler", str(found["kube-scheduler"]), *_go_flags(config)))
     if lab.reference_scheduler:
-        config = _config(plan.folder, admin, _reference_profile())
+        config = _config(plan.folder, kubeconfigs[accounts.ADMIN], _reference_profile())
         made.append(program(REFERENCE_PROGRAM, str(found[REFERENCE_PROGRAM]), *_go_flags(config)))
     if lab.scheduler:
         port = controlplane.free_port()
-        ours = (*OURS, "scheduler", "run", "--kubeconfig", str(admin), "--port", str(port))
+        ours = (*OURS, "scheduler", "run", "--kubeconfig", str(kubeconfigs[accounts.SCHEDULER]), "--port", str(port))
         made.append(program("scheduler", *ours, port=port))
     return made
 

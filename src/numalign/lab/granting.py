@@ -1,0 +1,39 @@
+"""Tells the API server of a lab what our programs may do, before any of them is started.
+
+`assembling` calls `grant` once the server is up. Every agent may touch the Node and the report of its own name alone;
+what RBAC cannot limit like that, agents have as a group."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from numalign.kube import resources
+from numalign.kube.client import Client
+from numalign.lab import accounts, rights
+from numalign.lab.rights import Holder, Right
+from numalign.lab.settling import Thing
+
+
+async def grant(client: Client, nodes: Iterable[str]) -> None:
+    await asyncio.gather(*(_create(client, each) for each in wanted(nodes)))
+
+
+def wanted(nodes: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Roles and bindings; none for what only an option that labs do not use would need."""
+    agent = _needed(rights.AGENT)
+    yield from rights.roles(Holder("User", accounts.SCHEDULER), _needed(rights.SCHEDULER))
+    yield from rights.roles(Holder("User", accounts.COLLECTOR), _needed(rights.COLLECTOR))
+    yield from rights.roles(Holder("Group", accounts.AGENTS), (right for right in agent if not right.own))
+    for node in nodes:
+        yield from rights.roles(Holder("User", accounts.agent(node)), (right for right in agent if right.own), node)
+
+
+def _needed(every: Iterable[Right]) -> list[Right]:
+    return [right for right in every if not right.option]
+
+
+async def _create(client: Client, thing: dict[str, Any]) -> None:
+    resource = resources.of(rights.API_VERSION, f"{thing['kind'].lower()}s", thing["kind"], Thing)
+    await client.create(resource.within(thing["metadata"].get("namespace", "")), thing)
