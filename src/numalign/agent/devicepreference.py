@@ -1,8 +1,7 @@
 """Which devices a plugin would like the kubelet to hand out, by policy.
 
-`deviceplugin` answers GetPreferredAllocation with it; the kubelet model takes the same function where a plugin of ours
-is on the node, so that its guess is exact. `lowest` is what the model assumes of plugins that it does not know. Pure;
-equal choices go to the lower zone and the lower id.
+`deviceplugin` answers GetPreferredAllocation with it. `lowest` is what the kubelet model assumes of a plugin that is
+asked. Pure; equal choices go to the lower zone and the lower id.
 """
 
 from __future__ import annotations

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from numalign.agent import hostfiles, patterns
-from numalign.api import errors, yamltext
+from numalign.api import decode, errors, yamltext
 from numalign.api.wire import Wire
 
 KIND: Final = "Exclusions"
@@ -66,10 +65,14 @@ def read(file: Path, node: str) -> Exclusions:
 
 
 def _of(value: object, name: str, node: str) -> Exclusions:
+    if not isinstance(value, Mapping):
+        raise errors.BadObject(
+            KIND, name, "", f"is {errors.echo(value)}; write excludeList, resourceExclude or podExclude"
+        )
     try:
-        told = msgspec.convert(value, _File)
-    except msgspec.ValidationError as problem:
-        raise errors.BadObject(KIND, name, "", str(problem)) from None
+        told = decode.decode(_File, value)
+    except errors.BadObject as problem:
+        raise errors.BadObject(KIND, name, problem.field, problem.why) from None
     resources = on_node(told.exclude_list or {}, node) | on_node(told.resource_exclude or {}, node)
     return Exclusions(resources, told.pod_exclude or ())
 

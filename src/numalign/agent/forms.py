@@ -32,6 +32,9 @@ ORDERS: Final = {
 def document(topology: NodeTopology, mode: Mode = "own", version: nrt.Version = nrtwire.V1ALPHA2) -> Document:
     """The object without an owner. v1alpha1 has no place for attributes."""
     made: Document = msgspec.to_builtins(nrt.encode(topology, version), enc_hook=wire.encodable)
+    if mode != "rte":
+        # Deprecated since v1alpha2, and still what older consumers read.
+        made["topologyPolicies"] = [topologymanager.legacy_token(topology.manager)]
     if mode == "own":
         return made
     if "attributes" in made:
@@ -40,6 +43,5 @@ def document(topology: NodeTopology, mode: Mode = "own", version: nrt.Version = 
         wanted = (*ORDERS[mode], topologymanager.MAX_ZONES) if limited else ORDERS[mode]
         made["attributes"] = [known[name] for name in wanted if name in known]
     if mode == "nfd":
-        made["topologyPolicies"] = [topologymanager.legacy_token(topology.manager)]
         made["metadata"].pop("annotations", None)
     return made

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.agent import published
+from numalign.agent.published import Published
 from numalign.api import nrtwire
 from numalign.api.meta import ObjectMeta
 from numalign.api.wire import Wire
@@ -22,6 +23,7 @@ from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.informer import Informer
 from numalign.kube.objects import DeleteOptions, Preconditions
+from numalign.kube.resources import Resource
 from numalign.kube.store import Change
 from numalign.process import metrics, tasks
 from numalign.process.serve import Answer, Page
@@ -38,7 +40,8 @@ class Named(Wire, frozen=True):
 
 
 NODES: Final = resources.of("v1", "nodes", "Node", Named)
-REPORTS: Final = published.resource(nrtwire.V1ALPHA2)
+REPORTS: Final = tuple(published.resource(version) for version in (nrtwire.V1ALPHA2, nrtwire.V1ALPHA1))
+"""Older definitions of the kind serve v1alpha1 alone."""
 
 
 class Swept(Struct, frozen=True):
@@ -69,23 +72,20 @@ class Counts:
 
 async def sweep(client: Client, grace: float = GRACE, *, dry_run: bool = False) -> Swept:
     """KubeError where the lists cannot be had."""
-    try:
-        # Before the nodes, so that a node which comes in between is seen, and its report is not taken for stale.
-        reports = [each.metadata for each in await client.every(REPORTS.everywhere())]
-    except errors.NotFound:
-        return Swept()  # nobody has defined the kind, so that there are none
+    # Before the nodes, so that a node which comes in between is seen, and its report is not taken for stale.
+    kind, reports = await _reports(client)
     nodes = {each.metadata.name for each in await client.every(NODES.everywhere())}
     found = stale(nodes, reports, client.sender.clock.wall() - timedelta(seconds=grace))
     if dry_run:
         return Swept(tuple(each.name for each in found))
-    deleted, problems = list[str](), list[str]()
+    deleted, failed = list[str](), dict[str, str]()
     for each in found:
         try:
-            await _delete(client, each)
-            deleted.append(each.name)
+            if await _delete(client, kind, each):
+                deleted.append(each.name)
         except errors.KubeError as problem:
-            problems.append(str(problem))
-    return Swept(tuple(each.name for each in found), tuple(deleted), tuple(problems))
+            failed[each.name] = str(problem)
+    return Swept((*deleted, *failed), tuple(deleted), tuple(failed.values()))
 
 
 def stale(nodes: Iterable[str], reports: Iterable[ObjectMeta], before: datetime) -> list[ObjectMeta]:
@@ -101,27 +101,41 @@ def _made(report: ObjectMeta) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
 
 
-async def _delete(client: Client, report: ObjectMeta) -> None:
-    """That one, not another of the same name that came since."""
-    options = DeleteOptions(preconditions=Preconditions(uid=report.uid))
+async def _reports(client: Client) -> tuple[Resource[Published], list[ObjectMeta]]:
+    """All of them, and in which version they can be had."""
+    for kind in REPORTS:
+        try:
+            return kind, [each.metadata for each in await client.every(kind.everywhere())]
+        except errors.NotFound:
+            continue
+    return REPORTS[0], []  # nobody has defined the kind, so that there are none
+
+
+async def _delete(client: Client, kind: Resource[Published], report: ObjectMeta) -> bool:
+    """That one, not another of the same name that came since, and only if its Node has not come back meanwhile.
+    Whether it was; KubeError where nobody can tell."""
     try:
-        await client.delete(REPORTS.at(report.name), options)
+        await client.get(NODES.at(report.name))
+        return False
     except errors.NotFound:
-        LOG.debug("report %s is gone already", report.name)
+        LOG.debug("node %s is gone", report.name)
+    try:
+        await client.delete(kind.at(report.name), DeleteOptions(preconditions=Preconditions(uid=report.uid)))
+    except (errors.NotFound, errors.Conflict) as problem:
+        LOG.debug("report %s is gone already, or another one: %s", report.name, problem)
+        return False
+    return True
 
 
 async def forget(client: Client, node: str) -> Swept:
     """The report of a node that was seen to go, unless it has come back. KubeError where nobody can tell."""
-    try:
-        await client.get(NODES.at(node))
-        return Swept()
-    except errors.NotFound:
-        LOG.debug("node %s is gone", node)
-    try:
-        await _delete(client, (await client.get(REPORTS.at(node))).metadata)
-    except errors.NotFound:
-        return Swept()  # it went with its Node
-    return Swept((node,), (node,))
+    for kind in REPORTS:
+        try:
+            report = (await client.get(kind.at(node))).metadata
+        except errors.NotFound:
+            continue
+        return Swept((node,), (node,)) if await _delete(client, kind, report) else Swept()
+    return Swept()  # it went with its Node
 
 
 async def run(client: Client, interval: float, grace: float, told: Callable[[Swept], object]) -> None:

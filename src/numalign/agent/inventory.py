@@ -42,13 +42,15 @@ class Inventory(Struct, frozen=True):
     allocatable: Allocatable = Allocatable()
     unlisted: bool = False
     """Whether books have entries of pods that exist, or may exist, and are not listed."""
+    answered: bool = True
+    """Whether the kubelet says what its pods hold."""
     contradictions: tuple[str, ...] = ()
     """Where the kubelet's answer and its checkpoints do not tell the same."""
 
     def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
         own = report.told(node, self.kubelet, self.state, self.placed)
         if mode == "own":
-            return own
+            return own if self.answered else report.with_capacities(own, self.kubelet.machine)
         counted = plainform.zones(self.kubelet.machine, self.allocatable, self.pods, mode, left_out.resources)
         zones = tuple(_by_the_books(zone, books) for zone, books in zip(counted, own.zones, strict=True))
         signed = [pod for pod in self.pods if not left_out.has(pod.namespace, pod.name)]
@@ -80,6 +82,7 @@ def of(readings: Readings, machine: Machine, told: Told, placing: Placing | None
         readings.pods or (),
         readings.allocatable or offering.of(kubelet),
         unlisted=bool(match.open),
+        answered=readings.pods is not None,
         contradictions=tuple(books.contradictions()),
     )
 

@@ -6,7 +6,6 @@ says why; one that rests on guesses says so, and is nothing to be published."""
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from msgspec import Struct
@@ -20,7 +19,6 @@ from numalign.agent.uids import Uids
 from numalign.api.placementcodec import ContainerRef
 from numalign.kubelet.refusals import StartRefusal, Undecided
 
-LOG: Final = logging.getLogger(__name__)
 TRIES: Final = 2
 YOUNG: Final = 60.0
 """Seconds for which a kubelet counts as one that has just started."""

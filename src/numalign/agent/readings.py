@@ -66,8 +66,6 @@ class Readings(Struct, frozen=True, kw_only=True):
     checkpoint_lost: bool = False
     """Whether one of them is broken that was whole a short while ago."""
     problems: tuple[str, ...] = ()
-    taken_at: float = 0.0
-    """By a clock that never jumps."""
 
 
 class Sources:
@@ -169,7 +167,6 @@ async def read(sources: Sources) -> Readings:
             *sources.checkpoints.problems,
             *restless,
         ),
-        taken_at=sources.clock.now(),
     )
 
 

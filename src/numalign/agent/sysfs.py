@@ -26,7 +26,9 @@ NO_SUCH_ZONE: Final = machinefile.MAX_DISTANCE
 """Where a row of distances has a place for an id that no zone has; the kernel's own word for unreachable."""
 HIGHEST_PRIVATE_CACHE: Final = 2
 
-TOTAL: Final = re.compile(r"MemTotal:[ \t]*([0-9]{1,15})[ \tkB]*$", re.MULTILINE)
+LINE: Final = r"%s:[ \t]*([0-9]{1,15})[ \tkB]*$"
+TOTAL: Final = re.compile(LINE % "MemTotal", re.MULTILINE)
+FREE: Final = re.compile(LINE % "MemFree", re.MULTILINE)
 PAGES: Final = re.compile(r"hugepages-([1-9][0-9]{0,14})kB")
 
 
@@ -36,10 +38,6 @@ class Survey(Struct, frozen=True):
     offline: int = 0
     """CPUs that are there and switched off, as a set."""
     problems: tuple[str, ...] = ()
-
-
-def machine(root: Path) -> Machine:
-    return survey(root).machine
 
 
 def survey(root: Path, name: str = "node") -> Survey:
@@ -57,6 +55,16 @@ def survey(root: Path, name: str = "node") -> Survey:
         files.note(ZONES, f"CPUs {machinecores.short_text(online & ~seen)} are online and in no zone; left out")
     present = files.members(f"{CPUS}/present") or known
     return Survey(Machine(name, zones), present & ~(online | seen), tuple(files.problems))
+
+
+def unused_memory(root: Path, machine: Machine) -> dict[int, int]:
+    """Bytes that nobody uses at this moment, by zone; without those of which the kernel does not tell."""
+    files = Files(root)
+    paths = {zone.id: f"{ZONES}/node{zone.id}/meminfo" for zone in machine.zones}
+    if not _zone_ids(files) and len(paths) == 1:
+        paths = dict.fromkeys(paths, MEMORY)
+    found = {zone: FREE.search(files.text(path) or "") for zone, path in paths.items()}
+    return {zone: int(match[1]) << 10 for zone, match in found.items() if match}
 
 
 def _online(files: Files, known: int) -> int:

@@ -14,6 +14,7 @@ from typing import Final
 from numalign.agent import checkpoints, podresources
 from numalign.agent.pace import Due, Pace
 from numalign.agent.watching import Watch
+from numalign.api import errors
 from numalign.kube.clock import Clock, SystemClock
 
 STATE: Final = "kubelet-state"
@@ -22,6 +23,15 @@ NOTIFIED: Final = "notified"
 ASKED: Final = "asked"
 LOOK: Final = 1.0
 """Seconds between two looks at files of which the kernel does not tell."""
+
+
+def notification(text: str) -> Path | None:
+    """The file by which others ask for a look; None for nothing. BadObject for a folder, which RTE refuses as well."""
+    path = Path(text)
+    if text and path.is_dir():
+        why = f"{text} is a folder; name a file in it, which others touch"
+        raise errors.BadObject("Agent", "settings", "notify file", why)
+    return path if text else None
 
 
 def of_kubelet(root: Path, notification: Path | None = None, socket: Path | None = None) -> dict[Path, str]:

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
+MOST_SECONDS = 1e9
+
+
+def _seconds(told: float) -> float:
+    """More than a lifetime is a slip; so is what is no number, which no other limit keeps out."""
+    if not told <= MOST_SECONDS:
+        raise typer.BadParameter(f"{told} is not a number of seconds up to {MOST_SECONDS:.0f}.")
+    return told
+
+
 Node = Annotated[str, typer.Option("--node-name", envvar="NODE_NAME", help="The Node; without it, the host's name.")]
 Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBECONFIG or the pod's own account")]
 Host = Annotated[Path, typer.Option("--host-root", metavar="DIR", help="Where the host's root is mounted.")]
@@ -47,7 +57,19 @@ Proxy = Annotated[
 ]
 ModeName = Annotated[str, typer.Option("--mode", help="own, or as another publisher would write: rte, nfd")]
 VersionName = Annotated[str, typer.Option("--api-version", help="v1alpha2 or v1alpha1")]
-Period = Annotated[float, typer.Option(min=1.0, help="Seconds between two looks when nothing happens.")]
+Period = Annotated[
+    float,
+    typer.Option(
+        min=1.0,
+        max=300.0,
+        callback=_seconds,
+        help="Seconds between two looks when nothing happens; a sign of life is due by 300.",
+    ),
+]
+Interval = Annotated[float, typer.Option(min=1.0, callback=_seconds, help="Seconds between two sweeps.")]
+Grace = Annotated[
+    float, typer.Option(min=0.0, callback=_seconds, help="Seconds that a report may be there without a node.")
+]
 Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Where health and metrics are served.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
 Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging.")]
@@ -85,7 +107,7 @@ def run(
     Exit code: 0 after a signal, 2 if it cannot start."""
     from msgspec import structs
 
-    from numalign.agent import listing
+    from numalign.agent import listing, triggers
     from numalign.agent.main import Setup
     from numalign.agent.publish import Manner
     from numalign.kube import access, loops
@@ -97,7 +119,7 @@ def run(
         found = _places(host_root, kubelet_dir, kubelet_config, podresources_socket)
         places = structs.replace(
             found,
-            notification=Path(notify_file) if notify_file else None,
+            notification=triggers.notification(notify_file),
             reference=listing.reference(reference_container),
         )
         manner = Manner(
@@ -170,7 +192,7 @@ def show(
     look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
     if look.readings.machine is None:
         output.fail("; ".join((*look.unknown, *look.readings.problems)))
-    told = agentdrawing.told(look)
+    told = agentdrawing.told(look, host_root)
     output.show(agentdrawing.drawn(told) if fmt is Format.TABLE else output.structured(told, fmt))
 
 
@@ -179,8 +201,8 @@ def gc(
     kubeconfig: Kubeconfig = "",
     once: Annotated[bool, typer.Option("--once", help="Sweep once, and end.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Once, and only say what would be deleted.")] = False,
-    interval: Annotated[float, typer.Option(min=1.0, help="Seconds between two sweeps.")] = 600.0,
-    grace: Annotated[float, typer.Option(min=0.0, help="Seconds that a report may be there without a node.")] = 300.0,
+    interval: Interval = 600.0,
+    grace: Grace = 300.0,
     bind_address: Address = "127.0.0.1",
     port: Port = 0,
     verbosity: Verbosity = 2,

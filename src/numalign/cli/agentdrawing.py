@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 
 from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
+from numalign.agent import sysfs
 from numalign.agent.looks import Look
 from numalign.api import cpuset, resourcenames
 from numalign.cli import drawing, wording
@@ -27,6 +29,8 @@ class ZoneTold(Struct, frozen=True):
     caches: tuple[str, ...]
     """CPUs that share an L3, where a zone has several."""
     memory: int
+    unused: int | None
+    """Of the memory at this moment; None: the kernel does not tell."""
     hugepages: dict[str, int]
     """Bytes by resource."""
     distances: tuple[int, ...]
@@ -43,17 +47,17 @@ class MachineTold(Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def told(look: Look) -> MachineTold:
+def told(look: Look, host: Path) -> MachineTold:
     machine = look.readings.machine
     assert machine is not None
-    free = _free(look)
+    free, unused = _free(look), sysfs.unused_memory(host, machine)
     settings = look.readings.settings
     policies = (
         f"topology {settings.topology_policy} ({settings.topology_scope}), CPUs {settings.cpu_policy},"
         f" memory {settings.memory_policy}, from {look.readings.settings_source}"
     )
     return MachineTold(
-        zones=tuple(_zone(machine, zone, free.get(zone.id, {})) for zone in machine.zones),
+        zones=tuple(_zone(machine, zone, free.get(zone.id, {}), unused.get(zone.id)) for zone in machine.zones),
         offline=cpuset.text(look.readings.offline),
         policies="" if look.unknown else policies,
         problems=(*look.readings.problems, *look.contradictions, *look.unknown),
@@ -91,7 +95,7 @@ def _free(look: Look) -> dict[int, dict[str, tuple[int, int]]]:
     }
 
 
-def _zone(machine: Machine, zone: Zone, free: dict[str, tuple[int, int]]) -> ZoneTold:
+def _zone(machine: Machine, zone: Zone, free: dict[str, tuple[int, int]], unused: int | None) -> ZoneTold:
     groups: dict[int, list[int]] = {}
     for core in zone.cores:
         if core.uncore is not None:
@@ -103,6 +107,7 @@ def _zone(machine: Machine, zone: Zone, free: dict[str, tuple[int, int]]) -> Zon
         cpus=cpuset.text(cpuset.of(cpu for core in zone.cores for cpu in core.cpus)),
         caches=tuple(cpuset.text(cpuset.of(cpus)) for cpus in groups.values()) if len(groups) > 1 else (),
         memory=zone.memory,
+        unused=unused,
         hugepages={page.resource: page.total_bytes for page in zone.hugepages if page.total_bytes},
         distances=tuple(zone.distances[other] for other in machine.zone_ids if other < len(zone.distances)),
         free=free,
@@ -127,7 +132,7 @@ def _facts(machine: MachineTold) -> Iterator[tuple[str, str]]:
     if machine.offline:
         yield "offline", f"CPUs {machine.offline}"
     if not machine.policies:
-        yield "kubelet", "none can be asked here, so that nothing is said of what is free; -o json says why"
+        yield "kubelet", "none can be asked here, so that nothing is said of what it could allocate; -o json says why"
         return
     yield "kubelet", machine.policies
     yield from (("note", each) for each in machine.problems)
@@ -139,6 +144,8 @@ def _cells(zone: ZoneTold) -> Iterator[tuple[str, str]]:
     yield "cores", str(zone.cores)
     yield "CPUs", zone.cpus or "-"
     yield "memory", wording.amount(resourcenames.MEMORY, zone.memory)
+    if zone.memory and zone.unused is not None:
+        yield "unused", wording.amount(resourcenames.MEMORY, zone.unused)
     if zone.hugepages:
         yield (
             "huge pages",

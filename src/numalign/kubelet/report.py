@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.api import fingerprint, placementcodec, resourcenames
 from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
@@ -52,6 +52,17 @@ def told(node: str, kubelet: Kubelet, state: KubeletState, pods: Pods) -> NodeTo
         placement=payload(kubelet, pods.listed),
         facts=reportfacts.of(kubelet, state, named),
     )
+
+
+def with_capacities(topology: NodeTopology, machine: machine.Machine) -> NodeTopology:
+    """For a node whose kubelet does not answer: also what its zones have, whoever may be given it."""
+    present = {zone.id: _present(zone) for zone in machine.zones}
+    return structs.replace(topology, zones=tuple(_with_capacity(zone, present[zone.id]) for zone in topology.zones))
+
+
+def _with_capacity(zone: Zone, present: Mapping[str, int]) -> Zone:
+    had = {name: Amounts(amount, 0, 0) for name, amount in present.items() if amount}
+    return structs.replace(zone, resources=dict(sorted({**had, **zone.resources}.items())))
 
 
 def manager(kubelet: Kubelet) -> TopologyManager:
@@ -121,12 +132,17 @@ def _cpus(kubelet: Kubelet, state: KubeletState, zone: machine.Zone) -> Amounts:
 def _memory(kubelet: Kubelet, state: KubeletState, zone: machine.Zone) -> dict[str, Amounts]:
     if not (kubelet.memory and state.memory):
         return {}
-    present = {page.resource: page.total_bytes for page in zone.hugepages} | {resourcenames.MEMORY: zone.memory}
+    present = _present(zone)
     tables = state.memory.zones[zone.id].tables
     return {
         kind: Amounts(present[kind], max(0, amount), max(0, tables[kind].free))
         for kind, amount in kubelet.memory.allocatable[zone.id].items()
     }
+
+
+def _present(zone: machine.Zone) -> dict[str, int]:
+    """Memory and huge pages, in bytes."""
+    return {page.resource: page.total_bytes for page in zone.hugepages} | {resourcenames.MEMORY: zone.memory}
 
 
 def _devices(kubelet: Kubelet, state: KubeletState, zone: int) -> dict[str, Amounts]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -55,12 +54,3 @@ def test_a_refusal_is_told_in_words() -> None:
 
     with pytest.raises(errors.BadObject, match=r"no answer: .*configuration of node worker-7"):
         asyncio.run(told())
-
-
-@pytest.mark.parametrize("missing", ["token", "ca.crt"])
-def test_a_kubelet_is_not_asked_without_token_and_authority(missing: str, tmp_path: Path) -> None:
-    for name in {"token", "ca.crt"} - {missing}:
-        (tmp_path / name).write_text("x")
-    fetch = configz.from_kubelet("127.0.0.1", tmp_path / "token", tmp_path / "ca.crt", port=1)
-    with pytest.raises(errors.BadObject, match=missing):
-        asyncio.run(fetch())  # type: ignore[arg-type]

@@ -42,7 +42,9 @@ def test_rtes_file_names_resources_and_pods(tmp_path: Path) -> None:
     assert found == Exclusions(frozenset({"memory"}), (PodPattern("kube-*", "*"),))
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "other: thing\n", "excludeList:\n"], ids=repr)
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "other: thing\n", "excludeList:\n", "excludeList: {n1: null}\n"], ids=repr
+)
 def test_a_file_without_exclusions_leaves_nothing_out(tmp_path: Path, text: str) -> None:
     assert exclusions.read(written(tmp_path, text), "n1") == exclusions.NONE
 
@@ -64,3 +66,14 @@ def test_so_is_one_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_patterns_are_those_of_go(pattern: str, name: str, matches: bool) -> None:
     assert Exclusions(pods=(PodPattern("*", pattern),)).has("default", name) is matches
+
+
+def test_what_is_wrong_is_named_down_to_the_field(tmp_path: Path) -> None:
+    with pytest.raises(BadObject, match=r"excludeList\[n1\]: expected a list, got a string") as refused:
+        exclusions.read(written(tmp_path, "excludeList: {n1: cpu}"), "n1")
+    assert refused.value.kind == "Exclusions"
+
+
+def test_a_pattern_that_is_null_is_empty_and_matches_no_name(tmp_path: Path) -> None:
+    found = exclusions.read(written(tmp_path, "podExclude: [{namespacePattern: null, namePattern: '*'}]"), "n1")
+    assert not found.has("kube-system", "dns")

@@ -56,6 +56,15 @@ def test_a_large_node_full_of_pods_makes_a_small_object() -> None:
     assert len(msgspec.json.encode(forms.document(found))) < MOST_BYTES
 
 
+def test_our_form_has_the_deprecated_field_for_older_readers() -> None:
+    kubelet = start.start(EIGHT, structs.replace(MANAGED, topology_scope="pod"))
+    written = forms.document(report.of(NODE, kubelet, kubelet.initial()))
+    assert written["topologyPolicies"] == ["SingleNUMANodePodLevel"]
+    without = {name: value for name, value in written.items() if name != "attributes"}
+    read = nrt.normalise(nrtwire.decode(msgspec.json.encode(without)))
+    assert (read.manager.policy, read.manager.scope) == ("single-numa-node", "pod")
+
+
 @pytest.mark.parametrize("mode", ["rte", "nfd"])
 def test_others_forms_have_their_attributes_in_their_order(mode: plainreport.Publisher) -> None:
     topology = plainreport.of(NODE, STRICT, STRICT.initial(), mode)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import dataclasses
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import datetime
 from typing import Any
+
+import pytest
 
 from numalign.agent import gc
 from numalign.agent.gc import Swept
+from numalign.api.meta import ObjectMeta
 from numalign.kube.client import Client
 from numalign.process.serve import Answer, Asked
 from numalign.simulator import virtualtime
@@ -60,6 +65,23 @@ def test_where_nobody_defined_reports_there_is_nothing_to_do() -> None:
     played(story)
 
 
+def test_reports_of_the_older_version_go_too() -> None:
+    async def story(town: Town, client: Client) -> None:
+        older = nrtcrd.crd()
+        older["spec"]["versions"] = [older["spec"]["versions"][0] | {"storage": True}]
+        town.api.delete(CUSTOMRESOURCEDEFINITIONS, older["metadata"]["name"])
+        town.api.create(CUSTOMRESOURCEDEFINITIONS, older)
+        kind = dataclasses.replace(RESOURCE, version="v1alpha1")
+        for name in (NODE, "gone", "late"):
+            report = {"apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology"}
+            town.api.create(kind, {**report, "metadata": {"name": name}, "topologyPolicies": ["None"], "zones": []})
+        assert await gc.forget(client, "late") == Swept(stale=("late",), deleted=("late",))
+        assert await gc.sweep(client, 0.0) == Swept(stale=("gone",), deleted=("gone",))
+        assert [each["metadata"]["name"] for each in town.api.list(kind).items] == [NODE]
+
+    played(story)
+
+
 def test_where_a_node_is_deleted_its_report_goes_at_once() -> None:
     async def story(town: Town, client: Client) -> None:
         sweeps = list[Swept]()
@@ -78,6 +100,34 @@ def test_the_report_of_a_node_that_came_back_stays() -> None:
     async def story(town: Town, client: Client) -> None:
         assert await gc.forget(client, NODE) == Swept()
         assert await gc.forget(client, "never") == Swept()
+        assert left(town) == ["gone", NODE]
+
+    played(story)
+
+
+def test_so_does_one_whose_node_comes_back_while_a_sweep_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(town: Town, client: Client) -> None:
+        def seen_without(nodes: Iterable[str], reports: Iterable[ObjectMeta], before: datetime) -> list[ObjectMeta]:
+            """What was true when the nodes were listed: n1 was not there."""
+            return found_stale(set(nodes) - {NODE}, reports, before)
+
+        found_stale = gc.stale
+        monkeypatch.setattr(gc, "stale", seen_without)
+        await asyncio.sleep(gc.GRACE + 1)
+        assert await gc.sweep(client) == Swept(stale=("gone",), deleted=("gone",))
+        assert left(town) == [NODE]
+
+    played(story)
+
+
+def test_a_report_that_was_written_anew_since_is_another_one_and_stays() -> None:
+    async def story(town: Town, client: Client) -> None:
+        kind = gc.REPORTS[0]
+        old = (await client.get(kind.at("gone"))).metadata
+        town.api.delete(RESOURCE, "gone")
+        report = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "zones": []}
+        town.api.create(RESOURCE, {**report, "metadata": {"name": "gone"}})
+        assert not await gc._delete(client, kind, old)
         assert left(town) == ["gone", NODE]
 
     played(story)

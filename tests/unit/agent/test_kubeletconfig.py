@@ -58,6 +58,17 @@ def test_a_file_alone_gets_the_kubelets_defaults(tmp_path: Path) -> None:
     assert found.settings.eviction_hard == {"memory": 100 << 20}
 
 
+@pytest.mark.parametrize(
+    "field",
+    ["topologyManagerPolicy", "cpuManagerPolicyOptions", "reservedMemory", "featureGates", "evictionHard", "maxPods"],
+)
+def test_a_field_that_is_null_in_the_main_file_is_not_given(field: str, tmp_path: Path) -> None:
+    put(tmp_path, MAIN, "cpuManagerPolicy: none\n")
+    without = read(tmp_path)
+    put(tmp_path, MAIN, f"cpuManagerPolicy: none\n{field}: null\n")
+    assert read(tmp_path) == without
+
+
 def test_drop_ins_are_merged_in_the_order_of_their_names(tmp_path: Path) -> None:
     put(tmp_path, MAIN, "cpuManagerPolicy: static\nkubeReserved: {cpu: '1', memory: 1Gi}\n")
     put(tmp_path, "etc/kubelet.d/20-last.conf", "topologyManagerPolicy: single-numa-node\nkubeReserved: {cpu: '2'}\n")

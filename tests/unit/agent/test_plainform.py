@@ -7,7 +7,10 @@ import pytest
 from numalign.agent import plainform
 from numalign.agent.plainform import Form
 from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
+from numalign.api import placementcodec
+from numalign.api.placementcodec import ContainerRef
 from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from tests.unit.agent.clusters import NODE, STRICT
 
 GIB = 1 << 30
 FORMS: tuple[Form, ...] = ("rte", "nfd")
@@ -102,3 +105,18 @@ def test_zones_and_costs_go_by_the_kernels_ids() -> None:
 def test_what_is_excluded_is_not_there_even_if_it_is_used() -> None:
     found = plainform.zones(MACHINE, Allocatable(cpus=(1, 4)), [pod(cpus=(1,))], "nfd", frozenset({"cpu"}))
     assert [dict(zone.resources) for zone in found] == [{}, {}]
+
+
+def test_a_container_with_cpus_of_two_zones_is_placed_by_the_lowest_in_whatever_order_they_are_listed() -> None:
+    ref = ContainerRef("default", "web", "main")
+    for cpus in ((3, 20), (20, 3)):
+        payload = plainform.of(NODE, STRICT, [pod(cpus=cpus)], "rte").placement
+        assert payload is not None
+        assert placementcodec.decode(payload, [ref]) == {ref: 0}
+
+
+def test_without_pods_rtes_form_signs_for_none_and_nfds_for_nothing() -> None:
+    signed = plainform.of(NODE, STRICT, [], "rte").fingerprint
+    assert signed is not None
+    assert signed.text == "pfp0v001ef46db3751d8e999"
+    assert plainform.of(NODE, STRICT, [], "nfd").fingerprint is None

@@ -39,7 +39,7 @@ def test_any_machine_is_read_back_as_it_was_written(machine: Machine) -> None:
 
 
 def test_zones_go_by_their_ids_and_distances_too(tmp_path: Path) -> None:
-    found = sysfs.machine(written(HOLES, tmp_path))
+    found = sysfs.survey(written(HOLES, tmp_path)).machine
     assert found.zone_ids == (0, 3, 4)
     assert [zone.distances for zone in found.zones] == [
         (10, 255, 255, 20, 40),
@@ -50,7 +50,7 @@ def test_zones_go_by_their_ids_and_distances_too(tmp_path: Path) -> None:
 
 def test_zones_are_in_the_order_of_numbers_not_of_names(tmp_path: Path) -> None:
     many = Machine("many", tuple(Zone(zone, (Core(0, (zone,)),)) for zone in range(12)))
-    assert sysfs.machine(written(many, tmp_path)).zone_ids == tuple(range(12))
+    assert sysfs.survey(written(many, tmp_path)).machine.zone_ids == tuple(range(12))
 
 
 def test_cpus_that_are_off_are_left_out_and_known(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_cpus_that_are_off_are_left_out_and_known(tmp_path: Path) -> None:
 
 def test_an_l3_stays_one_group_when_some_of_its_cpus_are_off(tmp_path: Path) -> None:
     switch_off(preset("epyc-nps4", tmp_path), 0, 128)
-    zone = sysfs.machine(tmp_path).zones[0]
+    zone = sysfs.survey(tmp_path).machine.zones[0]
     assert {core.uncore for core in zone.cores} == {0, 1}
 
 
@@ -141,24 +141,24 @@ def test_damage_costs_one_value_of_one_zone(file: str, text: str | None, why: st
 def test_a_total_is_read_however_it_is_spaced(total: str, tmp_path: Path) -> None:
     file = preset("2x16", tmp_path) / sysfs.ZONES / "node1/meminfo"
     file.write_text(f"Node 1 MemTotal:{total}\nNode 1 MemFree: 7 kB\n")
-    assert sysfs.machine(tmp_path).zones[1].memory == 12 << 10
+    assert sysfs.survey(tmp_path).machine.zones[1].memory == 12 << 10
 
 
 def test_a_zone_without_hugepages_keeps_its_memory(tmp_path: Path) -> None:
     shutil.rmtree(preset("2x16", tmp_path) / sysfs.ZONES / "node0/hugepages")
-    zone = sysfs.machine(tmp_path).zones[0]
+    zone = sysfs.survey(tmp_path).machine.zones[0]
     assert (zone.memory, zone.hugepages) == (64 << 30, ())
 
 
 def test_the_first_unreadable_cache_ends_the_search_as_in_the_kubelet(tmp_path: Path) -> None:
     root = preset("epyc-nps4", tmp_path)
     (root / sysfs.CPUS / "cpu8/cache/index3/id").unlink()
-    assert [core.uncore for core in sysfs.machine(root).zones[0].cores] == [0] * 8 + [None] * 8
+    assert [core.uncore for core in sysfs.survey(root).machine.zones[0].cores] == [0] * 8 + [None] * 8
 
 
 def test_a_cpu_is_in_one_zone_whatever_the_lists_say(tmp_path: Path) -> None:
     put(preset("2x16", tmp_path), f"{sysfs.ZONES}/node1/cpulist", "0-31")
-    found = sysfs.machine(tmp_path)
+    found = sysfs.survey(tmp_path).machine
     assert [len(zone.cores) for zone in found.zones] == [16, 16]
 
 

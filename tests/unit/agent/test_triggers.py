@@ -12,6 +12,7 @@ import pytest
 from numalign.agent import inotify, triggers, watching
 from numalign.agent.pace import Pace
 from numalign.agent.triggers import Triggers
+from numalign.api.errors import BadObject
 
 QUICK = Pace(period=600, settle=0.01, gap=0.01)
 PATIENCE = 20.0
@@ -59,6 +60,13 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "kubelet restarted": (lambda root: replaced(root / "pod-resources/kubelet.sock"), "podresources"),
     "a look asked for": (lambda root: (root / "notify").write_text("x"), "notified"),
 }
+
+
+def test_a_folder_is_no_file_to_be_touched(tmp_path: Path) -> None:
+    with pytest.raises(BadObject, match=r"notify file: .* is a folder; name a file in it"):
+        triggers.notification(str(tmp_path))
+    assert triggers.notification(str(tmp_path / "notify")) == tmp_path / "notify"
+    assert triggers.notification("") is None
 
 
 @pytest.mark.usefixtures("without_sleep")

@@ -47,6 +47,20 @@ def test_once_speaks_the_older_version_on_request(tmp_path: Path) -> None:
     assert "attributes" not in written
 
 
+def test_once_without_a_kubelet_has_all_that_the_kernel_tells(tmp_path: Path) -> None:
+    root = str(machine_trees.preset("xeon-2x14-smt", tmp_path))
+    topology = nrt.normalise(nrtwire.decode(numalign("once", "--host-root", root, "-o", "json")))
+    found = [{name: each.capacity for name, each in zone.resources.items()} for zone in topology.zones]
+    machine = presets.machine("xeon-2x14-smt")
+    pages = [{each.resource: each.total_bytes for each in zone.hugepages if each.pages} for zone in machine.zones]
+    assert all(pages)
+    assert found == [
+        {"cpu": 1000 * sum(len(core.cpus) for core in zone.cores), "memory": zone.memory} | huge
+        for zone, huge in zip(machine.zones, pages, strict=True)
+    ]
+    assert all(each.allocatable == 0 for zone in topology.zones for each in zone.resources.values())
+
+
 def test_show_draws_zones_cpus_and_distances(tmp_path: Path) -> None:
     drawn = numalign("show", "--host-root", str(machine_trees.preset("gpu-8", tmp_path)))
     assert drawn.startswith("2 zones, 2 sockets, 96 cores, 2 threads each, 192 CPUs, 2Ti\n")
@@ -70,9 +84,19 @@ def test_show_draws_every_machine_within_a_page(tmp_path: Path, name: str) -> No
         assert sum(" 10" in line for line in drawn[drawn.index("distances") :]) == len(machine.zones)
 
 
+def test_show_tells_how_much_memory_is_used_by_nobody(tmp_path: Path) -> None:
+    root = machine_trees.preset("2x16", tmp_path)
+    meminfo = root / "sys/devices/system/node/node1/meminfo"
+    meminfo.write_text("Node 1 MemTotal: 4194304 kB\nNode 1 MemFree: 1048576 kB\n")
+    (root / "sys/devices/system/node/node0/meminfo").write_text("Node 0 MemTotal: 4194304 kB\n")
+    assert "16-31  4Gi     1Gi\n" in numalign("show", "--host-root", str(root))
+    told = json.loads(numalign("show", "--host-root", str(root), "-o", "json"))
+    assert [zone["unused"] for zone in told["zones"]] == [None, 1 << 30]
+
+
 def test_show_folds_zones_of_which_there_is_nothing_to_say(tmp_path: Path) -> None:
     drawn = numalign("show", "--host-root", str(machine_trees.preset("superchip-34", tmp_path)))
-    assert "3-9    -       0      -       0\n" in drawn
+    assert "3-9    -       0      -       0       -\n" in drawn
     assert "0   10 to 0, 40 to 1, 80 to 2-17, 120 to 18-33\n" in drawn
 
 
@@ -115,6 +139,7 @@ def test_the_agent_does_not_carry_what_it_never_uses() -> None:
 
 
 REFUSED = {
+    "signs of life too rare": (["run", "--period", "301"], "301.0 is not in the range"),
     "another mode": (["once", "--mode", "koordinator"], '"koordinator" is no mode'),
     "another version": (["once", "--api-version", "v1"], '"v1" is no version'),
     "no machine": (["show", "--host-root", "nowhere"], "no CPU is listed there"),
@@ -122,6 +147,10 @@ REFUSED = {
     "no whole report": (["once", "--exclude", "some.yaml"], "always whole"),
     "no exclusions": (["once", "--mode", "rte", "--exclude", "none.yaml"], "there is no such file"),
     "no container": (["run", "--reference-container", "web"], "namespace/pod/container"),
+    "a folder to be touched": (["run", "--notify-file", "/"], "is a folder"),
+    "no number of seconds": (["gc", "--interval", "nan"], "not a number of seconds"),
+    "nor a period": (["run", "--period", "nan"], "not a number of seconds"),
+    "more than a lifetime": (["gc", "--grace", "1e300", "--once"], "not a number of seconds"),
     "no cluster": (["run", "--kubeconfig", "none.yaml"], "none.yaml"),
 }
 

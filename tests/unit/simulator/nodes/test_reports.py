@@ -71,9 +71,9 @@ def test_each_publisher_writes_its_own_attributes() -> None:
     assert "numalign.io/cores" in names(body("agent"))
 
 
-def test_only_nfd_writes_the_old_token() -> None:
+def test_all_but_rte_write_the_old_token() -> None:
     found = {dialect: body(dialect).get("topologyPolicies") for dialect in ("agent", "rte", "nfd")}
-    assert found == {"agent": None, "rte": None, "nfd": ["SingleNUMANodeContainerLevel"]}
+    assert found == {"agent": ["SingleNUMANodeContainerLevel"], "rte": None, "nfd": ["SingleNUMANodeContainerLevel"]}
 
 
 def test_attributes_are_left_out_by_name() -> None:
