@@ -43,13 +43,15 @@ def by_name(
     """All of them by name, ascending, with a note of each that does not count: repeated, or without a name."""
     found: dict[str, str] = {}
     for place, attribute in enumerate(attributes):
-        path, value = f"{where}[{place}]", errors.echo(attribute.value)
-        if attribute.name in apart_from:
+        name, value = attribute.name, attribute.value
+        if name in apart_from:
             continue
-        if not attribute.name:
-            guesses.append(Guess(GuessCode.ATTRIBUTE_UNNAMED, path, value))
-        elif attribute.name in found:
-            guesses.append(Guess(GuessCode.ATTRIBUTE_DUPLICATE, path, value, errors.echo(found[attribute.name])))
+        if name and name not in found:
+            found[name] = value
+            continue
+        path, written = f"{where}[{place}]", errors.echo(value)
+        if name:
+            guesses.append(Guess(GuessCode.ATTRIBUTE_DUPLICATE, path, written, errors.echo(found[name])))
         else:
-            found[attribute.name] = attribute.value
+            guesses.append(Guess(GuessCode.ATTRIBUTE_UNNAMED, path, written))
     return dict(sorted(found.items()))

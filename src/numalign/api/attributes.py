@@ -6,6 +6,7 @@ reported and skipped; a text that breaks its grammar is a BadObject from `decode
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -45,12 +46,15 @@ class Codec(NamedTuple):
     decode: Callable[[str], Any]
 
 
+_once: Final = lru_cache(maxsize=256)
+"""For what is set on a node, and therefore the same on all that were set up alike."""
+
 CODECS: Final = {
-    "numalign.io/managers": Codec("managers", managers.encode_policies, managers.decode_policies),
-    "numalign.io/kubelet": Codec("kubelet", managers.encode_build, managers.decode_build),
+    "numalign.io/managers": Codec("managers", managers.encode_policies, _once(managers.decode_policies)),
+    "numalign.io/kubelet": Codec("kubelet", managers.encode_build, _once(managers.decode_build)),
     "numalign.io/reserved-cpus": Codec("reserved_cpus", cpuset.text, attributetext.cpus),
     "numalign.io/reserved-memory": Codec(
-        "reserved_memory", managers.encode_reserved_memory, managers.decode_reserved_memory
+        "reserved_memory", managers.encode_reserved_memory, _once(managers.decode_reserved_memory)
     ),
     "numalign.io/cores": Codec("cores", coremap.encode, coremap.decode),
     "numalign.io/default-cpus": Codec("default_cpus", cpuset.text, attributetext.cpus),

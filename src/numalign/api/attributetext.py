@@ -13,6 +13,8 @@ from typing import Final, TypeVar
 from numalign.api import cpuset, errors, quantity, zonename
 
 VERSION: Final = 1
+PARTS: Final = 1 << 14
+"""Texts of each kind of part that are remembered: the next report of a node has most of them again."""
 TAG: Final = re.compile(r"v([0-9]{1,9});")
 NUMBER: Final = re.compile(r"[0-9]{1,19}")
 # What a word holds as itself; everything else is written as %XX of its UTF-8 bytes.

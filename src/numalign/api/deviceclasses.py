@@ -7,6 +7,7 @@ publishes these counts; `attributes` calls the codec.
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -52,6 +53,7 @@ def _class(item: DeviceClass) -> str:
     return f"{where}:{item.total}/{item.healthy}/{item.free}"
 
 
+@lru_cache(maxsize=attributetext.PARTS)
 def _from_class(text: str) -> DeviceClass:
     match = CLASS.fullmatch(text)
     if match is None:

@@ -7,6 +7,7 @@ the checkpoint; `attributes` calls the codec.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -41,6 +42,7 @@ def _zone(zone: MemoryZone) -> str:
     return f"{zone.zone}:{zone.assignments}:{cells}:{attributetext.sizes(zone.free)}"
 
 
+@lru_cache(maxsize=attributetext.PARTS)
 def _from_zone(text: str) -> MemoryZone:
     match = ZONE.fullmatch(text)
     if match is None:

@@ -1,19 +1,14 @@
 """Nodes, as far as scheduling looks at them.
 
 Informers and the command line make these through `decode`; the stock scheduler's rules and the placement columns read
-them. `kubelet_minor` tells which version of the kubelet's managers a node runs.
+them.
 """
-
-import re
-from typing import Final
 
 import msgspec
 
 from numalign.api.meta import ObjectMeta
 from numalign.api.pod import ResourceList
 from numalign.api.wire import Int64, Wire
-
-VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
 
 
 class Taint(Wire, frozen=True):
@@ -73,9 +68,3 @@ class Node(Wire, frozen=True):
     def allocatable(self) -> ResourceList:
         """What pods may use; a node that does not say so offers all it has, as the API server defaults it."""
         return self.status.allocatable or self.status.capacity
-
-
-def kubelet_minor(node: Node) -> tuple[int, int] | None:
-    """(1, 34) for "v1.34.4-eks-abc" as well as "1.34+"; None when the node reports nothing of that form."""
-    match = VERSION.match(node.status.node_info.kubelet_version)
-    return (int(match[1]), int(match[2])) if match else None

@@ -6,6 +6,7 @@ the one that promises less, so that a guess never puts a pod where it cannot run
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from numalign.api import errors, quantity
@@ -16,6 +17,8 @@ from numalign.api.resourcenames import CPU, MEMORY, is_hugepages
 
 PLAIN: Final = re.compile(r"[0-9]{3,60}")
 MILLI: Final = quantity.NANO // 1000
+ALIKE: Final = 1 << 14
+"""Resources that are remembered: nodes of one make have the same, and report them over and over."""
 
 
 def read(resource: Resource, where: str, guesses: list[Guess]) -> Amounts:
@@ -30,6 +33,7 @@ def text(amount: int, name: str) -> str:
     return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
 
 
+@lru_cache(maxsize=ALIKE)
 def _as_publishers_write(resource: Resource) -> Amounts | None:
     """Plain digits in a consistent order, which is nearly every resource of every report: nothing to repair."""
     first, second, third = resource.capacity, resource.allocatable, resource.available

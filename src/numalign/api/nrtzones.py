@@ -6,6 +6,7 @@ plugin spec 4); of two attributes the first. What is skipped or repaired is note
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from numalign.api import attributelist, errors, nrtamounts, nrtwire, quantity, zonename
@@ -15,6 +16,8 @@ from numalign.api.resourcenames import CPU
 
 HIGHEST_IN_MASK: Final = 63
 """The kubelet keeps zone sets in 64-bit masks."""
+DISTANCES: Final = 1024
+"""Lists of distances that are remembered: nodes of one make have the same."""
 
 
 def read(wire: Sequence[nrtwire.Zone], guesses: list[Guess]) -> tuple[Zone, ...]:
@@ -64,7 +67,7 @@ def _zone(zone_id: int, chosen: Mapping[int, tuple[str, nrtwire.Zone]], guesses:
     return Zone(
         id=zone_id,
         resources=_resources(wire.resources, f"{where}.resources", guesses),
-        costs=_costs(wire.costs, chosen.keys(), f"{where}.costs", guesses),
+        costs=_costs(wire.costs, frozenset(chosen), f"{where}.costs", guesses),
         attributes=attributelist.by_name(wire.attributes, f"{where}.attributes", guesses),
     )
 
@@ -82,8 +85,24 @@ def _resources(wire: Sequence[nrtwire.Resource], where: str, guesses: list[Guess
     return dict(sorted(found.items()))
 
 
-def _costs(wire: Sequence[nrtwire.Cost], known: Iterable[int], where: str, guesses: list[Guess]) -> dict[int, int]:
-    known = set(known)
+def _costs(
+    wire: tuple[nrtwire.Cost, ...], known: frozenset[int], where: str, guesses: list[Guess]
+) -> Mapping[int, int]:
+    sound = _sound_costs(wire, known)
+    return _read_costs(wire, known, where, guesses) if sound is None else sound
+
+
+@lru_cache(maxsize=DISTANCES)
+def _sound_costs(wire: tuple[nrtwire.Cost, ...], known: frozenset[int]) -> Mapping[int, int] | None:
+    """Those about which there is nothing to note."""
+    noted: list[Guess] = []
+    found = _read_costs(wire, known, "", noted)
+    return None if noted else found
+
+
+def _read_costs(
+    wire: Sequence[nrtwire.Cost], known: frozenset[int], where: str, guesses: list[Guess]
+) -> dict[int, int]:
     found: dict[int, int] = {}
     for place, cost in enumerate(wire):
         path, target = f"{where}[{place}]", _target(cost)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
+from weakref import WeakValueDictionary
 
 from numalign.api import attributetext, cpuset, deviceclasses, errors
 from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
@@ -52,13 +53,21 @@ def decode(body: str) -> tuple[PodPlacement, ...]:
     head, *texts = body.split(";")
     listed = attributetext.split(head, ",")
     words = {str(place): attributetext.from_word(word) for place, word in enumerate(listed)}
+    named = tuple(words.values())
     pods: list[PodPlacement] = []
     namespace = ""
     for text in texts:
-        pods.append(_pod(text, namespace, words))
+        pod = _READ.get((text, namespace, named))
+        if pod is None:
+            pod = _READ[text, namespace, named] = _pod(text, namespace, words)
+        pods.append(pod)
         namespace = pods[-1].namespace or namespace
     attributetext.unique(((pod.namespace, pod.name, pod.uid), pod) for pod in pods)
     return tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid)))
+
+
+_READ: Final[WeakValueDictionary[tuple[str, str, tuple[str, ...]], PodPlacement]] = WeakValueDictionary()
+"""By its text, what it stands in and the words: a pod that the last report had as well is the same object."""
 
 
 def _names(holding: Holding) -> Iterator[str]:

@@ -42,7 +42,7 @@ class Holding(Struct, frozen=True, kw_only=True):
         return bool(self.cpus) or any(block.zones for block in self.memory) or any(held.zones for held in self.devices)
 
 
-class PodPlacement(Struct, frozen=True, kw_only=True):
+class PodPlacement(Struct, frozen=True, kw_only=True, weakref=True):
     """A pod, named by namespace and name, by uid, or by both, and what its containers hold."""
 
     namespace: str = ""

@@ -81,9 +81,10 @@ def _last_valid(
         if attribute.name != name:
             continue
         value = known(attribute.value)
-        where, written = f"attributes[{place}]", errors.echo(attribute.value)
+        where = f"attributes[{place}]"
         if value is None or str(value) != attribute.value:
-            guesses.append(Guess(GuessCode.SETTING_UNKNOWN, where, written, "" if value is None else str(value)))
+            meant = "" if value is None else str(value)
+            guesses.append(Guess(GuessCode.SETTING_UNKNOWN, where, errors.echo(attribute.value), meant))
         if value is not None and found is not None:
             guesses.append(Guess(GuessCode.ATTRIBUTE_DUPLICATE, where, str(found), str(value)))
         found = found if value is None else value

@@ -42,7 +42,8 @@ def read(topology: NodeTopology, last: NodeTopology, before: RowFacts) -> RowFac
         _take_cpus(free, cores, supplies.free_cpus(now), stock)
     if now.memory is not None and then.memory is not None and now.memory != then.memory:
         _take_memory(free, now.memory, then.memory, stock)
-        groups = supplies.groups_in(now.memory, before.rules.zones) if before.rules.static_memory else None
+        if before.rules.static_memory and not _are_same_groups(now.memory, then.memory):
+            groups = supplies.groups_in(now.memory, before.rules.zones)
     signature = topology.fingerprint
     return structs.replace(
         before,
@@ -125,9 +126,22 @@ def _take_memory(free: list[int], now: Sequence[MemoryZone], then: Sequence[Memo
     places, width = supplies.memory_places(stock.names), len(stock.names)
     # Without a memory resource there is nothing to be free, and the last table may be of other zones.
     for position, (zone, known) in enumerate(zip(now, then, strict=True)) if places else ():
-        for place in places if zone.free != known.free else ():
+        for place in places if zone is not known else ():
             spot = position * width + place
             free[spot] = min(zone.free.get(stock.names[place], 0), stock.allocatable[spot])
+
+
+def _are_same_groups(now: Sequence[MemoryZone], then: Sequence[MemoryZone]) -> bool:
+    """Whether zones are bound together, and in use, as they were."""
+    if len(now) != len(then):
+        return False
+    # What did not change is mostly the same object.
+    changed = [(zone, known) for zone, known in zip(now, then, strict=True) if zone is not known]
+    return all(_group(zone) == _group(known) for zone, known in changed)
+
+
+def _group(zone: MemoryZone) -> tuple[int, int, bool]:
+    return zone.zone, zone.cells, zone.assignments > 0
 
 
 def _take_devices(

@@ -160,7 +160,7 @@ def ceilings(facts: RowFacts, resources: Resources) -> Tops:
     """What the node can have, devices that touch several zones included."""
     stock = facts.supplies.stock
     places = resources.arranged(stock.names).places
-    found = {column: stock.of(place, stock.allocatable) for column, place in places.items()}
+    found = {column: stock.tops[place] for column, place in places.items()}
     for each in facts.classes:
         column = resources.column(each.resource)
         below = found.get(column, (0,) * len(facts.rules.zones))
@@ -270,11 +270,12 @@ def _spread(free: Table, entry: Entry, sign: int, tops: Tops) -> None:
 
 def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
     supplies = facts.supplies
-    _, by_column, width = resources.arranged(supplies.stock.names)
-    homeless = list(by_column((*supplies.homeless, 0))) if supplies.homeless else [0] * width
-    if not supplies.stock.names:
-        return [[0] * width for _ in facts.rules.zones], homeless
-    return [list(by_column((*zone, 0))) for zone in supplies.free_by_zone()], homeless
+    places, slices = resources.arranged(supplies.stock.names)
+    homeless, none = [0] * len(slices), (0,) * len(facts.rules.zones)
+    for column, place in places.items() if supplies.homeless else ():
+        homeless[column] = supplies.homeless[place]
+    by_column = [supplies.free[each] if each else none for each in slices]
+    return [list(zone) for zone in zip(*by_column, strict=True)], homeless
 
 
 def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> None:

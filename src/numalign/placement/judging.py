@@ -5,7 +5,7 @@ report covers is `coverage`'s to say; here it is entered, and what contradicts a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -85,7 +85,8 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
         book.is_exact = False
         return Findings(divergences=totals.unexplained(Scales(book, facts, beliefs), sure=False))
-    records = list(book.records.values())
+    everybody = list(book.records.values())
+    records = _to_be_judged(everybody, facts.placements)
     wide = swaps.widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
     node = coverage.Node(records, book.looks, remains, book.matched)
@@ -95,9 +96,9 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if judgement.is_exact and facts.fingerprint:
         book.matched = book.looks
     told = judgement.is_exact or node.signs_known
-    due = Due(book.looks, coverage.sure(facts) if told else SURE, _latest(records, judgement))
+    due = Due(book.looks, coverage.sure(facts) if told else SURE, _latest(everybody, judgement))
     findings, entered = Findings(), False
-    findings.has_strangers = _has_strangers(book, facts, judgement)
+    findings.has_strangers = _has_strangers(book, facts, len(judgement.listed) + len(everybody) - len(records))
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
         cover = judgement.covers.get(record.uid) or (COVERED if record.life is LIVE else Cover.NO)
@@ -121,9 +122,26 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     return findings
 
 
-def _has_strangers(book: Book, facts: RowFacts, judgement: coverage.Judgement) -> bool:
+def _to_be_judged(records: list[Record], placements: Sequence[PodPlacement] | None) -> list[Record]:
+    """All but those of which a report that names its pods says what the last one said."""
+    listed = {each.uid: each for each in placements or ()}
+    # A name alone may be that of several pods, and then it takes all of them to judge.
+    if not listed or "" in listed:
+        return records
+    return [record for record in records if not _is_told_again(record, listed.get(record.uid))]
+
+
+def _is_told_again(record: Record, listed: PodPlacement | None) -> bool:
+    # What did not change is mostly the same object.
+    if listed is None or (listed is not record.listed and listed != record.listed):
+        return False
+    return not _is_open(record) and record.holding is not None
+
+
+def _has_strangers(book: Book, facts: RowFacts, listed: int) -> bool:
+    """`listed`: how many of the pods that we know the report names."""
     if facts.placements is not None:
-        return len(judgement.listed) < len(facts.placements)
+        return listed < len(facts.placements)
     return bool(facts.fingerprint) and book.matched is None and book.looks <= SURE
 
 

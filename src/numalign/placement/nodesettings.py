@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
-from numalign.api import node as nodes
 from numalign.api import resourcenames
 from numalign.api.guesses import GuessCode
 from numalign.api.managers import ManagerPolicies
@@ -59,10 +58,7 @@ def minor(version: str, node: Node | None, noted: set[Assumption]) -> versions.M
     return found or versions.NEWEST
 
 
-@lru_cache(maxsize=MAKES)
-def _minor(version: str) -> versions.Minor | None:
-    written = nodes.VERSION.match(version)
-    return versions.Minor(int(written[1]), int(written[2])) if written else None
+_minor = lru_cache(maxsize=MAKES)(versions.parse)
 
 
 def essence(node: Node) -> Node:

@@ -32,11 +32,13 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
     """`reuses`: the pod has init containers whose CPUs and devices a later container may have got again."""
     zones, column_of, cpus = facts.rules.zones, resources.column, 0
     amounts: dict[Where, int] = {}
+    inside: list[tuple[Where, int]] = []
     devices: dict[Where, list[HeldDevices]] = {}
     containers = []
     for held in placement.holdings:
         cpus |= held.cpus
-        mask = _zones_of(held.cpus, facts)
+        inside = _cpus(held.cpus, facts)
+        mask = sum([zone for (_, zone), _ in inside])
         for block in held.memory:
             # Memory in zones that the node does not report cannot be charged to any.
             where = zonemasks.from_ids(block.zones, zones)
@@ -50,7 +52,8 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
             devices.setdefault((column_of(each.resource), where), []).append(each)
         containers.append(ContainerZones(held.container, (mask,) if mask else ()))
     maybe: dict[Where, int] = {}
-    for spot, amount in _cpus(cpus, facts):
+    # Containers may have the same CPUs one after the other.
+    for spot, amount in _cpus(cpus, facts) if len(containers) > 1 else inside:
         amounts[spot] = amounts.get(spot, 0) + amount
     for spot, alike in devices.items():
         least, most = _numbers(alike)
@@ -98,17 +101,11 @@ def _numbers(alike: Sequence[HeldDevices]) -> tuple[int, int]:
 
 
 def _cpus(cpus: int, facts: RowFacts) -> list[tuple[Where, int]]:
+    """How many are in each zone, or all of them in any zone where that is not known."""
     if not facts.zone_cpus:
         return [((CPU, facts.rules.every_zone), cpus.bit_count())] if cpus else []
     inside = [(1 << place, cpus & own) for place, own in enumerate(facts.zone_cpus)]
     return [((CPU, zone), own.bit_count()) for zone, own in inside if own]
-
-
-def _zones_of(cpus: int, facts: RowFacts) -> int:
-    """The zones in which some of the CPUs are, or may be."""
-    if not facts.zone_cpus or not cpus:
-        return facts.rules.every_zone if cpus else 0
-    return sum([1 << place for place, own in enumerate(facts.zone_cpus) if cpus & own])
 
 
 def _entry(where: Where, amount: int, resources: Resources) -> Entry:

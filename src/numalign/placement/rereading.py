@@ -7,12 +7,13 @@ None: something else changed, and `ingest` has to read it."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from msgspec import structs
 
 from numalign.api import fingerprint, resourcenames
-from numalign.api.nodetopology import Amounts, NodeTopology, Zone
+from numalign.api.nodetopology import Amounts, NodeTopology
 from numalign.placement import ingest, nodesettings, supplies
 from numalign.placement.rowfacts import Assumption, RowFacts, Stock, Supplies
 
@@ -45,28 +46,21 @@ def _amounts(topology: NodeTopology, before: RowFacts) -> list[Amounts] | None:
     manager, assumed = topology.manager, Assumption.POLICY_FROM_KUBELET_DEFAULT in before.assumptions
     if (manager.policy, manager.scope) != (rules.policy, rules.scope) or assumed != nodesettings.is_assumed(topology):
         return None
-    if not names or len(zones) != len(rules.zones) or not _are_named(zones, names):
+    if not names or tuple([zone.id for zone in zones]) != rules.zones:
         return None
-    found: list[Amounts] = []
-    for zone, number in zip(zones, rules.zones, strict=True):
-        if zone.id != number:
-            return None
-        if tuple(zone.resources) == names:
-            found += zone.resources.values()
-        elif zone.resources.keys() <= set(names):
-            found += [zone.resources.get(name, supplies.NOTHING) for name in names]
-        else:
-            return None
-    return found
+    tables = [zone.resources for zone in zones]
+    # Mostly every zone has all of them.
+    if tuple(chain.from_iterable(tables)) == names * len(tables):
+        return list(chain.from_iterable([table.values() for table in tables]))
+    if not _are_named(tables, names):
+        return None
+    return [table.get(name, supplies.NOTHING) for table in tables for name in names]
 
 
-def _are_named(zones: Sequence[Zone], names: tuple[str, ...]) -> bool:
+def _are_named(tables: Sequence[Mapping[str, Amounts]], names: tuple[str, ...]) -> bool:
     """Whether `ingest` would have these names of resources, in this order."""
-    first = tuple(zones[0].resources)
-    if first == names:
-        return True
-    listed = {resourcenames.CPU}.union(*[zone.resources for zone in zones])
-    return first == names[: len(first)] and listed == set(names)
+    first = tuple(tables[0])
+    return first == names[: len(first)] and {resourcenames.CPU}.union(*tables) == set(names)
 
 
 def _is_same(stock: Stock, before: RowFacts, amounts: Sequence[Amounts]) -> bool:

@@ -6,8 +6,7 @@ never changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from numalign.api import resourcenames
@@ -23,9 +22,9 @@ class Arrangement(NamedTuple):
 
     places: Mapping[int, int]
     """By column, of those that have one."""
-    by_column: Callable[[tuple[int, ...]], tuple[int, ...]]
-    """From amounts in the order of the names, and a 0 after them, to the amounts of all columns."""
-    width: int
+    slices: tuple[slice | None, ...]
+    """By column, its amounts among those that are listed zone by zone, in each in the order of the names; None: it has
+    none."""
 
 
 class Resources:
@@ -47,13 +46,13 @@ class Resources:
     def arranged(self, names: tuple[str, ...]) -> Arrangement:
         """These names, which all get a column, among all that there are by now."""
         found = self._arranged.get(names)
-        if found is None or found.width != len(self.names):
+        if found is None or len(found.slices) != len(self.names):
             places = {self.column(name): place for place, name in enumerate(names)}
-            width = len(self.names)
-            by_column = itemgetter(*[places.get(column, len(names)) for column in range(width)])
+            by_column = [places.get(column) for column in range(len(self.names))]
+            slices = [None if place is None else slice(place, None, len(names)) for place in by_column]
             if len(self._arranged) >= ORDERS:
                 self._arranged.clear()
-            found = self._arranged[names] = Arrangement(places, by_column, width)
+            found = self._arranged[names] = Arrangement(places, tuple(slices))
         return found
 
     def known(self, name: str) -> int | None:

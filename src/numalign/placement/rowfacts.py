@@ -44,6 +44,11 @@ class Stock(Struct, frozen=True, kw_only=True, dict=True, cache_hash=True):
         return amounts[place :: len(self.names)]
 
     @cached_property
+    def tops(self) -> tuple[tuple[int, ...], ...]:
+        """What can be had, in the order of the names, each by position."""
+        return tuple(self.of(place, self.allocatable) for place in range(len(self.names)))
+
+    @cached_property
     def unhealthy(self) -> tuple[str, ...]:
         """Devices of which there is no healthy one."""
         return tuple(
@@ -68,11 +73,6 @@ class Supplies(Struct, frozen=True, gc=False):
         """By position; empty where the node has nothing of the kind."""
         names = self.stock.names
         return self.stock.of(names.index(name), self.free) if name in names else ()
-
-    def free_by_zone(self) -> list[tuple[int, ...]]:
-        """By position, then in the order of the names."""
-        free, width = self.free, len(self.stock.names)
-        return [free[first : first + width] for first in range(0, len(free), width or 1)]
 
     def get(self, name: str) -> Supply | None:
         return self._at(self.stock.names.index(name)) if name in self.stock.names else None

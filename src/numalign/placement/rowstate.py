@@ -119,8 +119,9 @@ def empty(facts: RowFacts, resources: Resources) -> RowState:
 
 def broken(facts: RowFacts) -> list[str]:
     """Devices of which none is healthy."""
-    wide = {each.resource for each in facts.classes}
-    return [name for name in facts.supplies.stock.unhealthy if name not in wide]
+    unhealthy = facts.supplies.stock.unhealthy
+    wide = {each.resource for each in facts.classes} if unhealthy else ()
+    return [name for name in unhealthy if name not in wide]
 
 
 def charged(row: RowState, entries: Iterable[Entry], cores: tuple[Amounts, ...] | None = None) -> RowState:

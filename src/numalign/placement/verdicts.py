@@ -6,7 +6,7 @@ is judged is `evaluation`'s affair; the tables longest not asked for are dropped
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -68,6 +68,8 @@ class VerdictTable:
         """By row what a trial made of its answer; a row that has changed since says something else by now."""
         self.turned_down = 0
         """How often a trial did that: the change log knows nothing of it."""
+        self._turned_down: deque[int] = deque(maxlen=FEW)
+        """The rows of the last ones."""
         self.seen = -1
         """Generation up to which changes are in here; -1: never looked."""
 
@@ -91,7 +93,15 @@ class VerdictTable:
         """The trial of a pod showed that the row is worth less than its numbers say, until it changes."""
         self.tried[row] = code, uid
         self.turned_down += 1
+        self._turned_down.append(row)
         self.put(row, code)
+
+    def turned_down_since(self, count: int) -> list[int] | None:
+        """The rows of trials that turned one down after so many had; None: more than are remembered."""
+        missed = self.turned_down - count
+        if not missed:
+            return []
+        return list(self._turned_down)[-missed:] if missed <= len(self._turned_down) else None
 
     def surveyed(self) -> None:
         """The codes of many rows are other than before."""

@@ -1,7 +1,5 @@
 """Nodes are read from the wire with what scheduling looks at."""
 
-import pytest
-
 from numalign.api import decode, node, quantity
 
 WRITTEN = b"""{
@@ -42,24 +40,3 @@ def test_allocatable_is_what_pods_may_use() -> None:
 def test_a_node_that_does_not_say_offers_its_capacity() -> None:
     bare = decode.decode(node.Node, b'{"status": {"capacity": {"cpu": "4"}}}')
     assert bare.allocatable == {"cpu": quantity.parse("4")}
-
-
-VERSIONS = {
-    "release": ("v1.37.1", (1, 37)),
-    "vendor build": ("v1.34.4-eks-abc123", (1, 34)),
-    "plus": ("1.36+", (1, 36)),
-    "pre-release": ("v1.38.0-alpha.1.23+0a1b2c", (1, 38)),
-    "no patch": ("v1.9", (1, 9)),
-    "nothing": ("", None),
-    "word": ("unknown", None),
-    "major only": ("v1", None),
-    "no dot between": ("v137", None),
-    "absurd": ("v1." + "9" * 5000, None),
-    "digits of another script": ("v1.٣", None),
-}
-
-
-@pytest.mark.parametrize("text, version", VERSIONS.values(), ids=VERSIONS)
-def test_kubelet_minor(text: str, version: tuple[int, int] | None) -> None:
-    info = node.NodeInfo(kubelet_version=text)
-    assert node.kubelet_minor(node.Node(status=node.NodeStatus(node_info=info))) == version

@@ -1,6 +1,7 @@
 """Topology reports: written canonically, read back equal, and read at all whatever is in them."""
 
 import json
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -9,7 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numalign.api import fingerprint, nrt, nrtwire, wire
+from numalign.api.attributes import NodeFacts
+from numalign.api.deviceclasses import DeviceClass
 from numalign.api.guesses import Guess, GuessCode
+from numalign.api.memorystate import MemoryZone
 from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
 from numalign.api.placementcodec import Payload
 from numalign.api.topologymanager import TopologyManager
@@ -79,6 +83,19 @@ def test_v1alpha1_says_policy_and_scope_in_one_token_and_has_no_attributes() -> 
     assert written["topologyPolicies"] == ["SingleNUMANodePodLevel"]
     assert "attributes" not in written
     assert "annotations" not in written["metadata"]
+
+
+def test_what_two_reports_say_alike_is_the_same_object() -> None:
+    memory = tuple(MemoryZone(zone=zone, assignments=1, cells=1 << zone, free={"memory": 1 << 30}) for zone in (0, 1))
+    devices = (DeviceClass(resource="example.com/nic", zones=1, total=4, healthy=4, free=3),)
+    distances = {0: 10, 1: 21}
+    zones = (Zone(id=0, resources={"cpu": Amounts(8000, 7000, 5000)}, costs=distances), Zone(id=1, resources={}))
+    written = nrt.encode(NodeTopology(node="n", zones=zones, facts=NodeFacts(memory=memory, devices=devices)))
+    one, other = (nrt.normalise(nrtwire.decode(wire.encode(written))) for _ in range(2))
+    assert one.zones[0].resources["cpu"] is other.zones[0].resources["cpu"]
+    assert one.zones[0].costs is other.zones[0].costs
+    assert all(map(is_, one.facts.memory or (), other.facts.memory or ()))
+    assert all(map(is_, one.facts.devices or (), other.facts.devices or ()))
 
 
 def test_equal_topologies_give_equal_bytes() -> None:

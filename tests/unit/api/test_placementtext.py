@@ -1,7 +1,10 @@
 """Pod placements as text: exact, and small enough for a full node."""
 
+import weakref
+
 import pytest
 from hypothesis import given, settings
+from msgspec import structs
 
 from numalign.api import placementtext
 from numalign.api.attributetext import AttributeTextError
@@ -53,6 +56,29 @@ def test_words_come_first_and_pods_of_one_namespace_share_it() -> None:
 @settings(max_examples=50)
 def test_placements_are_read_back(pods: tuple[PodPlacement, ...]) -> None:
     assert placementtext.decode(placementtext.encode(pods)) == pods
+
+
+def test_a_pod_of_the_last_report_is_the_same_object_in_the_next_one() -> None:
+    late = structs.replace(DB, name="late", namespace="shop")
+    before = {pod.name: pod for pod in placementtext.decode(placementtext.encode([DB, WEB]))}
+    after = {pod.name: pod for pod in placementtext.decode(placementtext.encode([DB, WEB, late]))}
+    assert [after[name] is pod for name, pod in before.items()] == [True, True]
+
+
+def test_a_pod_is_remembered_as_long_as_somebody_has_it() -> None:
+    read = weakref.ref(placementtext.decode(placementtext.encode([WEB]))[0])
+    assert read() is None
+
+
+def test_words_and_namespace_are_part_of_what_a_text_says() -> None:
+    texts = ("app;shop/db-0|0:0-1", "web;shop/db-0|0:0-1", "app;shop/a;/db-0|0:0-1", "app;bank/a;/db-0|0:0-1")
+    pods = [placementtext.decode(text)[-1] for text in texts]
+    assert [(pod.namespace, pod.holdings[0].container) for pod in pods] == [
+        ("shop", "app"),
+        ("shop", "web"),
+        ("shop", "app"),
+        ("bank", "app"),
+    ]
 
 
 def test_the_order_of_pods_does_not_change_the_text() -> None:

@@ -10,7 +10,7 @@ from msgspec import structs
 from numalign.api.coremap import Core
 from numalign.api.guesses import Guess, GuessCode
 from numalign.api.managers import KubeletBuild, ManagerPolicies
-from numalign.api.nodetopology import Amounts, NodeTopology
+from numalign.api.nodetopology import Amounts, NodeTopology, Zone
 from numalign.api.topologymanager import TopologyManager
 from numalign.kubelet import report
 from numalign.placement import agentrereading, ingest, nodesettings
@@ -76,6 +76,20 @@ def test_a_pod_that_comes_and_goes_is_read(pod: Any, settings: dict[str, Any]) -
     after = reported(here)
     assert agentrereading.read(after, before, read(before)) == read(after)
     assert agentrereading.read(before, after, read(after)) == read(before)
+
+
+def test_groups_follow_from_the_table_as_soon_as_it_speaks_of_the_zones() -> None:
+    first = reported(node())
+    bare = structs.replace(first, zones=tuple(_without_memory(zone) for zone in first.zones))
+    elsewhere = [structs.replace(zone, zone=zone.zone + 2) for zone in bare.facts.memory or ()]
+    before = with_facts(memory=tuple(elsewhere))(bare)
+    found = agentrereading.read(bare, before, read(before))
+    assert found is None or found == read(bare)
+
+
+def _without_memory(zone: Zone) -> Zone:
+    left = {name: each for name, each in zone.resources.items() if name != "memory"}
+    return structs.replace(zone, resources=left)
 
 
 def with_facts(**changed: Any) -> Change:

@@ -86,6 +86,17 @@ def test_an_answer_put_by_hand_holds_until_the_row_changes() -> None:
     assert verdicts.table(shape()).codes[4] == 1
 
 
+def test_rows_that_trials_turned_down_are_told_to_who_asks_soon() -> None:
+    _, _, verdicts = cluster(100)
+    table = verdicts.table(shape())
+    for row in range(FEW + 1):
+        table.turn_down(row, Code.NOT_CERTAIN, "uid-p")
+    assert table.turned_down_since(FEW + 1) == []
+    assert table.turned_down_since(FEW - 1) == [FEW - 1, FEW]
+    assert table.turned_down_since(1) == list(range(1, FEW + 1))
+    assert table.turned_down_since(0) is None
+
+
 def test_the_shape_not_asked_for_longest_is_forgotten() -> None:
     _, judge, verdicts = cluster(3)
     known = Shapes()

@@ -6,6 +6,7 @@ counts in thousandths, all else in units, rounded up. Additions wrap around as t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -181,6 +182,7 @@ def counted(name: str, amount: quantity.Quantity) -> int:
     return amount.milli if name == resourcenames.CPU else amount.value
 
 
+@lru_cache(maxsize=MOST_READ)
 def is_counted(name: str) -> bool:
     return name in FIRST or is_scalar(name)
 

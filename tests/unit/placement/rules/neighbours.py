@@ -10,9 +10,9 @@ from numalign.api.pod import Pod
 from numalign.api.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs
 from numalign.placement.rules.interpodaffinity import InterPodAffinity
 from numalign.placement.rules.podtopologyspread import PodTopologySpread
-from numalign.placement.rules.surroundings import Surroundings
 from numalign.placement.rules.world import World
 from tests.unit.placement.rules import worlds
+from tests.unit.placement.rules.surroundings import Surroundings
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 WEB = {"matchLabels": {"app": "web"}}

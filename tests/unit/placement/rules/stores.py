@@ -18,12 +18,12 @@ from numalign.api.volumes import (
     VolumeAttachment,
 )
 from numalign.placement.rules.nodevolumelimits import NodeVolumeLimits
-from numalign.placement.rules.surroundings import Surroundings
 from numalign.placement.rules.volumebinding import VolumeBinding
 from numalign.placement.rules.volumerestrictions import VolumeRestrictions
 from numalign.placement.rules.volumestock import Shelf
 from numalign.placement.rules.volumezone import VolumeZone
 from tests.unit.placement.rules import worlds
+from tests.unit.placement.rules.surroundings import Surroundings
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 

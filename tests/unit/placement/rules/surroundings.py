@@ -1,7 +1,4 @@
-"""What the rules about pods and volumes keep beside the world: one of each, for all profiles.
-
-Whoever takes in facts makes it with the world and writes namespaces, owners and storage objects into it; the rest
-follows the world by itself. Rules are made from its parts."""
+"""What the rules about pods and volumes keep beside the world, for tests that have no scheduler to keep it."""
 
 from __future__ import annotations
 
