@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from numalign.cli import output, schedulerpages, sources
+from numalign.cli import output, schedulerpages, sources, yamlfiles
 from numalign.cli.output import Format
 from numalign.cli.schedulerpages import Reach
 
@@ -97,6 +97,8 @@ def shape(
     source = sources.Source(
         kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
     )
+    if yamlfiles.STDIN in file and snapshot == yamlfiles.STDIN:
+        output.fail("-f - and --snapshot - would both read the standard input; give one of them a file")
     try:
         pods = _pods(file, replicas)
         with sources.at_once():

@@ -123,4 +123,5 @@ def _similar(taken: Snapshot, name: str) -> str:
     close = same or difflib.get_close_matches(name[: errors.ECHO_LIMIT], known, n=1)
     if close:
         return f"did you mean {close[0]}?"
-    return f"the cluster has {len(known)} others" if known else "the cluster has no pods"
+    others = "1 other" if len(known) == 1 else f"{len(known)} others"
+    return f"the cluster has {others}" if known else "the cluster has no pods"

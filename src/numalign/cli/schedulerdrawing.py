@@ -57,7 +57,8 @@ def _numbers(page: Page, told: Told) -> None:
     for pod, node in (told.get("nominated") or {}).items():
         grid.add_row("nominated", f"{pod} to {node}")
     for kept in told.get("keptOff") or ():
-        grid.add_row("kept off", f"pods like {kept['like']} off {kept['node']}, for {kept['seconds']:g} s at least")
+        who = f"pods like {kept['like']}" + (f" of owner {kept['owner']}" if kept.get("owner") else "")
+        grid.add_row("kept off", f"{who} off {kept['node']}, for {kept['seconds']:g} s at least")
     page.add(grid)
     page.add()
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numalign.scheduler.main import Scheduler
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+CALLS_BESIDE = 32
+"""At a time, beside bindings: events, conditions, evictions, first looks at the cluster."""
 
 ConfigFile = Annotated[str, typer.Option("--config", help="a KubeSchedulerConfiguration; without one, defaults")]
 Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBECONFIG or the pod's own account")]
@@ -151,8 +153,9 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
     from numalign.kube.client import Client
     from numalign.kube.lease import Terms
     from numalign.kube.ratelimit import Bucket
+    from numalign.kube.transport import Limits
     from numalign.process import serve, tasks
-    from numalign.scheduler import guarding, serving
+    from numalign.scheduler import guarding, serving, settings
     from numalign.scheduler.main import Scheduler, Setup
 
     elect, limit = config.leader_election, config.client_connection
@@ -161,7 +164,8 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
     instance = f"{config.profiles[0].scheduler_name}-{socket.gethostname()}"
     async with AsyncExitStack() as stack:
         bucket = Bucket(limit.qps, limit.burst) if limit.qps else None
-        client = await stack.enter_async_context(Client(access, bucket=bucket))
+        room = Limits(connections=settings.ours(config).parallel_binds + CALLS_BESIDE)
+        client = await stack.enter_async_context(Client(access, room, bucket=bucket))
         elector = await stack.enter_async_context(Client(access))
         scheduler = Scheduler(Setup(config=config, instance=instance), client, election)
         if served.port:

@@ -5,6 +5,7 @@ and reports as JSON or YAML. Whatever cannot be had raises BadObject, whose text
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,9 +62,11 @@ class Source(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Without looking for garbage: the objects of a large cluster are many, and all of them are needed to the end."""
+    """Without looking for garbage: the objects of a large cluster are many, and all of them are needed to the end.
+    Nor are they looked through when the process ends."""
     was_enabled = gc.isenabled()
     gc.disable()
+    atexit.register(gc.freeze)
     try:
         yield
     finally:

@@ -42,7 +42,7 @@ class Surroundings(Struct, frozen=True):
             nominated=nominations.node_of(pod.metadata.uid),
             promised=promised,
             leaving=leaving,
-            kept_off=self.rejections.kept_off(shape.number, world.rows, now),
+            kept_off=self.rejections.kept_off(pod, shape.number, world.rows, now),
             start=start % max(1, self.cluster.nodes),
             ranking=ranking,
         )

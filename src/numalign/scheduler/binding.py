@@ -85,6 +85,7 @@ class Binder:
                 group.create_task(self._work(), name=f"binding-{number}")
 
     async def _work(self) -> None:
+        await self._client.sender.prepare()
         while True:
             await self._carry_out(await self._waiting.get())
 

@@ -42,8 +42,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """By row: pods that its room is promised to, and that this pod has to leave it to."""
     leaving: Mapping[int, tuple[str, ...]] = {}
     """By row: pods, by uid, that are about to end for those."""
-    kept_off: Rows | None = None
-    """Nodes that turned away pods of this shape lately."""
+    kept_off: Mapping[int, str] = {}
+    """By row: nodes that turned away its like lately, with why."""
     start: int = 0
     """Where the search for nodes begins, if it is not for all."""
     ranking: Ranking | None = None
@@ -62,7 +62,7 @@ class NoNode(Struct, frozen=True, kw_only=True):
     nodes: int
     refused: Refused | None = None
     filtered: Filtered | None = None
-    kept_off: Rows = field(default_factory=lambda: NO_ROWS)
+    kept_off: Mapping[int, str] = {}
     zones: Rows = field(default_factory=lambda: NO_ROWS)
     """Nodes on which only the engine refuses."""
     promised: Rows = field(default_factory=lambda: NO_ROWS)
@@ -91,7 +91,7 @@ def choose(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness
 
 
 def _by_standings(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
-    is_special = attempt.nominated or attempt.promised or attempt.kept_off is not None or attempt.ranking is not None
+    is_special = attempt.nominated or attempt.promised or attempt.kept_off or attempt.ranking is not None
     if is_special or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
         return None
     found = cluster.standings.placed(Asked(attempt.pod, attempt.shape, profile, attempt.now), rng)
@@ -139,7 +139,7 @@ class _Search(Struct, frozen=True):
     def on_nominated(self, found: Filtered, rng: Randomness) -> Chosen | None:
         """The node that was picked for the pod earlier is tried first, and alone (kube-scheduler spec 4.4)."""
         row = self.cluster.world.rows.get(self.attempt.nominated, -1)
-        if row < 0 or not found.has(row) or self.codes[row] < 0 or self._is_kept_off(row):
+        if row < 0 or not found.has(row) or self.codes[row] < 0 or row in self.attempt.kept_off:
             return None
         if row in self.attempt.promised:
             filtering.respecting(found, {row: self.attempt.promised[row]})
@@ -179,9 +179,6 @@ class _Search(Struct, frozen=True):
                 return decision
         return None
 
-    def _is_kept_off(self, row: int) -> bool:
-        return self.attempt.kept_off is not None and row in self.attempt.kept_off
-
     def _placed(self, row: int) -> Decision | None:
         attempt, engine = self.attempt, self.cluster.engine
         others = attempt.promised.get(row)
@@ -211,11 +208,11 @@ class _Search(Struct, frozen=True):
         return found
 
 
-def _parted(fitting: Rows, kept_off: Rows | None) -> tuple[Rows, Rows]:
-    if kept_off is None or not len(kept_off):
-        return fitting, NO_ROWS
-    inside = np.isin(fitting, kept_off)
-    return fitting[~inside], fitting[inside]
+def _parted(fitting: Rows, kept_off: Mapping[int, str]) -> tuple[Rows, Mapping[int, str]]:
+    if not kept_off:
+        return fitting, kept_off
+    inside = np.isin(fitting, np.fromiter(kept_off, np.intp))
+    return fitting[~inside], {row: kept_off[row] for row in fitting[inside].tolist()}
 
 
 def _sought(rows: Rows, start: int, enough: int) -> Rows:

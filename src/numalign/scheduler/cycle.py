@@ -71,8 +71,9 @@ class Cycle:
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Something changed: somebody may be ready."""
-        self._wake.set()
+        """Something changed: somebody may be ready, unless nobody waits at all."""
+        if not self._queue.is_empty:
+            self._wake.set()
 
     async def run(self) -> None:
         while True:

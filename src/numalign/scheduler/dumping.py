@@ -6,6 +6,7 @@ objects come without environments, and annotations that nobody here reads are le
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,9 +17,10 @@ from numalign.placement import ledgercopies, occupancy
 from numalign.placement.engine import Engine
 from numalign.placement.ledgercopies import LedgerCopy
 from numalign.placement.rules.volumestock import Shelf
-from numalign.scheduler import recollection, snapshot
+from numalign.scheduler import recollection, rejections, snapshot
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.queued import Queued
+from numalign.scheduler.rejections import Kept, Replicas
 from numalign.scheduler.snapshot import AssumedPod, KeptOff, Nominated, Snapshot, State
 from numalign.scheduler.stories import Line, Story
 
@@ -108,8 +110,8 @@ def _state(scheduler: Scheduler) -> State:
             for each in queue.nominations.on(node)
         ),
         kept_off=tuple(
-            KeptOff(snapshot.discreet(shapes[number].pod), node, *msgspec.structs.astuple(kept))
-            for number, node, kept in scheduler.rejections
+            KeptOff(snapshot.discreet(shapes[number].pod), node, owner=owner, **msgspec.structs.asdict(kept))
+            for number, owner, node, kept in _guarded(scheduler)
             if number in shapes
         ),
         ledger=_ledger(cluster.engine),
@@ -176,10 +178,26 @@ def _assumed(scheduler: Scheduler, pod: str) -> Plain:
 def _kept_off(scheduler: Scheduler) -> list[Plain]:
     now, shapes = scheduler.now(), scheduler.cluster.engine.shapes.all
     return [
-        {"node": node, "like": shapes[shape].pod.metadata.full_name, "seconds": round(max(0.0, kept.until - now), 3)}
-        for shape, node, kept in scheduler.rejections
-        if shape in shapes
+        {
+            "node": node,
+            "like": shapes[shape].pod.metadata.full_name,
+            "owner": owner,
+            "seconds": round(max(0.0, kept.until - now), 3),
+            "rejections": kept.count,
+            "reason": kept.reason,
+        }
+        for shape, owner, node, kept in _guarded(scheduler)
+        if shape in shapes and rejections.is_on(kept, now)
     ]
+
+
+def _guarded(scheduler: Scheduler) -> Iterator[tuple[int, str, str, Kept]]:
+    """What the storm guard remembers: the shape, of whom if not of all, the node, and how it stands."""
+    for like, node, kept in scheduler.rejections:
+        if isinstance(like, Replicas):
+            yield like.shape, like.owner, node, kept
+        else:
+            yield like, "", node, kept
 
 
 def _story(scheduler: Scheduler, story: Story) -> Plain:

@@ -153,7 +153,6 @@ def grouped(refused: Mapping[str, Answer]) -> tuple[Cause, ...]:
     return tuple(sorted(found, key=lambda cause: (-len(cause.nodes), cause.nodes)))
 
 
-KEPT_OFF: Final = Answer(plugin=ZONES, texts=(messages.KEPT_OFF,))
 PROMISED: Final = Answer(plugin=ZONES, texts=(messages.PROMISED,))
 
 
@@ -176,10 +175,10 @@ class _Zones:
         for plugin, said, rows in found.tallies():
             for row in rows.tolist():
                 self.refused[self._names[row]] = self.stock(plugin, said, row)
-        kept_off = set() if self._attempt.kept_off is None else set(self._attempt.kept_off.tolist())
+        kept_off = self._attempt.kept_off
         for row in found.fitting.tolist():
             if row in kept_off:
-                self.refused[self._names[row]] = KEPT_OFF
+                self.refused[self._names[row]] = Answer(plugin=ZONES, texts=(kept_off[row],))
             else:
                 self._sort(row)
 

@@ -37,6 +37,8 @@ POD_ASSIGNED: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 NODE_ADDED: Final = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETED: Final = ClusterEvent(Resource.NODE, Action.DELETE)
 REJECTED: Final = "PodRejected"
+OURS: Final = "numalign"
+OTHERS: Final = "others"
 
 
 class Intake:
@@ -150,8 +152,12 @@ class Intake:
         was_over = old is not None and old.status.is_finished
         self._queue.assigned(uid)
         self._publisher.forget(uid)
-        # Its own end is no change that would bring its like back to the node.
-        self._woken(self._cluster.pod(pod, now))
+        wakes = self._cluster.pod(pod, now)
+        if rejections.is_rejection(pod):
+            # It never was there: the node is as it turned it away.
+            self._queue.wake(wakes, now)
+        else:
+            self._woken(wakes)
         if pod.status.is_finished:
             if not was_over:
                 self._ended(pod, is_first_look=old is None)
@@ -166,11 +172,20 @@ class Intake:
         """Its node has no more of it; where it never began there, its like stay away for a while."""
         now = self._clock.now()
         self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
-        if is_first_look or pod.spec.scheduler_name not in self._profiles or not rejections.is_rejection(pod):
+        if is_first_look or not rejections.is_rejection(pod):
             return
+        is_ours = pod.spec.scheduler_name in self._profiles
+        self._metrics.rejections.add(pod.status.reason, OURS if is_ours else OTHERS)
+        shape = self._cluster.engine.shape(pod).number
+        replicas = rejections.replicas(pod, shape)
+        if is_ours:
+            self._turned_away(pod, shape)
+        elif replicas is not None:
+            self._rejections.rejected(replicas, pod.spec.node_name, pod.status.reason, now)
+
+    def _turned_away(self, pod: Pod, shape: int) -> None:
         node, reason = pod.spec.node_name, pod.status.reason
-        self._metrics.rejections.add(reason)
-        pause = self._rejections.rejected(self._cluster.engine.shape(pod).number, node, now)
+        pause = self._rejections.rejected(shape, node, reason, self._clock.now())
         note = (
             f"node {node} turned the pod away ({reason}); pods like it are kept off the node for {pause:g} s, "
             "and until something changes there"

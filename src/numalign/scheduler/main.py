@@ -192,10 +192,13 @@ class Scheduler:
 
     async def _scheduling(self) -> None:
         await self.watched.synced()
+        beside = {"binding": self.binder.run(), "evicting": self.evictor.run(), "publishing": self.publisher.run()}
+        await tasks.together(self._deciding(), beside)
+
+    async def _deciding(self) -> None:
         if self._election is not None and self._election.follows_another:
             await self.watched.caught_up()
-        beside = {"binding": self.binder.run(), "evicting": self.evictor.run(), "publishing": self.publisher.run()}
-        await tasks.together(self.cycle.run(), beside)
+        await self.cycle.run()
 
     async def _tick(self) -> None:
         while True:

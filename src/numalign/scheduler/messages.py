@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -27,10 +28,7 @@ from numalign.scheduler.profiles import ZONES
 from numalign.scheduler.queued import Rejection
 
 NO_NODES: Final = "no nodes available to schedule pods"
-KEPT_OFF: Final = "node(s) turned away pods like this one"
 PROMISED: Final = "node(s) keep their zones for nominated pods"
-
-Named = Mapping[int, str]
 
 
 class Refusal(Struct, frozen=True):
@@ -51,11 +49,10 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         text = _of_zones(group.reason)
         reasons.setdefault(ZONES, {})[text] = None
         counts[text] += len(group.nodes)
-    for text, rows in ((KEPT_OFF, found.kept_off), (PROMISED, found.promised)):
-        if len(rows):
-            reasons.setdefault(ZONES, {})[text] = None
-            counts[text] += len(rows)
-    blocked = [*found.zones.tolist(), *found.kept_off.tolist(), *found.promised.tolist()]
+    for text, nodes in Counter((*found.kept_off.values(), *repeat(PROMISED, len(found.promised)))).items():
+        reasons.setdefault(ZONES, {})[text] = None
+        counts[text] += nodes
+    blocked = [*found.zones.tolist(), *found.kept_off, *found.promised.tolist()]
     rejection = Rejection(
         reasons={plugin: tuple(texts) for plugin, texts in reasons.items()},
         zones_of=frozenset(engine.columns.names[row] for row in blocked),

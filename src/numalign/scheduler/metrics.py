@@ -69,7 +69,7 @@ class Metrics:
             "numalign_objects_left_out_total", "Changes of objects that nothing could be made of.", ("resource",)
         )
         self.rejections = made.counter(
-            "numalign_pods_rejected_total", "Pods that a node turned away after we placed them.", ("reason",)
+            "numalign_pods_rejected_total", "Pods that a node turned away, by who placed them.", ("reason", "placed_by")
         )
         self.binding_seconds = made.histogram(
             "numalign_binding_duration_seconds", "Time of a binding, by outcome.", ATTEMPT_BOUNDS, OUTCOME

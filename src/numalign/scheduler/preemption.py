@@ -90,7 +90,7 @@ class Preemption:
         if filtered is None:
             return np.zeros(0, np.intp)
         hopeful = np.ones(self._cluster.world.capacity, np.bool_)
-        hopeful[found.unresolvable] = hopeful[found.kept_off] = False
+        hopeful[found.unresolvable] = hopeful[np.fromiter(found.kept_off, np.intp)] = False
         rows: Rows = filtered.rows[hopeful[filtered.rows]]
         return rows
 

@@ -201,6 +201,11 @@ class Queue:
         return sum((table.answers for table in self._wakeups.values()), Counter[tuple[str, str, str]]())
 
     @property
+    def is_empty(self) -> bool:
+        """Nobody waits, for whatever it is: who is being tried or bound is somewhere else."""
+        return not len(self._waiting)
+
+    @property
     def on_their_way(self) -> int:
         """Pods that are ready, being tried, or being bound."""
         return self._waiting.ready + len(self._flights)

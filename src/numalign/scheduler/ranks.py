@@ -126,13 +126,14 @@ class Ranks:
 
     def _few(self, table: VerdictTable) -> set[int] | None:
         """Rows that changed, where these are only a few, and the logs tell."""
-        if table is not self._table or table.turned_down != self._turned_down:
+        if table is not self._table:
             return None
+        turned_down = table.turned_down_since(self._turned_down)
         judged = self._engine.columns.log.few_since(self._judged, FEW)
         counted = self._log.few_since(self._seen, FEW)
-        if judged is None or counted is None:
+        if judged is None or counted is None or turned_down is None:
             return None
-        rows = {*judged, *counted}
+        rows = {*judged, *counted, *turned_down}
         # Rows beyond have a report and no node.
         beyond = self._engine.columns.height > len(self._is_open)
         return {row for row in rows if row < len(self._is_open)} if beyond else rows

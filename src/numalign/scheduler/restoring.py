@@ -24,7 +24,7 @@ from numalign.scheduler import settings, watching
 from numalign.scheduler.cluster import Assumed, Cluster
 from numalign.scheduler.nominations import Nominations
 from numalign.scheduler.profiles import Profile
-from numalign.scheduler.rejections import Kept, Rejections
+from numalign.scheduler.rejections import Kept, Rejections, Replicas
 from numalign.scheduler.snapshot import KeptOff, Snapshot, State
 from numalign.scheduler.stock import Stock
 from numalign.scheduler.volumes import CLAIMS, VOLUMES
@@ -152,7 +152,8 @@ def _remember(made: Restored, taken: Snapshot, state: State, without: frozenset[
             made.nominations.put(by_uid[each.uid], each.node)
             made.nominations.expect(each.uid, each.victims)
     for kept in state.kept_off:
-        made.rejections.keep(_shape(made.cluster, kept), kept.node, _kept(kept))
+        shape = made.engine.shape(kept.pod).number
+        made.rejections.keep(Replicas(kept.owner, shape) if kept.owner else shape, kept.node, _kept(kept))
 
 
 def _undecided(state: State | None, uids: frozenset[str]) -> frozenset[str]:
@@ -191,9 +192,5 @@ def _assumed(cluster: Cluster, pod: Pod, node: str, *, bound: bool, now: float) 
     return placed
 
 
-def _shape(cluster: Cluster, kept: KeptOff) -> int:
-    return cluster.engine.shape(kept.pod).number
-
-
 def _kept(kept: KeptOff) -> Kept:
-    return Kept(kept.until, kept.last, kept.count, kept.changed, kept.told)
+    return Kept(kept.until, kept.last, kept.count, kept.changed, kept.told, kept.reason)

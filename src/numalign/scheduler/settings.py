@@ -54,8 +54,9 @@ class NumalignArgs(Wire, frozen=True, omit_defaults=False):
     live_shapes: int = 1024
     seed: int | None = None
     """Of the choice among nodes that are equally good; None: another one at each start."""
-    parallel_binds: int = 32
-    """Each has a connection of its own, and to open one takes more than a binding does."""
+    parallel_binds: int = 64
+    """Each has a connection of its own, and to open one takes more than a binding does; but a server that has many
+    bindings at a time before it writes them together, which takes less for each."""
     pod_max_in_unschedulable_pods_duration: float = 300.0
     """In seconds; kube-scheduler has a flag of this name."""
     delete_rejected_pods: bool = False

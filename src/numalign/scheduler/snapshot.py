@@ -69,7 +69,7 @@ class Nominated(Wire, frozen=True):
 
 
 class KeptOff(Wire, frozen=True):
-    """A node that pods of this pod's shape stay away from, because it turned one away."""
+    """A node that pods of this pod's shape stay away from, because it turned one away; all, or those of an owner."""
 
     pod: Pod
     node: str
@@ -78,6 +78,9 @@ class KeptOff(Wire, frozen=True):
     count: int = 1
     changed: bool = False
     told: bool = False
+    reason: str = ""
+    owner: str = ""
+    """The uid of the controller whose replicas they are; empty: all pods of the shape."""
 
 
 class State(Wire, frozen=True):

@@ -120,15 +120,24 @@ class _Found:
 
     def take(self, items: Iterable[Raw], usual: str, version: str) -> None:
         """`usual`: the kind of items that do not name theirs."""
-        for item in items:
+        for place, item in enumerate(items):
             raw = bytes(item)
             try:
-                typed = decode.decode(_Typed, raw)
+                typed = _typed(raw, place)
                 resource = _resource(typed.kind or usual, typed.api_version or version)
                 if resource is not None:
                     self.objects[resource.plural].append(snapshot.discreet(_named(resource, resource.read(raw))))
             except errors.BadObject as problem:
                 self.left_out.append(str(problem))
+
+
+def _typed(raw: bytes, place: int) -> _Typed:
+    try:
+        return decode.decode(_Typed, raw)
+    except errors.BadObject as problem:
+        # Nobody knows what it was meant to be, so that it goes by its place.
+        where = f"items[{place}].{problem.field}".rstrip(".")
+        raise errors.BadObject("Snapshot", "", where, f"{problem.why}; left out") from None
 
 
 def _resource(kind: str, version: str) -> Resource[Any] | None:

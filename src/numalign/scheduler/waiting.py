@@ -36,6 +36,9 @@ class Waiting:
     def ready(self) -> int:
         return len(self._ready)
 
+    def __len__(self) -> int:
+        return len(self._place)
+
     def get(self, uid: str) -> Queued | None:
         place = self._place.get(uid)
         return place.get(uid) if place is not None else None

@@ -195,6 +195,12 @@ def test_wrong_use_ends_with_2(arguments: tuple[str, ...], words: str) -> None:
         assert words in result.stderr
 
 
+def test_the_standard_input_is_read_for_one_thing_only() -> None:
+    result = run("explain", "shape", "-f", "-", "--snapshot", "-")
+    assert result.exit_code == 2
+    assert "would both read the standard input" in result.stderr
+
+
 def test_objects_that_nothing_can_be_made_of_are_said_and_passed_over(tmp_path: Path) -> None:
     odd = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "odd"}, "spec": {"containers": 7}}
     result = run("explain", "pod", "train-0", "--snapshot", written(tmp_path, [*busy(), odd]))

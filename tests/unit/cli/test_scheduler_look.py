@@ -33,7 +33,10 @@ STATE: dict[str, Any] = {
     "assumed": {"default/q": {"node": "a", "bound": True}},
     "inFlight": ["default/q"],
     "nominated": {"default/n": "b"},
-    "keptOff": [{"node": "b", "like": "default/x", "seconds": 3.5}],
+    "keptOff": [
+        {"node": "b", "like": "default/x", "seconds": 3.5},
+        {"node": "c", "like": "default/x", "owner": "uid-set", "seconds": 1.0},
+    ],
     "nodes": 2,
     "pods": 5,
     "shapes": 1,

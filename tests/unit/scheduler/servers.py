@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import structs
 
 from numalign.api import nrt, quantity
-from numalign.api.meta import ObjectMeta
+from numalign.api.meta import ObjectMeta, OwnerReference
 from numalign.api.node import Node, NodeSpec, NodeStatus, Taint
 from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
@@ -54,6 +54,12 @@ def trainer(name: str, gpus: int = 1, cpu: str = "4", **spec: Any) -> Pod:
 def on(pod: Pod, node: str, **status: Any) -> Pod:
     placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
     return structs.replace(placed, status=structs.replace(pod.status, **status))
+
+
+def owned(pod: Pod, owner: str) -> Pod:
+    """As one of a ReplicaSet's, by the set's uid."""
+    controller = OwnerReference(kind="ReplicaSet", name="set", uid=owner, controller=True)
+    return structs.replace(pod, metadata=structs.replace(pod.metadata, owner_references=(controller,)))
 
 
 class Servers:

@@ -20,6 +20,7 @@ from numalign.scheduler.volumes import Volumes
 from numalign.simulator import virtualtime
 from tests.unit.scheduler import servers
 
+WORKERS = 2
 POD = servers.on(servers.trainer("p"), "a")
 BIND = Bind(Queued(pod=POD, added=0.0, since=0.0, number=1), POD, Decision("uid-p", "a"), 0.0)
 
@@ -49,7 +50,7 @@ class Books:
 
 class Story:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Outcome) -> None:
-        self.books, self.leads, self.sent = Books(), True, 0
+        self.books, self.leads, self.sent, self.prepared = Books(), True, 0, 0
         self.answers = list(answers)
         self.on_sent: Callable[[], None] = lambda: None
         self.found: Any = POD
@@ -69,7 +70,7 @@ class Story:
         return self.books.told
 
     async def _told(self) -> None:
-        binder = Binder(self._client(), self.books, cast(Volumes, None), leads=lambda: self.leads, workers=2)
+        binder = Binder(self._client(), self.books, cast(Volumes, None), leads=lambda: self.leads, workers=WORKERS)
         running = asyncio.ensure_future(binder.run())
         binder.start(BIND)
         await asyncio.sleep(600)
@@ -80,6 +81,9 @@ class Story:
 
         class Sender:
             clock = virtualtime.clock(random.Random(1))
+
+            async def prepare(self) -> None:
+                story.prepared += 1
 
         class Asked:
             sender = Sender()
@@ -96,6 +100,14 @@ class Story:
 )
 def test_an_outcome_is_told_once(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, told: str) -> None:
     assert Story(monkeypatch, outcome).told() == [told]
+
+
+def test_every_binding_at_a_time_has_its_connection_before_there_is_something_to_bind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    story = Story(monkeypatch, Outcome.DONE)
+    story.told()
+    assert story.prepared == WORKERS
 
 
 def test_a_binding_whose_outcome_is_not_known_is_sent_again_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,12 @@ from numalign.scheduler.binding import Bind
 from numalign.scheduler.cycle import Cycle
 from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.publish import Publisher, Wait
-from numalign.scheduler.rejections import Rejections
+from numalign.scheduler.rejections import Rejections, Replicas
 from numalign.scheduler.volumes import Volumes
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer
+
+REASON = "TopologyAffinityError"
 
 
 class Told:
@@ -122,16 +124,31 @@ def test_a_mistake_of_ours_costs_one_attempt_of_one_pod(monkeypatch: pytest.Monk
 def test_a_shape_is_kept_off_the_node_that_turned_it_away() -> None:
     turning = Turning("a", "b")
     number = turning.servers.cluster.engine.shape(trainer("p")).number
-    turning.guard.rejected(number, "a", 0.0)
+    turning.guard.rejected(number, "a", REASON, 0.0)
     turning.turn(*(trainer(f"p{n}") for n in range(4)))
     assert {bind.node for bind in turning.binds} == {"b"}
 
 
 def test_where_all_turned_it_away_that_is_the_reason() -> None:
     turning = Turning("a")
-    turning.guard.rejected(turning.servers.cluster.engine.shape(trainer("p")).number, "a", 0.0)
+    number = turning.servers.cluster.engine.shape(trainer("p")).number
+    turning.guard.rejected(number, "a", REASON, 0.0)
     turning.turn(trainer("p"))
-    assert turning.told.waits[0][2].startswith("0/1 nodes are available: 1 node(s) turned away pods like this one.")
+    assert turning.told.waits[0][2].startswith(
+        f"0/1 nodes are available: 1 node(s) turned away pods like this one ({REASON})."
+    )
+
+
+def test_a_pod_is_kept_off_a_node_that_keeps_turning_away_replicas_of_its_owner() -> None:
+    turning = Turning("a")
+    number = turning.servers.cluster.engine.shape(trainer("p")).number
+    for _ in range(2):
+        turning.guard.rejected(Replicas("uid-set", number), "a", REASON, 0.0)
+    turning.turn(servers.owned(trainer("p"), "uid-set"), trainer("alone"))
+    assert [bind.pod.metadata.name for bind in turning.binds] == ["alone"]
+    assert turning.told.waits[0][2].startswith(
+        f"0/1 nodes are available: 1 node(s) keep turning away replicas of the same owner ({REASON})."
+    )
 
 
 def test_room_promised_to_a_pod_of_higher_priority_is_left_to_it() -> None:

@@ -88,8 +88,8 @@ def test_a_wish_that_is_not_kept_is_a_note() -> None:
 
 def test_nodes_that_turned_away_its_like_are_told() -> None:
     town = Town(["single-numa-node"])
-    town.around.rejections.rejected(town.cluster.engine.shape(trainer("p")).number, "a", 0.0)
-    assert town.explained(trainer("p")).refused["a"].texts == ("node(s) turned away pods like this one",)
+    town.around.rejections.rejected(town.cluster.engine.shape(trainer("p")).number, "a", "OutOfcpu", 0.0)
+    assert town.explained(trainer("p")).refused["a"].texts == ("node(s) turned away pods like this one (OutOfcpu)",)
 
 
 def test_room_that_is_promised_to_another_is_not_free() -> None:

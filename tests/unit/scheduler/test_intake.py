@@ -7,14 +7,17 @@ from typing import Any, cast
 import pytest
 
 from numalign.api.meta import ObjectMeta
+from numalign.api.pod import Pod
 from numalign.api.workloads import Namespace
 from numalign.kube.store import Change
 from numalign.scheduler.intake import Intake
 from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.publish import Publisher
-from numalign.scheduler.rejections import Rejections
+from numalign.scheduler.rejections import MEMORY, Rejections
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer
+
+SAME_OWNER = "node(s) keep turning away replicas of the same owner (TopologyAffinityError)"
 
 
 class Told:
@@ -59,6 +62,17 @@ class Taken:
 
     def pod(self, old: Any, new: Any, final: Any = None) -> None:
         self.intake.guarded("pods", self.intake.pod)(Change(old, new, final))
+
+    def reject(self, pod: Pod) -> None:
+        """It is bound to node a, which does not take it."""
+        bound = servers.on(pod, "a")
+        self.pod(None, bound)
+        self.pod(bound, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
+
+    def kept_off(self, pod: Pod) -> list[str]:
+        """Why, by node."""
+        shape = self.cluster.engine.shape(pod).number
+        return list(self.guard.kept_off(pod, shape, self.cluster.world.rows, self.now_).values())
 
     @property
     def waiting(self) -> list[str]:
@@ -120,10 +134,9 @@ def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_told() -> None:
     pod = servers.on(trainer("p"), "a")
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
-    kept = taken.guard.kept_off(taken.cluster.engine.shape(pod).number, taken.cluster.world.rows, 0.0)
-    assert kept is not None
+    assert taken.kept_off(pod) == ["node(s) turned away pods like this one (TopologyAffinityError)"]
     assert taken.told.warnings[0].startswith("PodRejected: node a turned the pod away (TopologyAffinityError)")
-    assert taken.counts.rejections.values == {("TopologyAffinityError",): 1.0}
+    assert taken.counts.rejections.values == {("TopologyAffinityError", "numalign"): 1.0}
 
 
 @pytest.mark.parametrize("clears, deleted", [(False, []), (True, ["p"])])
@@ -140,10 +153,59 @@ def test_its_own_end_does_not_bring_its_like_back() -> None:
     pod = servers.on(trainer("p"), "a")
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
-    number = taken.cluster.engine.shape(pod).number
-    assert taken.guard.kept_off(number, taken.cluster.world.rows, 5.0) is not None
+    taken.now_ = 5.0
+    assert taken.kept_off(pod)
     taken.intake.topology(Change(None, servers.reported("a")))
-    assert taken.guard.kept_off(number, taken.cluster.world.rows, 5.0) is None
+    assert not taken.kept_off(pod)
+
+
+def test_nor_does_the_end_of_another_that_was_turned_away() -> None:
+    taken = Taken("a")
+    taken.reject(trainer("p"))
+    taken.reject(trainer("other", gpus=2))
+    taken.now_ = 5.0
+    assert taken.kept_off(trainer("p"))
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "", "by-hand"])
+def test_pods_of_ours_stay_away_where_replicas_of_their_owner_keep_being_rejected(scheduler: str) -> None:
+    taken = Taken("a")
+    ours = servers.owned(trainer("p"), "uid-set")
+    for number, kept_off in enumerate(([], [SAME_OWNER])):
+        taken.reject(servers.owned(trainer(f"theirs-{number}", schedulerName=scheduler), "uid-set"))
+        assert taken.kept_off(ours) == kept_off
+    assert taken.kept_off(trainer("p")) == []
+    assert taken.counts.rejections.values == {("TopologyAffinityError", "others"): 2.0}
+    assert taken.told.warnings == []
+
+
+def test_they_come_back_when_the_node_has_changed() -> None:
+    taken = Taken("a")
+    for number in range(2):
+        taken.reject(servers.owned(trainer(f"theirs-{number}", schedulerName="other"), "uid-set"))
+    taken.now_ = 5.0
+    taken.intake.topology(Change(None, servers.reported("a")))
+    assert taken.kept_off(servers.owned(trainer("p"), "uid-set")) == []
+
+
+def test_a_pod_that_nobody_replaces_is_no_storm() -> None:
+    taken = Taken("a")
+    for number in range(3):
+        taken.reject(trainer(f"p{number}", schedulerName="other"))
+    assert len(taken.guard) == 0
+
+
+def test_a_runaway_replica_set_leaves_little_behind() -> None:
+    taken = Taken("a")
+    for number in range(2000):
+        taken.now_ = float(number)
+        pod = servers.owned(trainer(f"p{number}", schedulerName="other"), "uid-set")
+        taken.reject(pod)
+        taken.pod(servers.on(pod, "a", phase="Failed"), None)
+    assert (len(taken.guard), taken.cluster.pods, len(taken.cluster.engine.shapes.all)) == (1, 0, 1)
+    taken.now_ += MEMORY
+    taken.intake.tick()
+    assert len(taken.guard) == 0
 
 
 def test_rejections_from_before_we_looked_count_for_nothing() -> None:

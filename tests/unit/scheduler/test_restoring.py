@@ -65,11 +65,12 @@ def test_nominations_are_remembered_with_whom_they_wait_for() -> None:
 
 def test_whom_the_storm_guard_keeps_off_stays_off() -> None:
     kept = KeptOff(trainer("like"), "a", until=200.0, last=90.0)
-    made = restoring.restored(of(trainer("p"), state=State(kept_off=(kept,))))
+    owners = KeptOff(trainer("like"), "b", until=200.0, last=90.0, owner="uid-set")
+    made = restoring.restored(of(trainer("p"), state=State(kept_off=(kept, owners))))
     shape = made.engine.shape(trainer("p")).number
-    rows = made.rejections.kept_off(shape, made.world.rows, 100.0)
-    assert rows is not None
-    assert [made.world.names[row] for row in rows] == ["a"]
+    pods = (trainer("p"), servers.owned(trainer("p"), "uid-set"))
+    rows = [made.rejections.kept_off(pod, shape, made.world.rows, 100.0) for pod in pods]
+    assert [sorted(made.world.names[row] for row in each) for each in rows] == [["a"], ["a", "b"]]
 
 
 def test_pods_that_are_to_count_nowhere_do_not() -> None:

@@ -104,6 +104,12 @@ def test_an_odd_object_costs_itself_and_is_named() -> None:
     assert [line.partition(":")[0] for line in found.left_out] == ["Pod n/p, spec.containers", "Pod, metadata.name"]
 
 
+def test_an_item_that_is_no_object_goes_by_its_place() -> None:
+    text = listed(NODE)[:-2] + b', 5, {"kind": 7}]}'
+    found = snapshotfiles.read(text, "f")
+    assert [line.partition(":")[0] for line in found.left_out] == ["Snapshot, items[1]", "Snapshot, items[2].kind"]
+
+
 NONSENSE = {
     "nothing": (b"", "holds no nodes, pods"),
     "another kind of file": (b'{"a": 1}', "holds no nodes, pods"),

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from numalign.api import nrt
@@ -79,7 +78,7 @@ class Town(Servers):
     def fits_on(self, pod: Pod, node: str) -> bool:
         """Whether the scheduler would put the pod there, all other nodes being kept from it. It is charged then."""
         others = [row for name, row in self.cluster.world.rows.items() if name != node]
-        found = self.choose(pod, kept_off=np.array(others, np.intp) if others else None)
+        found = self.choose(pod, kept_off=dict.fromkeys(others, "not asked"))
         if isinstance(found, Chosen):
             self.cluster.assume(pod, found.decision)
         return isinstance(found, Chosen)
