@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from numalign.lab import ability
+from numalign.lab.parts import Part
 from numalign.lab.spec import LabSpec
 from tests.conftest import require
-from tests.lab import fleet, tales
+from tests.lab import agents, fleet, tales
 from tests.lab.live import Live
 from tests.lab.tales import Tales
 
@@ -42,6 +43,13 @@ def single(apart: Live) -> Iterator[Live]:
     """Without pods, before and after."""
     yield apart
     apart.clear()
+
+
+@pytest.fixture(scope="module")
+def hasty(apart: Live) -> Iterator[Part]:
+    """The only agent of the node that is told of, with a short period."""
+    with agents.instead(apart, fleet.TOLD) as found:
+        yield found
 
 
 @pytest.fixture(scope="session", name="tales")

@@ -113,12 +113,12 @@ def nodes() -> tuple[NodeSpec, ...]:
 
 
 def apart() -> tuple[NodeSpec, ...]:
-    """One that our agent reports on, one with plugins of all sorts, one that NFD's updater reports on."""
+    """Two that our agent reports on, one of them with plugins of all sorts, and one that NFD's updater reports on."""
     told, offering = spec.node(TOLD, SMALL), spec.node(OFFERING, SMALL)
     updated = spec.node(UPDATED, EVERYTHING, more=POD_ALIGNED)
     return (
         structs.replace(told, reporter="own"),
-        structs.replace(offering, devices=OFFER),
+        structs.replace(offering, devices=OFFER, reporter="own"),
         structs.replace(updated, reporter="nfd"),
     )
 

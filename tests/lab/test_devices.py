@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 from numalign.agent.podresources import DeviceEntry, PodResources, PodResourcesClient, PodResourcesError
 from numalign.api.pod import Pod
 from numalign.kube.resources import NODES
-from numalign.lab import node
+from numalign.lab import node as nodes
+from numalign.lab.node import LabNode
 from tests.lab.fleet import GPU, GPUS, KEY, LINK, OFFER
 from tests.lab.fleet import OFFERING as NODE
 from tests.lab.live import Live
@@ -72,6 +73,13 @@ def until_healthy(live: Live, resource: str, count: int) -> None:
     live.awaited(healthy, f"{count} of {resource} are not healthy")
 
 
+def offer(node: LabNode, sick: Iterable[str]) -> None:
+    """All that the node has, with these GPUs unhealthy."""
+    file = node.place.root / Path(nodes.DEVICES).name
+    gpus = {**GPUS, "unhealthy": sorted(sick)}
+    file.write_bytes(msgspec.json.encode({**OFFER, "devices": {**OFFER["devices"], GPU: gpus}}))
+
+
 def pod(name: str, **limits: str) -> Mapping[str, Any]:
     wanted = {"cpu": "2", "memory": "1Gi"} | {f"example.com/{key}": value for key, value in limits.items()}
     container = {"name": "main", "image": "none", "resources": {"limits": wanted}}
@@ -119,14 +127,10 @@ def test_a_pod_that_wants_more_gpus_than_a_zone_has_is_turned_away(offering: Liv
 
 
 def test_a_sick_device_is_not_offered_until_it_is_well(offering: Live) -> None:
-    file = offering.node(NODE).place.root / Path(node.DEVICES).name
-    before = file.read_bytes()
-    file.write_bytes(
-        msgspec.json.encode({**OFFER, "devices": {**OFFER["devices"], GPU: {**GPUS, "unhealthy": ["gpu-7"]}}})
-    )
+    offer(offering.node(NODE), {"gpu-7"})
     until_healthy(offering, GPU, 7)
     assert "gpu-7" not in {identity for entry in allocatable(offering, GPU) for identity in entry.ids}
-    file.write_bytes(before)
+    offer(offering.node(NODE), set())
     until_healthy(offering, GPU, 8)
 
 

@@ -1,0 +1,109 @@
+"""Our agent in a hurry: with a short period and its pages open, in place of the one that a lab started on a node.
+
+What it promises within a period can be seen in seconds. `seen` has every version of a node's report that the server
+tells of meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
+
+from msgspec import structs
+
+from numalign.agent.pace import PERIOD as PERIODIC
+from numalign.api import nrt
+from numalign.api.nodetopology import NodeTopology
+from numalign.api.nrtwire import NodeResourceTopology
+from numalign.kube.informer import Informer
+from numalign.kube.resources import TOPOLOGIES
+from numalign.kube.store import Change
+from numalign.lab import controlplane
+from numalign.lab.node import LabNode
+from numalign.lab.parts import Part
+from tests.lab import metrics
+from tests.lab.live import Live
+
+T = TypeVar("T")
+PERIOD = 2.0
+LOOKS = "numalign_agent_looks_total"
+
+
+@contextlib.contextmanager
+def beside(live: Live, node: LabNode, name: str) -> Iterator[Part]:
+    """One more agent on the node, up to the end of the block. It has begun, since its pages are there."""
+    usual, port = node.parts["agent"].program, controlplane.free_port()
+    more = ("--period", str(PERIOD), "--port", str(port))
+    log = usual.log.with_name(f"{name}.log")
+    part = Part(structs.replace(usual, name=name, command=(*usual.command, *more), port=port, log=log))
+    # The lab ends whatever its nodes have.
+    node.parts[name] = part
+    part.start()
+    try:
+        live.awaited(lambda: _looks(part), "the agent does not begin")
+        yield part
+    finally:
+        part.stop()
+        del node.parts[name]
+
+
+@contextlib.contextmanager
+def instead(live: Live, name: str) -> Iterator[Part]:
+    """The node's only agent, up to the end of the block."""
+    node = live.node(name)
+    node.parts["agent"].stop()
+    try:
+        with beside(live, node, "hasty") as part:
+            yield part
+    finally:
+        node.parts["agent"].start()
+
+
+async def _looks(part: Part) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(metrics.told_by(part, LOOKS))
+    return False
+
+
+def in_time(live: Live, agent: Part, found: Callable[[], Awaitable[T | None]], otherwise: str) -> T:
+    """What the agent promises for a period from now on: it is there by the next look that a period brings, or by the
+    one after it, if that one had already begun. Looks are counted since busy machines stretch seconds."""
+    before = metrics.told_by(agent, LOOKS).get(PERIODIC, 0)
+    begun = before
+
+    async def counted() -> T | None:
+        nonlocal begun
+        begun = metrics.told_by(agent, LOOKS).get(PERIODIC, 0)
+        return await found()
+
+    answer = live.awaited(counted, otherwise)
+    assert begun - before <= 2, f"{otherwise} for {begun - before} periods"
+    return answer
+
+
+@contextlib.contextmanager
+def seen(live: Live, name: str) -> Iterator[list[NodeTopology]]:
+    """Oldest first, the one that is there at the beginning included."""
+    found: list[NodeTopology] = []
+
+    def note(change: Change[NodeResourceTopology]) -> None:
+        if change.new is not None and change.new.metadata.name == name:
+            found.append(nrt.normalise(change.new))
+
+    async def begun() -> asyncio.Task[None]:
+        informer = Informer(live.client, TOPOLOGIES.everywhere(), note)
+        task = asyncio.create_task(informer.run())
+        await informer.synced()
+        return task
+
+    task = live.run(begun())
+    try:
+        yield found
+    finally:
+        task.cancel()
+        live.run(_ended(task))
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    await asyncio.gather(task, return_exceptions=True)
