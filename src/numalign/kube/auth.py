@@ -61,6 +61,10 @@ class Login:
                     self._kept = await self._obtained()
         return self._kept
 
+    @property
+    def has_worked(self) -> bool:
+        return self._kept is not None
+
     def refuse(self, identity: Identity) -> None:
         """The server did not take it; unless it was replaced meanwhile, the next call gets a new one."""
         if identity is self._kept:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from numalign.api.errors import BadObject
 from numalign.kube import errors, retries
 from numalign.kube.auth import Access, Identity
 from numalign.kube.clock import Clock
@@ -62,7 +63,7 @@ class Sender:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Answer]:
         """An answer to be read piece by piece. What breaks while it is read is raised as an error of this call."""
-        identity = await self._admitted()
+        identity = await self._admitted(request)
         started, code = self.clock.now(), NO_ANSWER
         try:
             async with self._transport.stream(request, identity.headers, self._context(identity)) as answer:
@@ -79,15 +80,14 @@ class Sender:
     async def prepare(self) -> None:
         """For one call more at a time: it will not have to wait for a handshake. Where there is no connection to be
         had, that call tells."""
-        identity = await self._access.login.identity()
-        with suppress(CannotConnect):
-            await self._transport.prepare(self._context(identity))
+        with suppress(CannotConnect, BadObject):
+            await self._transport.prepare(self._context(await self._access.login.identity()))
 
     def close(self) -> None:
         self._transport.close()
 
     async def _sent(self, request: Request, wanted: Wanted) -> bytes:
-        identity = await self._admitted()
+        identity = await self._admitted(request)
         started, code = self.clock.now(), NO_ANSWER
         try:
             response = await self._transport.send(request, identity.headers, self._context(identity), wanted)
@@ -100,12 +100,19 @@ class Sender:
             raise self._refusal(request, identity, response)
         return response.body
 
-    async def _admitted(self) -> Identity:
+    async def _admitted(self, request: Request) -> Identity:
         wait = self._bucket.take(self.clock.now()) if self._bucket else 0.0
         if wait:
             self.metrics.limited_seconds += wait
             await self.clock.sleep(wait)
-        return await self._access.login.identity()
+        login = self._access.login
+        try:
+            return await login.identity()
+        except BadObject as problem:
+            if not login.has_worked:
+                raise
+            # Whoever gives out logins is away like a server may be, and no mistake in the settings.
+            raise errors.Unreachable(request.verb, request.words, str(problem), sent=False) from None
 
     def _context(self, identity: Identity) -> ssl.SSLContext | None:
         if self._access.contexts is None:

@@ -40,9 +40,14 @@ class Contexts:
     _kept: tuple[object, ssl.SSLContext] | None = field(default=None, repr=False)
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
-        version = (certificate, self._changed_at())
-        if self._kept is None or self._kept[0] != version:
-            self._kept = version, self._made(certificate)
+        """A file that is being replaced, or a certificate whose key is, leaves the last one."""
+        try:
+            version = (certificate, self._changed_at())
+            if self._kept is None or self._kept[0] != version:
+                self._kept = version, self._made(certificate)
+        except errors.BadObject:
+            if self._kept is None:
+                raise
         return self._kept[1]
 
     def _changed_at(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from numalign.api.errors import BadObject
 from numalign.kube import auth, errors
 from numalign.kube.auth import Identity, Login, Obtained
 from numalign.kube.client import Client
@@ -196,7 +197,7 @@ def rotating(tokens: list[str]) -> auth.Source:
     left = iter(tokens)
 
     async def obtain() -> Obtained:
-        return Obtained(Identity(auth.bearer(next(left))))
+        return Obtained(Identity(auth.bearer(auth.token_text(next(left), "test", "token"))))
 
     return obtain
 
@@ -226,3 +227,10 @@ def test_a_refused_login_is_renewed_once_and_kept() -> None:
 def test_a_login_that_is_refused_twice_is_an_error() -> None:
     with pytest.raises(errors.Unauthorized):
         asked_with(["old", "older", "oldest"], "new")
+
+
+def test_a_login_that_cannot_be_renewed_for_a_while_is_waited_for() -> None:
+    """Like a server that is away; only a first login that fails is a mistake in the settings."""
+    assert asked_with(["old", "", "", "new"], "new") == ["Bearer old", "Bearer new", "Bearer new"]
+    with pytest.raises(BadObject, match="holds no token"):
+        asked_with(["", "new"], "new")

@@ -112,3 +112,17 @@ def test_a_certificate_that_cannot_be_used_is_named(certificate: Certificate) ->
 
 def test_no_key_is_shown() -> None:
     assert certificates.CLIENT_KEY.splitlines()[1] not in repr(ALICE)
+
+
+def test_files_that_are_being_replaced_leave_the_last_context(folder: Path) -> None:
+    file = folder / "AUTHORITY"
+    contexts = Contexts(Trust(file=str(file)), "test")
+    first = contexts.context(ALICE)
+    assert contexts.context(BAD["a key of somebody else"]) is first
+    file.write_text("half of it")
+    os.utime(file, ns=(1, 1))
+    assert contexts.context(ALICE) is first
+    file.unlink()
+    assert contexts.context(ALICE) is first
+    file.write_text(certificates.AUTHORITY)
+    assert contexts.context(ALICE) is not first
