@@ -137,7 +137,9 @@ def charged(row: RowState, entries: Iterable[Entry], cores: tuple[Amounts, ...] 
         elif not entry.is_exact:
             beside.append(entry)
         elif entry.zones:
-            base[entry.column][entry.zones.bit_length() - 1] -= entry.amount
+            # A resource that the report does not list any more has nothing left that could be taken.
+            if entry.column in base:
+                base[entry.column][entry.zones.bit_length() - 1] -= entry.amount
         else:
             homeless[entry.column] = homeless.get(entry.column, 0) - entry.amount
     after = _moved(row, {column: tuple(amounts) for column, amounts in base.items()})

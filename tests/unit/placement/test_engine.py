@@ -301,6 +301,24 @@ def test_odd_reports_never_raise(zones: tuple[Zone, ...], flavour: str) -> None:
     assert decided(known, pod("c", cpu=1)).node == "n"
 
 
+@pytest.mark.parametrize("trusting", [False, True], ids=["any-order", "bind-order"])
+@pytest.mark.parametrize("lost", [NIC, "memory"])
+def test_pods_on_their_way_outlive_a_report_that_lost_what_they_ask_for(lost: str, trusting: bool) -> None:
+    offered = {"cpu": Amounts(8000, 8000, 8000), "memory": Amounts(*[32 * GIB] * 3), NIC: Amounts(4, 4, 4)}
+    left = {name: amounts for name, amounts in offered.items() if name != lost}
+    complete, less = (tuple(Zone(id=zone, resources=each) for zone in range(2)) for each in (offered, left))
+    alike = [made.pod(name, made.container("c", cpu=2, memory=GIB, nic=1)) for name in "abcd"]
+    known = Engine(Settings(trust_bind_order=trusting))
+    known.apply(NodeSeen(node()))
+    known.apply(ReportSeen(structs.replace(report(), zones=complete), 0.0))
+    assert decided(known, alike[0]).node == "n"
+    known.apply(ReportSeen(structs.replace(report(), zones=less), 1.0))
+    known.apply(PodSeen(bound(alike[1], "n"), 2.0))
+    assert isinstance(decided(known, alike[2]), Decision)
+    known.apply(ReportSeen(structs.replace(report(), zones=complete), 3.0))
+    assert decided(known, alike[3]).node == "n"
+
+
 def test_odd_facts_never_raise() -> None:
     known = Engine()
     for fact in (
