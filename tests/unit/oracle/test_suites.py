@@ -115,6 +115,71 @@ def test_only_the_recorded_defect_is_excused() -> None:
     assert judging.judge(recorded({**INTENDED, "expect": {"error": None}})).outcome is Outcome.MISMATCH
 
 
+NARROWER: dict[str, Any] = {
+    "id": "merge/1",
+    "suite": "tm.merge",
+    "input": {
+        "policy": "best-effort",
+        "numa_nodes": [0, 1, 2, 3],
+        "providers": [{"cpu": [[[0], True], [[0, 1], False]]}, None, {"gpu": [[[0, 1], True]], "nic": None}],
+    },
+    "expect": {"affinity": [0, 1, 2, 3], "preferred": False, "unsatisfied": False, "admit": True, "reasons": []},
+}
+MERGES: dict[str, tuple[dict[str, Any], Outcome]] = {
+    "its own": ({}, Outcome.DELIBERATE),
+    "the kubelet's": ({"affinity": [0, 1]}, Outcome.EQUAL),
+    "with other zones": ({"affinity": [2]}, Outcome.MISMATCH),
+    "with a preference": ({"preferred": True}, Outcome.MISMATCH),
+    "a refusal": ({"admit": False}, Outcome.MISMATCH),
+}
+
+
+@pytest.mark.parametrize("change, outcome", MERGES.values(), ids=MERGES)
+def test_of_koordinators_merge_only_its_own_answer_is_excused(change: dict[str, Any], outcome: Outcome) -> None:
+    case = {**NARROWER, "expect": {**NARROWER["expect"], **change}}
+    assert judging.judge(recorded(case)).outcome is outcome
+
+
+CPUS = {"cpu": "4"}
+TWICE: dict[str, Any] = {
+    "id": "filter/1",
+    "suite": "edge_filter",
+    "input": {
+        "pod": {
+            "spec": {"containers": [{"name": "c", "resources": {"requests": CPUS}}]},
+            "status": {"qosClass": "Guaranteed"},
+        },
+        "node": {"metadata": {"name": "n"}},
+        "nrts": [
+            {
+                "metadata": {"name": "n"},
+                "zones": [
+                    {"name": "node-0", "type": "Node", "resources": [{"name": "cpu", "available": available}]}
+                    for available in ("3", "4")
+                ],
+                "attributes": [{"name": "topologyManagerPolicy", "value": "single-numa-node"}],
+            }
+        ],
+    },
+}
+
+
+def filtered(code: str, *reasons: str, marked: bool = True, **changed: Any) -> Outcome:
+    expect = {"status": {"code": code, "reasons": list(reasons)}, "markedMaybeOverReserved": marked}
+    return judging.judge(recorded({**TWICE, "input": {**TWICE["input"], **changed}, "expect": expect})).outcome
+
+
+def test_of_a_zone_that_is_listed_twice_only_the_failed_accounting_is_excused() -> None:
+    assert filtered("Error", "inconsistent resource accounting", "details") is Outcome.DELIBERATE
+    assert filtered("Error", "node not found") is Outcome.MISMATCH
+    assert filtered("Unschedulable", "cannot align container") is Outcome.EQUAL
+
+
+def test_a_case_may_leave_out_the_node_the_reports_and_the_settings() -> None:
+    assert filtered("Error", "node not found", marked=False, node=None) is Outcome.EQUAL
+    assert filtered("Success", marked=False, nrts=None, config=None) is Outcome.EQUAL
+
+
 def test_a_rule_that_fails_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = Deliberate("x", "because", lambda given: bool(given["missing"]))
     monkeypatch.setitem(suites.SUITES, "telepathy", Suite("telepathy", lambda case: 1, deliberate=(rule,)))

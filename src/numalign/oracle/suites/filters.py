@@ -8,26 +8,26 @@ from typing import Any
 from numalign.api import nrtwire
 from numalign.api.pod import DEFAULT_SCHEDULER
 from numalign.oracle.divergence import Difference
+from numalign.oracle.reference import defects
 from numalign.oracle.suites import objects, scores, suite
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
 from numalign.placement.reference import args, classes, demand, filter, numanodes
 from numalign.placement.reference.args import PreemptionMode
-from numalign.placement.reference.filter import Preemption, Verdict
+from numalign.placement.reference.filter import Preemption, Seen, Verdict
 from numalign.placement.reference.status import Status
 
 
-def _verdict(given: Mapping[str, Any], raw_node: objects.Raw) -> Verdict:
+def _verdict(given: Mapping[str, Any], raw_node: objects.Raw | None) -> Verdict:
+    wanted = demand.of(objects.pod(given["pod"]))
+    if raw_node is None:
+        return filter.decide(wanted, None, Seen())
     node = objects.node(raw_node)
-    return filter.decide(
-        demand.of(objects.pod(given["pod"])),
-        classes.present_on(node),
-        objects.seen(node.metadata.name, given),
-        _preemption(given),
-    )
+    seen = objects.seen(node.metadata.name, given)
+    return filter.decide(wanted, classes.present_on(node), seen, _preemption(given))
 
 
 def _preemption(given: Mapping[str, Any]) -> Preemption:
-    settings = args.complete(given["config"])
+    settings = objects.settings(given)
     if args.preemption_mode(settings) is PreemptionMode.DISABLED:
         return filter.NO_PREEMPTION
     victims = tuple(map(objects.pod, given.get("victims") or ()))
@@ -81,19 +81,25 @@ def _lands(allowed: Sequence[str], answered: Any) -> bool:
     return sorted(allowed) == sorted(name for name in left if rated[name] == max(rated[each] for each in left))
 
 
-def _ids(given: Mapping[str, Any]) -> list[int | None]:
+def _ids(report: objects.Raw) -> list[int]:
     """Of all zones that stand for NUMA nodes, as the plugin reads their names."""
-    zones = (zone for report in given["nrts"] for zone in report["zones"] if zone["type"] == nrtwire.NUMA_ZONE)
-    return [numanodes.id_in(zone["name"]) for zone in zones]
+    names = (zone["name"] for zone in report["zones"] or () if zone["type"] == nrtwire.NUMA_ZONE)
+    return [zone for zone in map(numanodes.id_in, names) if zone is not None]
 
 
 def _has_zone_64(given: Mapping[str, Any]) -> bool:
-    return numanodes.MOST_IDS in _ids(given)
+    return any(numanodes.MOST_IDS in _ids(report) for report in objects.reports(given))
 
 
 def _has_zone_twice(given: Mapping[str, Any]) -> bool:
-    known = [zone for zone in _ids(given) if zone is not None]
-    return len(set(known)) < len(known)
+    listed = map(_ids, objects.reports(given))
+    return any(len(set(zones)) < len(zones) for zones in listed)
+
+
+def _is_inconsistent(case: Case) -> bool:
+    """The Error of this defect and no other. Whoever compares without reasons has only the code."""
+    recorded, defect = case["expect"]["status"], defects.INCONSISTENT
+    return bool(recorded["code"] == defect.code and recorded.get("reasons", defect.reasons)[0] == defect.reasons[0])
 
 
 ZONE_64 = Deliberate(
@@ -106,7 +112,7 @@ ZONE_TWICE = Deliberate(
     "zone-twice",
     "two zones of one id can fail the pod's whole cycle; the container does not fit there, and other nodes are tried",
     _has_zone_twice,
-    lambda case: case["expect"]["status"]["code"] == "Error",
+    _is_inconsistent,
 )
 
 PLAIN = ("filter_basic", "filter_multicontainer_pod_scope", "filter_multicontainer_container_scope")

@@ -6,8 +6,10 @@ Our nodes are aligned by the kubelet, so its merge is the one that counts (Koord
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import product
-from typing import Any
+from operator import and_
+from typing import Any, NamedTuple
 
 from numalign.kubelet import mask as masks
 from numalign.kubelet import merge as merging
@@ -64,16 +66,50 @@ def _overlaps(given: Mapping[str, Any]) -> bool:
     return any(first & second and first != second for pair in pairs for first, second in product(*pair))
 
 
-def _keeps_what_is_shared(case: Case) -> bool:
-    expect = case["expect"]
-    return bool(expect["admit"] and not expect["preferred"] and not expect["reasons"])
+def _is_koordinators(case: Case) -> bool:
+    """Just what Koordinator's own merge makes of the hints (Koordinator spec 8.3 to 8.5, best-effort, no scores)."""
+    given, expect = case["input"], case["expect"]
+    every = masks.of(given["numa_nodes"])
+    found = (_combined(every, hints) for hints in product(*_groups(given)))
+    best = min([Candidate(every), *(each for each in found if each.zones)], key=Candidate.rank)
+    wanted = Candidate(every) if best.unsatisfied else best
+    recorded = [expect[key] for key in ("affinity", "preferred", "admit", "reasons")]
+    return recorded == [list(masks.members(wanted.zones)), wanted.preferred, True, []]
+
+
+class Candidate(NamedTuple):
+    """Hints of all resources taken together, one of each."""
+
+    zones: masks.Mask
+    preferred: bool = False
+    unsatisfied: bool = False
+
+    def rank(self) -> tuple[bool, tuple[int, int]]:
+        return not self.preferred, masks.width(self.zones)
+
+
+def _combined(every: masks.Mask, hints: Sequence[RawHint | None]) -> Candidate:
+    """None: the resource cannot be had."""
+    known = [hint for hint in hints if hint is not None]
+    narrowing = [masks.of(zones) for zones, _ in known if zones is not None]
+    shared = reduce(and_, narrowing, every)
+    preferred = len(known) == len(hints) and all(preferred for _, preferred in known) and len(set(narrowing)) <= 1
+    widest = max((zones.bit_count() for zones in narrowing), default=shared.bit_count())
+    return Candidate(shared, preferred, len(known) < len(hints) or widest != shared.bit_count())
+
+
+def _groups(given: Mapping[str, Any]) -> Iterator[Sequence[RawHint | None]]:
+    for provider in given["providers"]:
+        for hints in (provider or {}).values():
+            if hints is not None:
+                yield hints or [None]
 
 
 NARROWER = Deliberate(
     "koordinator-narrower",
     "where one resource wants fewer zones than another the kubelet keeps what they share",
     _overlaps,
-    _keeps_what_is_shared,
+    _is_koordinators,
 )
 
 SUITES: tuple[Suite, ...] = (Suite("tm.merge", _merged, _comparable, (NARROWER,)),)

@@ -15,7 +15,8 @@ from numalign.api.placementcodec import ContainerRef
 from numalign.api.pod import Pod, ResourceList
 from numalign.oracle.divergence import Difference
 from numalign.oracle.suites import suite
-from numalign.placement.reference import numanodes
+from numalign.placement.reference import args, numanodes
+from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
 from numalign.placement.reference.filter import Seen
 
 Raw = Mapping[str, Any]
@@ -36,13 +37,22 @@ def report(raw: Raw) -> NodeResourceTopology:
     return decode.decode(NodeResourceTopology, raw)
 
 
+def settings(given: Raw) -> NodeResourceTopologyMatchArgs:
+    """The plugin's arguments; what a case leaves out is as the plugin has it."""
+    return args.complete(given.get("config") or {})
+
+
+def reports(given: Raw) -> Sequence[Raw]:
+    return given.get("nrts") or ()
+
+
 def resources(raw: Mapping[str, str]) -> ResourceList:
     return {name: quantity.parse(text) for name, text in raw.items()}
 
 
 def seen(name: str, given: Raw) -> Seen:
     """What the cache would say about the node of that name: the case lists the reports."""
-    named = next((each for each in given["nrts"] if each["metadata"]["name"] == name), None)
+    named = next((each for each in reports(given) if each["metadata"]["name"] == name), None)
     return Seen(given.get("fresh", True), None if named is None else numanodes.read(report(named)))
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from numalign.oracle.reference import defects
 from numalign.oracle.suites import objects
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
-from numalign.placement.reference import args, demand, numanodes, scoring
+from numalign.placement.reference import demand, numanodes, scoring
 from numalign.placement.reference.args import Strategy
 from numalign.placement.reference.numanodes import Reading
 
 
 def of_nodes(given: Mapping[str, Any]) -> dict[str, int]:
-    by = scoring.scoring(args.complete(given["config"]))
+    by = scoring.scoring(objects.settings(given))
     pod = demand.of(objects.pod(given["pod"]))
     names = [raw["metadata"]["name"] for raw in given["nodes"]]
     return {name: scoring.score(pod, objects.seen(name, given), by) for name in names}
@@ -32,11 +32,11 @@ def _answer_with_best(case: Case) -> object:
 
 
 def _strategy(given: Mapping[str, Any]) -> Strategy:
-    return scoring.scoring(args.complete(given["config"])).strategy
+    return scoring.scoring(objects.settings(given)).strategy
 
 
 def _readings(given: Mapping[str, Any]) -> list[Reading]:
-    return [numanodes.read(objects.report(raw)) for raw in given["nrts"]]
+    return [numanodes.read(objects.report(raw)) for raw in objects.reports(given)]
 
 
 def _ids(reading: Reading) -> list[int]:
@@ -86,7 +86,7 @@ def _crashed(case: Case) -> bool:
 
 def _defective(case: Case) -> bool:
     """Just what comes out with the plugin's defects left in."""
-    given, by = case["input"], scoring.scoring(args.complete(case["input"]["config"]))
+    given, by = case["input"], scoring.scoring(objects.settings(case["input"]))
     pod = demand.of(objects.pod(given["pod"]))
     try:
         scores = {name: defects.score(pod, objects.seen(name, given), by) for name in case["expect"].get("scores", ())}
