@@ -17,6 +17,7 @@ from numalign.api import nrt
 from numalign.api.node import Node
 from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
+from numalign.kubelet import demand as demands
 from numalign.placement import fit
 from numalign.placement import settings as modes
 from numalign.placement.columns import Columns
@@ -122,11 +123,11 @@ class ReferenceFlavour:
             else:
                 scores[row] = code
         if not scores:
-            return Decision(uid=pod.metadata.uid, refused=refused)
+            return Decision(uid=demands.identity(pod), refused=refused)
         best = max(scores.values())
         equals = [row for row, score in scores.items() if score == best]
         row = equals[int(rng.random() * len(equals))]
-        return self._reserve(pod, row, totals, Decision(uid=pod.metadata.uid, score=best, refused=refused))
+        return self._reserve(pod, row, totals, Decision(uid=demands.identity(pod), score=best, refused=refused))
 
     def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
         """What filter and score say of these rows, of all if none are given; a node that is refused is noted for the
@@ -143,10 +144,10 @@ class ReferenceFlavour:
         if score < 0:
             return None
         totals = fit.totals(shape, self._columns)
-        return self._reserve(pod, row, totals, Decision(uid=pod.metadata.uid, score=score))
+        return self._reserve(pod, row, totals, Decision(uid=demands.identity(pod), score=score))
 
     def _reserve(self, pod: Pod, row: int, totals: fit.Totals, decision: Decision) -> Decision:
-        uid, node = pod.metadata.uid, self._columns.names[row]
+        uid, node = demands.identity(pod), self._columns.names[row]
         # A pod that is decided once more: what was decided before did not come about.
         self._bind_failed(uid)
         self._cache.reserve(node, pod)
@@ -203,8 +204,8 @@ class ReferenceFlavour:
         return [Wake(name, WakeCause.REPORT)]
 
     def _pod(self, pod: Pod) -> list[Wake]:
-        self._pods[pod.metadata.uid] = pod
-        wakes = self._bound(pod.metadata.uid)
+        self._pods[demands.identity(pod)] = pod
+        wakes = self._bound(demands.identity(pod))
         self._cache.pod_seen(pod)
         return wakes
 
@@ -217,9 +218,9 @@ class ReferenceFlavour:
         return [Wake(node, WakeCause.FREED)] if was_closed and self._cache.look_up(node).fresh else []
 
     def _ended(self, pod: Pod) -> list[Wake]:
-        self._pods.pop(pod.metadata.uid, None)
+        self._pods.pop(demands.identity(pod), None)
         # Its binding is not heard of any more, so that nobody else would give back what it holds.
-        wakes = self._bind_failed(pod.metadata.uid)
+        wakes = self._bind_failed(demands.identity(pod))
         self._cache.pod_gone(pod)
         return wakes or [Wake(pod.spec.node_name, WakeCause.FREED)]
 

@@ -83,6 +83,16 @@ def test_a_pod_too_large_for_the_node_as_a_whole_is_refused_for_that(flavour: st
     assert found.refused == {Code.TOTALS: 1}
 
 
+@pytest.mark.parametrize("flavour, mode", [("exact", None), ("reference", "passthrough")])
+def test_pods_that_never_met_an_api_server_are_told_apart_by_their_names(flavour: str, mode: str | None) -> None:
+    known = engine("n", flavour=flavour, cache_mode=mode)
+    local = [structs.replace(pod("p", cpu=8), metadata=ObjectMeta(name=name, namespace="d")) for name in "abc"]
+    found = [decided(known, each) for each in local]
+    assert [(each.uid, each.node) for each in found] == [("d/a", "n"), ("d/b", "n"), ("d/c", None)]
+    known.apply(BindFailed("d/a"))
+    assert decided(known, local[2]).node == "n"
+
+
 def test_the_zones_of_a_placement_are_real_ids() -> None:
     known = Engine()
     known.apply(NodeSeen(node()))
