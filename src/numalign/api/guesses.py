@@ -6,6 +6,7 @@ the schedule. Every reader in this room notes here what it did instead; `NodeTop
 """
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -63,6 +64,23 @@ class GuessCode(StrEnum):
     FINGERPRINT_FROM_ANNOTATION = "fingerprint-from-annotation"
     FINGERPRINT_DISAGREES = "fingerprint-disagrees"
     PLACEMENT_INVALID = "placement-invalid"
+
+
+ORDINARY: Final = frozenset(
+    {
+        GuessCode.LEGACY_USED,
+        GuessCode.LEGACY_OVERRIDDEN,
+        GuessCode.POLICY_ASSUMED,
+        GuessCode.SCOPE_ASSUMED,
+        GuessCode.MAX_ZONES_ASSUMED,
+        GuessCode.FINGERPRINT_FROM_ANNOTATION,
+        GuessCode.ZONE_TYPE_OTHER,
+        GuessCode.ZONE_PARENT,
+        GuessCode.CPU_ABSENT,
+        GuessCode.COST_MISSING,
+    }
+)
+"""What sound reports of some publishers have: nothing of them is left out or put right."""
 
 
 class Guess(Struct, frozen=True):

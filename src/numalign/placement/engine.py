@@ -14,9 +14,10 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from numalign.api import resourcenames
+from numalign.api import guesses, resourcenames
 from numalign.api.errors import BadObject
 from numalign.api.node import Node
+from numalign.api.nodetopology import NodeTopology
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import fit
@@ -79,8 +80,7 @@ class Engine:
             case NodeSeen(node=node):
                 self._node(node)
             case ReportSeen(topology=topology):
-                self._reports.add(topology.node)
-                self._row(topology.node)
+                self._report(topology)
             case PodSeen(pod=pod) if pod.spec.node_name:
                 self._pod(pod)
             case BindFailed(uid=uid):
@@ -171,6 +171,13 @@ class Engine:
         }
         pods = amounts.pop(PODS, 0)
         self.columns.set_totals(self._row(name), amounts, max(0, min(pods, MOST_PODS)))
+
+    def _report(self, topology: NodeTopology) -> None:
+        self._reports.add(topology.node)
+        self._row(topology.node)
+        for guess in topology.guesses:
+            if guess.code not in guesses.ORDINARY:
+                self.problems[guess.code] += 1
 
     def _row(self, name: str) -> int:
         is_new = name not in self.columns.rows

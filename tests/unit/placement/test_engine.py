@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api import quantity
+from numalign.api import nrt, nrtwire, quantity
 from numalign.api.errors import BadObject
 from numalign.api.meta import ObjectMeta
 from numalign.api.node import Node, NodeInfo, NodeStatus
@@ -309,6 +309,24 @@ def test_odd_reports_never_raise(zones: tuple[Zone, ...], flavour: str) -> None:
     assert isinstance(decided(known, pod("b", cpu=1)), Decision)
     known.apply(ReportSeen(report(), 2.0))
     assert decided(known, pod("c", cpu=1)).node == "n"
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_what_was_left_out_or_put_right_in_a_report_is_counted_by_name(flavour: str) -> None:
+    odd = {"name": "cpu", "capacity": "-8", "allocatable": "many", "available": "1.0005"}
+    zones = [{"name": name, "type": "Node", "resources": [odd]} for name in ("node-0", "node-0", "numa1")]
+    written = nrtwire.decode({"metadata": {"name": "n"}, "zones": [*zones, {"name": "s", "type": "Socket"}]})
+    known = engine("n", flavour=flavour)
+    known.apply(ReportSeen(nrt.normalise(written), 1.0, written))
+    assert known.problems == {
+        "zone-duplicate": 1,
+        "zone-name-unknown": 1,
+        "quantity-negative": 1,
+        "quantity-unreadable": 1,
+        "quantity-rounded": 1,
+        "allocatable-assumed": 1,
+        "capacity-raised": 1,
+    }
 
 
 @pytest.mark.parametrize("trusting", [False, True], ids=["any-order", "bind-order"])
