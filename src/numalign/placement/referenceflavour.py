@@ -65,7 +65,8 @@ class ReferenceFlavour:
         self._tenants = tenants
         self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
         self._preempts = args.preemption_mode(settings.reference) is PreemptionMode.ENABLED
-        self._scoring = Scoring(settings.strategy, settings.weights)
+        # Whoever configures the plugin gets no less than one (scheduler plugin spec 8.3), so nobody else does.
+        self._scoring = Scoring(settings.strategy, {name: max(1, weight) for name, weight in settings.weights.items()})
         self._present: dict[str, frozenset[str]] = {}
         self._reports: dict[str, NodeResourceTopology] = {}
         self._readings: dict[str, Reading] = {}

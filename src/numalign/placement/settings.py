@@ -31,7 +31,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """None: the flavour's own."""
     strategy: Strategy = Strategy.LEAST_ALLOCATED
     weights: Mapping[str, int] = field(default_factory=dict)
-    """By resource; 1 where nothing is said."""
+    """By resource; 1 where nothing is said. Less than 1 is none in the exact flavour and 1 in the reference flavour."""
     trust_bind_order: bool = False
     """Suppose that kubelets admit pods in the order in which they were bound (engine spec R2)."""
     live_shapes: int = 1024

@@ -311,6 +311,12 @@ def test_odd_reports_never_raise(zones: tuple[Zone, ...], flavour: str) -> None:
     assert decided(known, pod("c", cpu=1)).node == "n"
 
 
+@pytest.mark.parametrize("weights", [{"cpu": 0, "memory": 0}, {"cpu": -1, "memory": 1}, {"cpu": -3}])
+def test_the_reference_flavour_reads_weights_below_one_as_one(weights: dict[str, int]) -> None:
+    scores = [decided(engine("n", flavour="reference", weights=each), pod("p", cpu=2)).score for each in (weights, {})]
+    assert scores[0] == scores[1] > 0
+
+
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_what_was_left_out_or_put_right_in_a_report_is_counted_by_name(flavour: str) -> None:
     odd = {"name": "cpu", "capacity": "-8", "allocatable": "many", "available": "1.0005"}
