@@ -96,12 +96,15 @@ class Books:
         return CPUState(default=state.default, assignments=self._kept(state.assignments), pods=self._kept(state.pods))
 
     def _memory(self) -> MemoryState | None:
-        if self._kubelet.memory is None:
+        manager, checkpoint = self._kubelet.memory, self._readings.memory_checkpoint
+        if manager is None:
             return None
-        checkpoint = self._readings.memory_checkpoint
         if checkpoint is None or checkpoint.policy != STATIC_MEMORY:
-            return self._memory_listed(self._kubelet.memory.initial())
+            return self._memory_listed(manager.initial())
         state = checkpoint.state
+        if manager.allocatable.keys() - state.zones.keys():
+            # Of another machine, or written before its kubelet knew of any zone.
+            return self._memory_listed(manager.initial())
         return MemoryState(zones=state.zones, blocks=self._kept(state.blocks), pods=self._kept(state.pods))
 
     def _devices(self) -> DeviceState:

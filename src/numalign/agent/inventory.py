@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from numalign.agent import exclusions, matching, offering, plainform
+from numalign.agent import exclusions, kubeletview, matching, offering, plainform
 from numalign.agent.books import Books
 from numalign.agent.exclusions import Exclusions
 from numalign.agent.matching import Told
@@ -72,7 +72,8 @@ def of(readings: Readings, machine: Machine, told: Told, placing: Placing | None
     """StartRefusal where no kubelet would start with these settings on this machine: then one was read wrongly.
     `placing`: what the last look of the same node left."""
     match, placing = matching.of(readings, told), placing or Placing()
-    kubelet = placing.started(structs.replace(machine, devices=_plugins(readings, match.open)), readings.settings)
+    seen = kubeletview.of(machine, readings.memory_checkpoint, readings.settings)
+    kubelet = placing.started(structs.replace(seen, devices=_plugins(readings, match.open)), readings.settings)
     books = Books(kubelet, readings, match, told)
     state = admission.collect(kubelet, books.state())
     return Inventory(

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from numalign.agent import kubeletconfig, kubeletflags, sysfs, watching
+from numalign.agent import kubeletconfig, kubeletflags, kubeletview, sysfs, watching
 from numalign.agent import podresources as podresourcesocket
 from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
 from numalign.agent.kubeletconfig import Configuration
@@ -163,6 +163,7 @@ async def read(sources: Sources) -> Readings:
             *known,
             *configuration.problems,
             *_known_to_end(configuration.settings, survey),
+            *_changed_since(configuration.settings, survey, found.memory),
             *answers.problems,
             *sources.checkpoints.problems,
             *restless,
@@ -177,6 +178,14 @@ def _known_to_end(settings: Settings, survey: Survey | None) -> tuple[str, ...]:
     if not closest or ids == tuple(range(len(ids))) or settings.topology_policy in ("none", "single-numa-node"):
         return ()
     return (f"{start.PREFER_CLOSEST} on a machine whose zones are not numbered in a row ends the kubelet with a panic",)
+
+
+def _changed_since(settings: Settings, survey: Survey | None, checkpoint: MemoryCheckpoint | None) -> tuple[str, ...]:
+    """Hardware that is not what the kubelet found when it started."""
+    if survey is None:
+        return ()
+    seen = kubeletview.of(survey.machine, checkpoint, settings)
+    return tuple(kubeletview.changes(survey.machine, seen))
 
 
 async def _survey(sources: Sources) -> tuple[Survey | None, tuple[str, ...]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
+from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint, Sizes
 from numalign.agent.matching import Told
 from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.agent.readings import Readings
 from numalign.api.podplacements import HeldDevices, Holding, PodPlacement
 from numalign.kubelet import admission, holdings
 from numalign.kubelet import mask as masks
+from numalign.kubelet.machine import Machine
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 
@@ -26,9 +27,18 @@ def at(kubelet: Kubelet, state: KubeletState) -> Readings:
         pods=tuple(map(listed, pods)),
         allocatable=offered(kubelet),
         cpu_checkpoint=CPUCheckpoint("static", state.cpu) if state.cpu else None,
-        memory_checkpoint=MemoryCheckpoint("Static", state.memory, {}) if state.memory else None,
+        memory_checkpoint=MemoryCheckpoint("Static", state.memory, sizes(kubelet.machine)) if state.memory else None,
         device_checkpoint=DeviceCheckpoint(state.devices, {}, registered(kubelet)),
     )
+
+
+def sizes(machine: Machine) -> dict[int, dict[str, Sizes]]:
+    """What a kubelet that starts on this machine finds; of what it keeps for itself nobody asks here."""
+    return {
+        zone.id: {"memory": Sizes(zone.memory, 0, zone.memory)}
+        | {page.resource: Sizes(page.total_bytes, 0, page.total_bytes) for page in zone.hugepages}
+        for zone in machine.zones
+    }
 
 
 def told(state: KubeletState) -> Told:
