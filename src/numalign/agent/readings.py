@@ -7,6 +7,7 @@ odd is a problem in words beside an absent value; nothing that a node holds make
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -30,7 +31,7 @@ TRIES: Final = 3
 PAUSE: Final = 0.05
 """Seconds before looking again at what changed meanwhile; the kubelet writes one file after the other."""
 STEADY: Final = 60.0
-"""Seconds for which hardware and configuration are taken as unchanged."""
+"""Seconds for which hardware, and a configuration that may change, are taken as unchanged."""
 OFFERED: Final = 10.0
 """Seconds for which the same counts as offered while the same devices are written down: a plugin's end is not."""
 ASKING: Final = 15.0
@@ -93,7 +94,10 @@ class Sources:
         self.kubelet_version = ""
         self.vanished = Vanished()
         self.hardware = Remembered[Survey](STEADY)
-        self.configured = Remembered[Configuration](STEADY)
+        # A kubelet reads its files when it starts, which is seen by its own socket: what they say later does not count
+        # before it starts anew.
+        self._fixed = self.configuration.configz is None and self._socket == kubelet_root / podresourcesocket.SOCKET
+        self.configured = Remembered[Configuration](math.inf if self._fixed else STEADY)
         self._offered = Remembered[tuple[bytes | None, Allocatable | None]](OFFERED)
 
     def notice_restart(self) -> None:
@@ -101,13 +105,15 @@ class Sources:
         now = watching.signature(self._socket)
         if now != self._seen:
             self._seen, self.kubelet_since = now, self.clock.now()
+            self.configured.forget()
             self.forget()
 
     def forget(self) -> None:
-        """Everything may have changed."""
+        """Everything may have changed, but for files that a kubelet reads when it starts."""
         self.hardware.forget()
-        self.configured.forget()
         self.offer_changed()
+        if not self._fixed:
+            self.configured.forget()
 
     def offer_changed(self) -> None:
         """Other devices can be had, whatever is written down."""

@@ -153,18 +153,51 @@ def test_checkpoints_that_may_not_be_read_are_said(host: Path) -> None:
     assert "memory_manager_state cannot be read: Is a directory" in found.problems[0]
 
 
-def test_hardware_and_configuration_are_read_once_a_minute(host: Path) -> None:
+def test_hardware_is_read_once_a_minute(host: Path) -> None:
     looked = sources(host)
     read(looked)
     (host / "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages").write_text("7\n")
-    (host / "var/lib/kubelet/config.yaml").write_text(CONFIG.replace("restricted", "best-effort"))
     soon = read(looked)
     looked.clock.time += readings.STEADY  # type: ignore[attr-defined]
     later = read(looked)
-    assert (soon.settings.topology_policy, later.settings.topology_policy) == ("restricted", "best-effort")
     assert soon.machine is not None
     assert later.machine is not None
     assert [found.machine.zones[0].hugepages[0].pages for found in (soon, later) if found.machine] == [2048, 7]
+
+
+def edited(host: Path, looked: Sources) -> str:
+    """The policy that is told a minute after the file was changed under a running kubelet."""
+    read(looked)
+    (host / "var/lib/kubelet/config.yaml").write_text(CONFIG.replace("restricted", "best-effort"))
+    looked.clock.time += readings.STEADY  # type: ignore[attr-defined]
+    looked.forget()
+    return read(looked).settings.topology_policy
+
+
+def test_what_is_written_into_the_file_of_a_running_kubelet_does_not_count_yet(host: Path) -> None:
+    assert edited(host, sources(host)) == "restricted"
+
+
+def test_the_file_is_read_once_a_minute_where_nobody_sees_the_kubelet_start(host: Path) -> None:
+    root = host / "var/lib/kubelet"
+    proxied = Sources(host=host, kubelet_root=root, socket=host / "run/proxy.sock", clock=Clock())  # type: ignore[arg-type]
+    assert edited(host, proxied) == "best-effort"
+
+
+def test_configz_is_asked_once_a_minute(host: Path) -> None:
+    answers = ["restricted", "best-effort"]
+
+    async def configz() -> bytes:
+        return b'{"kubeletconfig": {"topologyManagerPolicy": "%s"}}' % answers.pop(0).encode()
+
+    looked = Sources(
+        host=host,
+        kubelet_root=host / "var/lib/kubelet",
+        configuration=kubeletconfig.Sources(host=host, configz=configz),
+        clock=Clock(),  # type: ignore[arg-type]
+    )
+    assert edited(host, looked) == "best-effort"
+    assert not answers
 
 
 def test_a_restarted_kubelet_is_asked_for_its_configuration_at_once(host: Path) -> None:
@@ -178,10 +211,12 @@ def test_a_restarted_kubelet_is_asked_for_its_configuration_at_once(host: Path) 
 
 
 def test_a_configuration_that_cannot_be_read_any_more_still_counts(host: Path) -> None:
+    socket = host / "var/lib/kubelet/pod-resources/kubelet.sock"
+    socket.parent.mkdir()
     looked = sources(host)
     read(looked)
     (host / "var/lib/kubelet/config.yaml").unlink()
-    looked.clock.time += readings.STEADY  # type: ignore[attr-defined]
+    socket.touch()
     found = read(looked)
     assert (found.settings.topology_policy, found.settings_assumed) == ("restricted", False)
     assert found.problems[-1] == "what was read earlier still counts"
