@@ -19,6 +19,7 @@ from numalign.agent.podresources import ContainerResources, MemoryEntry, PodReso
 from numalign.agent.readings import Readings
 from numalign.api.meta import ObjectMeta
 from numalign.api.pod import Container, Pod, PodSpec
+from numalign.kubelet import machinecores
 from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held, Ids
@@ -58,7 +59,8 @@ class Books:
         return KubeletState(devices=self._devices(), cpu=self._cpus(), memory=self._memory(), active=active)
 
     def contradictions(self) -> Iterator[str]:
-        """Where the kubelet's answer and its checkpoints do not tell the same."""
+        """Where the kubelet's answer and its checkpoints or its configuration do not tell the same."""
+        yield from self._offer_contradicted()
         checkpoint = self._readings.cpu_checkpoint
         if checkpoint is None or self._kubelet.cpu is None:
             return
@@ -68,6 +70,18 @@ class Books:
                 if container.cpus and written.get(container.name, 0) != masks.of(container.cpus):
                     name = f"{each.pod.namespace}/{each.pod.name}"
                     yield f"pod {name}, container {container.name}: CPUs differ from the checkpoint"
+
+    def _offer_contradicted(self) -> Iterator[str]:
+        """CPUs that went off since the kubelet started are not meant: it has not heard of that."""
+        cpu, offered = self._kubelet.cpu, self._readings.allocatable
+        online = machinecores.mask([core for zone in self._kubelet.machine.zones for core in zone.cores])
+        told = masks.of(offered.cpus) & online if offered is not None else None
+        expected = cpu.allocatable if cpu is not None else 0
+        if told is not None and told != expected:
+            yield (
+                f"the kubelet lets pods have CPUs {machinecores.short_text(told) or 'none'}; by what"
+                f" {self._readings.settings_source} says it would be {machinecores.short_text(expected) or 'none'}"
+            )
 
     def _active(self, each: Listed) -> Pod:
         """A pod of which nothing but its containers is known: those that are not listed are plain init containers."""

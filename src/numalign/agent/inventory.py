@@ -45,7 +45,7 @@ class Inventory(Struct, frozen=True):
     answered: bool = True
     """Whether the kubelet says what its pods hold."""
     contradictions: tuple[str, ...] = ()
-    """Where the kubelet's answer and its checkpoints do not tell the same."""
+    """Where the kubelet's answer and its checkpoints or its configuration do not tell the same."""
 
     def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
         own = report.told(node, self.kubelet, self.state, self.placed)

@@ -128,3 +128,28 @@ def test_a_device_of_a_pod_that_is_not_listed_yet_is_not_free(told: Told, free: 
     inventory_ = found(look, kubelet.machine, told)
     assert inventory_.unlisted is not bool(free)
     assert inventory_.report("n").zones[0].resources["example.com/gpu"].available == free
+
+
+RESERVING = start.start(
+    presets.machine("2x16"), Settings(cpu_policy="static", reserved_cpus=0b1, reserved={"cpu": 1000})
+)
+
+
+def contradictions(offered: tuple[int, ...], kubelet: start.Kubelet = RESERVING) -> tuple[str, ...]:
+    read = structs.replace(looks.at(kubelet, kubelet.initial()), allocatable=Allocatable(cpus=offered))
+    return found(read, kubelet.machine).contradictions
+
+
+def test_a_kubelet_that_offers_other_cpus_than_its_configuration_says_is_noticed() -> None:
+    assert contradictions(tuple(range(4, 32))) == (
+        "the kubelet lets pods have CPUs 4-31; by what test says it would be 1-31",
+    )
+    without = start.start(presets.machine("2x16"), Settings())
+    assert contradictions((1, 2), without) == (
+        "the kubelet lets pods have CPUs 1-2; by what test says it would be none",
+    )
+    assert not contradictions((), without)
+
+
+def test_a_cpu_that_went_off_since_the_kubelet_started_contradicts_nobody() -> None:
+    assert not contradictions(tuple(range(1, 40)))
