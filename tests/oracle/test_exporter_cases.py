@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from numalign.oracle.casefiles import Recorded
 from numalign.oracle.suites import judging
 from numalign.oracle.suites.judging import Outcome
 from tests.oracle import exportercases
@@ -47,3 +48,39 @@ def test_a_wrong_expectation_is_noticed(path: Path) -> None:
 def test_the_repository_carries_enough_cases() -> None:
     carried = [each for each in exportercases.cases(exportercases.VENDORED) if "derived" in each.suite]
     assert len(carried) >= 17
+
+
+def judged(suite: str, row: dict[str, object], expect: dict[str, object]) -> Outcome:
+    return judging.judge(Recorded("here", suite, "made up", {"input": row, "expect": expect, "fixtures": {}})).outcome
+
+
+@pytest.mark.parametrize(
+    "events, left",
+    [
+        (["create-nrt:late"], ["a", "b", "late"]),
+        (["create-nrt:late", "tick"], ["a", "b"]),
+        (["create-node:late", "create-nrt:late", "tick"], ["a", "b", "late"]),
+        (["delete-node:a", "create-node:a", "tick"], ["b"]),
+    ],
+)
+def test_reports_are_cleared_away_when_a_sweep_is_due_or_a_node_goes(events: list[str], left: list[str]) -> None:
+    row: dict[str, object] = {"nodes": ["a", "b"], "nrts": ["a", "b", "stale"], "events": events}
+    assert judged("updater.gc", row, {"left": left}) is Outcome.EQUAL
+    assert judged("updater.gc", row, {"left": ["stale", *left]}) is Outcome.MISMATCH
+
+
+@pytest.mark.parametrize(
+    "path, updater",
+    [("pod-resources/kubelet.sock", False), ("device-plugins/cpu_manager_state", True)],
+)
+def test_files_that_count_for_one_of_both_programs_differ_for_a_reason(path: str, updater: bool) -> None:
+    row: dict[str, object] = {"path": f"kubelet/{path}"}
+    assert judged("updater.state_events_derived", row, {"triggers": updater}) is Outcome.DELIBERATE
+    assert judged("updater.state_events_derived", {"path": "kubelet/x/cpu_manager_state"}, {"triggers": True}) is (
+        Outcome.MISMATCH
+    )
+
+
+@pytest.mark.parametrize("existing, well", [("directory", False), ("symlink-empty", True)])
+def test_a_folder_is_no_notification_file_and_a_link_is_followed(existing: str, well: bool) -> None:
+    assert judged("exporter.notify_file", {"existing": existing}, {"ok": well}) is Outcome.EQUAL

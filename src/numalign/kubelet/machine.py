@@ -97,7 +97,7 @@ class Machine(Struct, frozen=True, dict=True):
 
 
 def _page_size_text(size_kib: int) -> str:
-    for unit, kib in (("Gi", 1 << 20), ("Mi", 1 << 10)):
+    for unit, kib in (("Ti", 1 << 30), ("Gi", 1 << 20), ("Mi", 1 << 10)):
         if size_kib % kib == 0:
             return f"{size_kib // kib}{unit}"
     return f"{size_kib}Ki"

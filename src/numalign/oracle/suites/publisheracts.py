@@ -7,14 +7,15 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from numalign.agent import gc, triggers
+from numalign.agent import checkpoints, gc, podresources, triggers
 from numalign.agent.publish import Manner, Publisher
 from numalign.agent.watching import Watch
+from numalign.api import errors
 from numalign.api.meta import ObjectMeta
 from numalign.kube.client import Client
 from numalign.kubelet import presets, report, start
@@ -29,20 +30,45 @@ WRITES: Final = ("create", "update", "patch")
 
 
 def _swept(row: Row) -> object:
+    """A sweep at the start and with every tick; the report of a node that is seen to go is looked after at once."""
     nodes, reports = list(row.get("nodes") or ()), list(row.get("nrts") or ())
+    left = _left(nodes, reports)
     for event in row.get("events") or ():
         what, _, name = event.partition(":")
-        if what == "delete-node":
-            nodes.remove(name)
-        elif what == "create-nrt":
-            reports.append(name)
+        match what:
+            case "delete-node":
+                nodes.remove(name)
+                left = [each for each in left if each != name or each in _left(nodes, [name])]
+            case "create-node":
+                nodes.append(name)
+            case "create-nrt":
+                left.append(name)
+            case "delete-nrt":
+                left.remove(name)
+            case "tick":
+                left = _left(nodes, left)
+    return {"left": left}
+
+
+def _left(nodes: Iterable[str], reports: Iterable[str]) -> list[str]:
     objects = [ObjectMeta(name=each, creation_timestamp=LONG_AGO) for each in reports]
-    stale = {each.name for each in gc.stale(nodes, objects, datetime.now(UTC))}
-    return {"left": [each for each in reports if each not in stale]}
+    stale = gc.stale(nodes, objects, datetime.now(UTC))
+    return [each.name for each in objects if each not in stale]
+
+
+KUBELET: Final = Path("kubelet")
+STATE: Final = tuple(KUBELET / file for file in (checkpoints.CPU, checkpoints.MEMORY, checkpoints.DEVICES))
+"""Checkpoints, each in the folder where kubelets write it."""
 
 
 def _triggers(row: Row) -> object:
-    return {"triggers": Path(row["path"]) in triggers.of_kubelet(Path("kubelet"))}
+    return {"triggers": Path(row["path"]) in triggers.of_kubelet(KUBELET)}
+
+
+def _is_elsewhere(path: Path) -> bool:
+    """Called as a checkpoint, in the folder of another one: the updater goes by the name alone."""
+    folders, names = {each.parent for each in STATE}, {each.name for each in STATE}
+    return path.parent in folders and path.name in names and path not in STATE
 
 
 CONTENTS: Final[Mapping[str | None, Callable[[Path], object]]] = {
@@ -50,6 +76,8 @@ CONTENTS: Final[Mapping[str | None, Callable[[Path], object]]] = {
     "empty": lambda file: file.touch(),
     "non-empty": lambda file: file.write_text("full"),
     "symlink": lambda file: file.symlink_to(_full(file.with_name("target"))),
+    "symlink-empty": lambda file: file.symlink_to(_empty(file.with_name("target"))),
+    "directory": lambda file: file.mkdir(),
 }
 
 
@@ -58,11 +86,20 @@ def _full(file: Path) -> Path:
     return file
 
 
+def _empty(file: Path) -> Path:
+    file.touch()
+    return file
+
+
 def _notification(row: Row) -> object:
     """Whatever is there, or not: a look is asked for once the file is touched."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "notify")
         CONTENTS[row.get("existing")](file)
+        try:
+            triggers.notification(str(file))
+        except errors.BadObject:
+            return {"ok": False}
         return {"ok": asyncio.run(_asks(file, lambda: file.write_text("now")))}
 
 
@@ -128,6 +165,12 @@ WATCHED_FOLDER = Deliberate(
     lambda row: row["same_file"] and row["op"] in ("create", "remove", "rename"),
     lambda case: case["expect"] == {"triggers": False},
 )
+OWN_FILES = Deliberate(
+    "the-kubelets-own-files",
+    "checkpoints count where kubelets write them, and so does the socket, which is new when a kubelet starts",
+    lambda row: _is_elsewhere(Path(row["path"])) or Path(row["path"]) == KUBELET / podresources.SOCKET,
+    lambda case: case["expect"] == {"triggers": _is_elsewhere(Path(case["input"]["path"]))},
+)
 ANY_CONTENT = Deliberate(
     "any-notification-file",
     "what is in the file does not matter",
@@ -143,7 +186,7 @@ APPLIED = Deliberate(
 
 SUITES: tuple[Suite, ...] = (
     made("updater.gc", _swept),
-    made("updater.state_events_derived", _triggers),
+    made("updater.state_events_derived", _triggers, OWN_FILES),
     made("exporter.notify_file", _notification, ANY_CONTENT),
     made("exporter.notify_events_derived", _notified, WATCHED_FOLDER),
     made("exporter.publish_verbs", _verbs, APPLIED),

@@ -98,7 +98,8 @@ def _total(row: Row) -> object:
 
 
 def _excluded(row: Row) -> object:
-    patterns = tuple(PodPattern(each["namespacePattern"], each["namePattern"]) for each in row.get("patterns") or ())
+    told = row.get("patterns") or ()
+    patterns = tuple(PodPattern(each.get("namespacePattern", ""), each.get("namePattern", "")) for each in told)
     return {"excluded": Exclusions(pods=patterns).has(row["namespace"], row["name"])}
 
 
@@ -146,7 +147,8 @@ def _own_cpus(row: Row) -> object:
         PodResources(ref.namespace, ref.pod, (ContainerResources(ref.container, (), tuple(each["cpus"] or ())),))
         for ref, each in zip(named, containers, strict=True)
     ]
-    found = listing.without_pool(pods, listing.pool_of(pods, ContainerRef(*row["reference"])))
+    reference = ContainerRef(*row["reference"]) if row.get("reference") else None
+    found = listing.without_pool(pods, listing.pool_of(pods, reference))
     return {"expected": {"/".join(ref): list(pod.containers[0].cpus) for ref, pod in zip(named, found, strict=True)}}
 
 
