@@ -18,6 +18,8 @@ from numalign.api.wire import Wire
 
 KIND: Final = "Exclusions"
 EVERYWHERE: Final = "*"
+KEYS: Final = {key.lower(): key for key in ("excludeList", "resourceExclude", "podExclude")}
+"""As they are meant, by their small letters: both programs read them in any case, as Go does."""
 ByNode = Mapping[str, tuple[str, ...]]
 """Node name, or * for all nodes, to names of resources."""
 
@@ -70,7 +72,7 @@ def _of(value: object, name: str, node: str) -> Exclusions:
             KIND, name, "", f"is {errors.echo(value)}; write excludeList, resourceExclude or podExclude"
         )
     try:
-        told = decode.decode(_File, value)
+        told = decode.decode(_File, {KEYS.get(str(key).lower(), key): each for key, each in value.items()})
     except errors.BadObject as problem:
         raise errors.BadObject(KIND, name, problem.field, problem.why) from None
     resources = on_node(told.exclude_list or {}, node) | on_node(told.resource_exclude or {}, node)

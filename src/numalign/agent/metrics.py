@@ -35,7 +35,7 @@ class Metrics:
         )
         self.inconsistencies = made.counter(
             "numalign_agent_inconsistencies_total",
-            "Looks after which the kubelet's answers still contradicted its checkpoints.",
+            "Looks after which the kubelet's answers still contradicted its checkpoints or its configuration.",
         )
         self.withheld = made.counter("numalign_agent_withheld_total", "Looks that found too little to report anything.")
         self.problems = made.gauge("numalign_agent_problems", "Things that were odd in the last look.")

@@ -37,6 +37,11 @@ def test_nfds_file_names_resources_by_node(tmp_path: Path) -> None:
     assert exclusions.read(written(tmp_path, NFD), "n1") == Exclusions(frozenset({"memory", "cpu"}))
 
 
+@pytest.mark.parametrize("key", ["excludelist", "ExcludeList", "RESOURCEEXCLUDE"])
+def test_keys_count_in_any_case_as_they_do_for_the_programs(tmp_path: Path, key: str) -> None:
+    assert exclusions.read(written(tmp_path, f"{key}: {{n1: [cpu]}}"), "n1") == Exclusions(frozenset({"cpu"}))
+
+
 def test_rtes_file_names_resources_and_pods(tmp_path: Path) -> None:
     found = exclusions.read(written(tmp_path, RTE), "n1")
     assert found == Exclusions(frozenset({"memory"}), (PodPattern("kube-*", "*"),))
