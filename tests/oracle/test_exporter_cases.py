@@ -84,3 +84,20 @@ def test_files_that_count_for_one_of_both_programs_differ_for_a_reason(path: str
 @pytest.mark.parametrize("existing, well", [("directory", False), ("symlink-empty", True)])
 def test_a_folder_is_no_notification_file_and_a_link_is_followed(existing: str, well: bool) -> None:
     assert judged("exporter.notify_file", {"existing": existing}, {"ok": well}) is Outcome.EQUAL
+
+
+@pytest.mark.parametrize("free, outcome", [(0, Outcome.EQUAL), (1, Outcome.MISMATCH)])
+def test_a_device_in_two_zones_that_is_held_once_excuses_nothing(free: int, outcome: Outcome) -> None:
+    nodes = [{"id": zone, "cpus": [zone], "distances": [10, 10]} for zone in (0, 1)]
+    entries = [{"resource": "v/gpu", "ids": ["g0"], "numa": [zone]} for zone in (0, 1)]
+    container = {"name": "c", "cpus": [], "memory": [], "devices": entries}
+    row: dict[str, object] = {
+        "topology": {"nodes": nodes},
+        "allocatable": {"devices": entries, "cpus": [0, 1], "memory": []},
+        "pods": [{"namespace": "d", "name": "p", "containers": [container]}],
+    }
+    costs = [{"name": f"node-{zone}", "value": 10} for zone in (0, 1)]
+    cpu = {"name": "cpu", "capacity": 1, "allocatable": 1, "available": 1}
+    gpu = {"name": "v/gpu", "capacity": 1, "allocatable": 1, "available": free}
+    zones = [{"name": f"node-{zone}", "type": "Node", "costs": costs, "resources": [cpu, gpu]} for zone in (0, 1)]
+    assert judged("exporter.scan", row, {"zones": zones}) is outcome

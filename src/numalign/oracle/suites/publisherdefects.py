@@ -107,21 +107,30 @@ def other_namespaces(row: Row) -> frozenset[Number]:
 
 
 def told_twice(row: Row) -> frozenset[Number]:
-    """CPUs and devices that are listed more than once: to be had, or as held."""
+    """CPUs and devices that are listed more than once in the same place: to be had, or as held."""
     told, held = publisherstates.allocatable(row), list(_containers(row))
-    twice = _repeated(told.cpus) | _repeated(cpu for container in held for cpu in container.cpus)
-    lists = (told.devices, tuple(entry for container in held for entry in container.devices))
-    places = [
-        (zone, resource)
-        for entries in lists
-        for resource, _, zone in _repeated(
-            (entry.resource, each, zone) for entry in entries for each in entry.ids for zone in entry.zones or ()
-        )
-    ]
-    # NFD looks held devices up by id, so that how often one is listed counts in whatever zone it is.
-    often = _repeated((entry.resource, each) for entry in lists[1] for each in entry.ids)
-    places += [(zone, key[0]) for key in often for zone in publisherstates.zones_of(row).get(key, ())]
-    return _numbers([*places, *((zone, resourcenames.CPU) for zone in _zones_with(row, twice))], *NUMBERS)
+    offered = _twice(row, told.cpus, told.devices)
+    taken = _twice(row, (cpu for each in held for cpu in each.cpus), (entry for each in held for entry in each.devices))
+    return _numbers(offered, *NUMBERS) | _numbers(taken, AVAILABLE)
+
+
+def held_often(row: Row) -> frozenset[Number]:
+    """Devices that are listed as held more than once, wherever: NFD looks them up by id alone."""
+    held = (entry for each in _containers(row) for entry in each.devices)
+    often = _repeated((entry.resource, each) for entry in held for each in entry.ids)
+    zones = publisherstates.zones_of(row)
+    return _numbers(((zone, key[0]) for key in often for zone in zones.get(key, ())), AVAILABLE)
+
+
+def counted_often(row: Row) -> frozenset[Number]:
+    """What NFD counts more than once."""
+    return told_twice(row) | held_often(row)
+
+
+def _twice(row: Row, cpus: Iterable[int], devices: Iterable[DeviceEntry]) -> list[tuple[int, str]]:
+    entries = ((entry.resource, each, zone) for entry in devices for each in entry.ids for zone in entry.zones or ())
+    places = [(zone, resource) for resource, _, zone in _repeated(entries)]
+    return [*places, *((zone, resourcenames.CPU) for zone in _zones_with(row, _repeated(cpus)))]
 
 
 def _repeated(items: Iterable[Any]) -> set[Any]:
@@ -173,7 +182,7 @@ def cpus_left_out(row: Row) -> frozenset[str]:
 NONE: Final = frozenset[str]()
 TOUCHED: Final[Mapping[Form, tuple[Touched, ...]]] = {
     "rte": (several_zones, not_as_offered, other_namespaces, told_twice, pages_of_other_sizes),
-    "nfd": (out_of_turn, spanning, other_namespaces, told_twice, more_than_there_is),
+    "nfd": (out_of_turn, spanning, other_namespaces, counted_often, more_than_there_is),
 }
 BARE: Final[Mapping[Form, Callable[[Row], frozenset[str]]]] = {"rte": without_cpus, "nfd": cpus_left_out}
 """Zones in which CPUs that nobody can have are told of by one side alone."""

@@ -89,7 +89,7 @@ NFD: Final = (
     ),
     _defect("blocks-in-several-zones", "filled without a look at what must be where", defects.out_of_turn, "nfd"),
     _defect("every-namespace", "what other namespaces hold is called free", defects.other_namespaces, "nfd"),
-    _defect("counted-once", "what is listed twice counts twice", defects.told_twice, "nfd"),
+    _defect("counted-once", "what is listed twice counts twice", defects.counted_often, "nfd"),
     _defect("never-less-than-allocatable", "less capacity than can be allocated", defects.more_than_there_is, "nfd"),
     _defect(
         "left-out-everywhere", "a zone without anything has the cpu that is left out", defects.cpus_left_out, "nfd"
