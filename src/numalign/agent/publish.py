@@ -124,8 +124,16 @@ class Publisher:
             # Fields that a definition does not have are pruned from what is put, but refused where it is applied.
             if UNDECLARED not in problem.status.message or "attributes" not in wanted:
                 raise
-        known = {name: value for name, value in wanted.items() if name != "attributes"}
-        return await self._client.apply(target, known, manager=published.MANAGER, force=True)
+        return await self._client.apply(target, _without_attributes(wanted), manager=published.MANAGER, force=True)
+
+
+def _without_attributes(document: Document) -> Document:
+    """Nor with the annotation of the fingerprint: a reader of it alone takes it for that of all pods."""
+    metadata = document["metadata"]
+    told = metadata.get("annotations", {})
+    annotations = {name: text for name, text in told.items() if name != nrt.FINGERPRINT_ANNOTATION}
+    kept = {name: value for name, value in document.items() if name != "attributes"}
+    return kept | {"metadata": metadata | {"annotations": annotations}}
 
 
 def _owned(document: Document, owner: Mapping[str, str] | None) -> Document:
