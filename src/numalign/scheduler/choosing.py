@@ -113,11 +113,11 @@ def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Random
     fitting, kept_off = _parted(found.fitting, attempt.kept_off)
     ranking.ended(Phase.ZONES)
     rows = fitting[codes[fitting] >= 0]
-    some = _sought(rows, attempt.start, scoring.sought(cluster.nodes, profile.percentage))
+    some, looked_at = _sought(rows, found.rows, attempt.start, scoring.sought(cluster.nodes, profile.percentage))
     decision = search.best(some, rng) or (search.best(rows[codes[rows] >= 0], rng) if len(some) < len(rows) else None)
     ranking.ended(Phase.PLACE)
     if decision is not None:
-        return Chosen(decision, len(found.rows), len(some))
+        return Chosen(decision, looked_at, len(some))
     return NoNode(
         nodes=cluster.nodes,
         filtered=found,
@@ -215,9 +215,12 @@ def _parted(fitting: Rows, kept_off: Mapping[int, str]) -> tuple[Rows, Mapping[i
     return fitting[~inside], {row: kept_off[row] for row in fitting[inside].tolist()}
 
 
-def _sought(rows: Rows, start: int, enough: int) -> Rows:
-    """So many of them, in turn from attempt to attempt (kube-scheduler spec 4.3)."""
+def _sought(rows: Rows, nodes: Rows, start: int, enough: int) -> tuple[Rows, int]:
+    """So many of `rows`, in turn from attempt to attempt, and how many `nodes` had to be looked at for them from the
+    one at `start` on (kube-scheduler spec 4.3)."""
     if len(rows) <= enough:
-        return rows
-    first = int(np.searchsorted(rows, start))
-    return np.sort(np.roll(rows, -first)[:enough])
+        return rows, len(nodes)
+    places = np.searchsorted(nodes, rows)
+    some = np.roll(rows, -int(np.searchsorted(places, start)))[:enough]
+    last = int(np.searchsorted(nodes, some[-1]))
+    return np.sort(some), (last - start) % len(nodes) + 1

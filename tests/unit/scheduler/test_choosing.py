@@ -99,7 +99,26 @@ def test_with_a_percentage_only_so_many_nodes_are_scored() -> None:
     cluster.profile = structs.replace(cluster.profile, percentage=10)
     found = cluster.choose(trainer("p"))
     assert isinstance(found, Chosen)
-    assert (found.looked_at, found.fitting) == (150, 100)
+    assert (found.looked_at, found.fitting) == (100, 100)
+
+
+def test_with_a_percentage_the_next_search_begins_where_the_last_one_ended() -> None:
+    cluster = Servers(*(f"n{n}" for n in range(150)), reports=False)
+    cluster.profile = structs.replace(cluster.profile, percentage=10)
+    for gone in ("n3", "n120"):
+        cluster.cluster.node_gone(gone)
+    # Of nodes that refuse it is enough to know that.
+    cluster.cluster.node(servers.node("n20", cordoned=True))
+    start, looked_at, nodes = 0, [], set()
+    for number in range(12):
+        found = cluster.choose(trainer(f"p{number}"), number, start=start % 148)
+        assert isinstance(found, Chosen)
+        start += found.looked_at
+        looked_at.append(found.looked_at)
+        nodes.add(found.decision.node)
+    # 148 nodes, one of which is cordoned: whoever passes it looks at one more.
+    assert looked_at[:3] == [101, 101, 100]
+    assert any(int(str(node)[1:]) > 101 for node in nodes)
 
 
 @pytest.mark.parametrize(
