@@ -216,9 +216,9 @@ class Intake:
     def tick(self) -> None:
         """Every so often: grace periods end, and so do pauses."""
         now = self._clock.now()
-        wakes = self._cluster.tick(now)
-        ended = [Wake(node, WakeCause.FREED) for node in self._rejections.ended(now)]
-        self._woken([*wakes, *ended])
+        self._woken(self._cluster.tick(now))
+        # That a pause is over is no change of the node: others stay away from it.
+        self._queue.wake([Wake(node, WakeCause.FREED) for node in self._rejections.ended(now)], now)
         self._wake()
 
     def _woken(self, wakes: list[Wake]) -> None:

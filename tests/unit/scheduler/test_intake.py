@@ -167,6 +167,25 @@ def test_nor_does_the_end_of_another_that_was_turned_away() -> None:
     assert taken.kept_off(trainer("p"))
 
 
+def test_nor_does_the_end_of_anothers_pause() -> None:
+    taken = Taken("a")
+    taken.reject(trainer("other", gpus=2))
+    taken.intake.topology(Change(None, servers.reported("a")))
+    taken.reject(trainer("p"))
+    for taken.now_ in (2.0, 5.0):
+        taken.intake.tick()
+    assert not taken.kept_off(trainer("other", gpus=2))
+    assert taken.kept_off(trainer("p"))
+
+
+def test_nor_does_it_that_the_rejected_pod_is_cleared_away() -> None:
+    taken = Taken("a")
+    taken.reject(trainer("p"))
+    taken.pod(servers.on(trainer("p"), "a", phase="Failed", reason="TopologyAffinityError"), None)
+    taken.now_ = 5.0
+    assert taken.kept_off(trainer("p"))
+
+
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "", "by-hand"])
 def test_pods_of_ours_stay_away_where_replicas_of_their_owner_keep_being_rejected(scheduler: str) -> None:
     taken = Taken("a")
