@@ -36,6 +36,8 @@ class Town(Servers):
         self.nominations, self.budgets = Nominations(), Budgets()
         self.preemption = Preemption(self.cluster, self.nominations, self.budgets)
         self.now = 0.0
+        self.kept_off: tuple[str, ...] = ()
+        """Nodes that turned such pods away."""
 
     def run(self, pod: Pod, node: str = "", **status: Any) -> Pod:
         """On that node, or wherever it goes; with an own uid it is seen to run there."""
@@ -50,10 +52,11 @@ class Town(Servers):
         self.cluster.pod_gone(structs.replace(pod, status=structs.replace(pod.status, phase="Failed")), self.now)
 
     def asked(self, pod: Pod, rng: Randomness = FIRST, **args: int) -> Preempts | Declines:
-        found = self.choose(pod)
+        kept_off = {self.cluster.world.rows[node]: "why" for node in self.kept_off}
+        found = self.choose(pod, kept_off=kept_off)
         assert isinstance(found, NoNode), f"{pod.metadata.name} has a place"
         shape, settings = self.cluster.engine.shape(pod), DefaultPreemptionArgs(**args)
-        asked = Asked(pod=pod, shape=shape, found=found, now=self.now, args=settings)
+        asked = Asked(pod=pod, shape=shape, found=found, now=self.now, args=settings, kept_off=kept_off)
         return self.preemption.decide(asked, rng)
 
     def victims(self, pod: Pod) -> tuple[str, list[str]]:

@@ -50,6 +50,14 @@ def test_nobody_goes_where_it_would_not_help() -> None:
     assert full("a", "b").why_not(high(6)) == message
 
 
+def test_nobody_goes_from_a_node_that_the_pod_is_kept_off_in_any_case() -> None:
+    town = full("a", "b")
+    town.kept_off = ("a",)
+    assert {town.victims(high(2))[0] for _ in range(4)} == {"b"}
+    town.kept_off = ("a", "b")
+    assert town.why_not(high(2)) == "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+
+
 def test_a_pod_that_is_too_large_for_any_node_is_told_so() -> None:
     assert full("a").why_not(high(9)) == "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 
