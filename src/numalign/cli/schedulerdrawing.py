@@ -58,7 +58,7 @@ def _numbers(page: Page, told: Told) -> None:
         grid.add_row("nominated", f"{pod} to {node}")
     for kept in told.get("keptOff") or ():
         who = f"pods like {kept['like']}" + (f" of owner {kept['owner']}" if kept.get("owner") else "")
-        grid.add_row("kept off", f"{who} off {kept['node']}, for {kept['seconds']:g} s at least")
+        grid.add_row("kept off", f"{who} off {kept['node']}, for {_seconds(kept['seconds'])} at least")
     page.add(grid)
     page.add()
 

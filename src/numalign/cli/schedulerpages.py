@@ -51,12 +51,24 @@ def fetch(server: str, path: str, reach: Reach = ANYBODY, **query: str) -> bytes
             connection.request("GET", asked, headers=_headers(reach))
             answer = connection.getresponse()
             body = answer.read()
+    except ssl.SSLCertVerificationError as problem:
+        hint = "give --certificate-authority, or --insecure-skip-tls-verify"
+        raise _bad(server, f"is not trusted: {problem.verify_message}; {hint}") from None
     except (OSError, http.client.HTTPException) as problem:
         why = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
         raise _bad(server, f"cannot be reached: {why}") from None
     if answer.status != 200:
-        raise _bad(server, f"answers {answer.status} to {path}: {clipped(body.decode('utf-8', 'replace').strip())}")
+        raise _bad(server, f"answers {answer.status} to {path}: {_refusal(answer.status, body, reach)}")
     return body
+
+
+def _refusal(status: int, body: bytes, reach: Reach) -> str:
+    from numalign.kube import errors
+
+    # Of a guard's answer, a whole object, the message is what people want to read.
+    said = clipped(errors.on_one_line(errors.read_status(body).message))
+    is_stranger = status in (401, 403) and not reach.token_file
+    return f"{said}; give --token-file with a token that may see it" if is_stranger else said
 
 
 def _connection(server: str, reach: Reach) -> http.client.HTTPConnection:

@@ -102,7 +102,7 @@ def test_the_state_says_who_waits_and_why(url: str) -> None:
         "unschedulable default/p 12s 3 NodeAffinity: no",
         "default/q a bound, not seen there yet",
         "default/n to b",
-        "pods like default/x off b, for 3.5 s at least",
+        "pods like default/x off b, for 4s at least",
     ):
         assert words in text
 
