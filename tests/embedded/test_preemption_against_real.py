@@ -146,7 +146,7 @@ class Ours(Town):
 
     def _asked(self, pod: Pod, found: NoNode) -> Asked:
         args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=1000)
-        return Asked(pod=pod, shape=self.cluster.engine.shape(pod), found=found, now=0.0, args=args, kept_off=())
+        return Asked(pod=pod, shape=self.cluster.engine.shape(pod), found=found, now=0.0, args=args)
 
     def _on(self, pod: Pod, found: NoNode, node: str) -> Any:
         assert found.filtered is not None

@@ -63,6 +63,7 @@ class NoNode(Struct, frozen=True, kw_only=True):
     refused: Refused | None = None
     filtered: Filtered | None = None
     kept_off: Mapping[int, str] = {}
+    """As in the attempt: of these nodes some may be refused by a rule as well."""
     zones: Rows = field(default_factory=lambda: NO_ROWS)
     """Nodes on which only the engine refuses."""
     promised: Rows = field(default_factory=lambda: NO_ROWS)
@@ -110,7 +111,7 @@ def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Random
     if nominated is not None:
         return nominated
     filtering.respecting(found, attempt.promised, codes)
-    fitting, kept_off = _parted(found.fitting, attempt.kept_off)
+    fitting = _without(found.fitting, attempt.kept_off)
     ranking.ended(Phase.ZONES)
     rows = fitting[codes[fitting] >= 0]
     some, looked_at = _sought(rows, found.rows, attempt.start, scoring.sought(cluster.nodes, profile.percentage))
@@ -121,7 +122,7 @@ def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Random
     return NoNode(
         nodes=cluster.nodes,
         filtered=found,
-        kept_off=kept_off,
+        kept_off=attempt.kept_off,
         zones=fitting[codes[fitting] < 0],
         promised=np.array([row for row in search.kept if codes[row] >= 0], np.intp),
         codes=codes,
@@ -208,11 +209,8 @@ class _Search(Struct, frozen=True):
         return found
 
 
-def _parted(fitting: Rows, kept_off: Mapping[int, str]) -> tuple[Rows, Mapping[int, str]]:
-    if not kept_off:
-        return fitting, kept_off
-    inside = np.isin(fitting, np.fromiter(kept_off, np.intp))
-    return fitting[~inside], {row: kept_off[row] for row in fitting[inside].tolist()}
+def _without(fitting: Rows, kept_off: Mapping[int, str]) -> Rows:
+    return fitting[~np.isin(fitting, np.fromiter(kept_off, np.intp))] if kept_off else fitting
 
 
 def _sought(rows: Rows, nodes: Rows, start: int, enough: int) -> tuple[Rows, int]:

@@ -133,14 +133,7 @@ class Cycle:
         refusal = messages.refusal(found, queued.pod, attempt.shape, self._cluster.engine)
         if self._preemptor is None or profile.preemption is None or not found.nodes:
             return self._refuse(queued, refusal.rejection, refusal.message, attempt.now)
-        asked = Asked(
-            pod=queued.pod,
-            shape=attempt.shape,
-            found=found,
-            now=attempt.now,
-            args=profile.preemption,
-            kept_off=attempt.kept_off,
-        )
+        asked = Asked(pod=queued.pod, shape=attempt.shape, found=found, now=attempt.now, args=profile.preemption)
         told = self._preemptor.attempt(asked)
         message = f"{refusal.message} {told.message}"
         self._refuse(queued, refusal.rejection, message, attempt.now, nominated=told.nominated)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -49,10 +48,13 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         text = _of_zones(group.reason)
         reasons.setdefault(ZONES, {})[text] = None
         counts[text] += len(group.nodes)
-    for text, nodes in Counter((*found.kept_off.values(), *repeat(PROMISED, len(found.promised)))).items():
+    kept_off, promised = _kept_off(found), [PROMISED] * len(found.promised)
+    # A node that a rule refuses has been counted.
+    counts.update(why for row, why in kept_off.items() if found.filtered is not None and found.filtered.has(row))
+    counts.update(promised)
+    for text in (*kept_off.values(), *promised):
         reasons.setdefault(ZONES, {})[text] = None
-        counts[text] += nodes
-    blocked = [*found.zones.tolist(), *found.kept_off, *found.promised.tolist()]
+    blocked = [*found.zones.tolist(), *kept_off, *found.promised.tolist()]
     rejection = Rejection(
         reasons={plugin: tuple(texts) for plugin, texts in reasons.items()},
         zones_of=frozenset(engine.columns.names[row] for row in blocked),
@@ -75,6 +77,14 @@ def _of_pod(found: NoNode) -> Refusal:
     message = f"0/{found.nodes} nodes are available: {', '.join(said)}." if found.nodes else NO_NODES
     rejection = Rejection(reasons=dict.fromkeys(found.refused.plugins, said), zones_of=frozenset())
     return Refusal(rejection, message)
+
+
+def _kept_off(found: NoNode) -> dict[int, str]:
+    """Nodes that would take the pod if it were not for that, or from which others could be evicted for it."""
+    if not found.kept_off:
+        return {}
+    hopeless = set(found.unresolvable.tolist())
+    return {row: why for row, why in found.kept_off.items() if row not in hopeless}
 
 
 def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group]:

@@ -8,7 +8,7 @@ I/O."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -63,8 +63,6 @@ class Asked(Struct, frozen=True, kw_only=True):
     found: NoNode
     now: float
     args: DefaultPreemptionArgs
-    kept_off: Collection[int]
-    """Rows that it may not go to for now, whoever is taken away there."""
 
 
 class Preemption:
@@ -92,7 +90,7 @@ class Preemption:
         if filtered is None:
             return np.zeros(0, np.intp)
         hopeful = np.ones(self._cluster.world.capacity, np.bool_)
-        hopeful[found.unresolvable] = hopeful[np.fromiter(asked.kept_off, np.intp)] = False
+        hopeful[found.unresolvable] = hopeful[np.fromiter(found.kept_off, np.intp)] = False
         rows: Rows = filtered.rows[hopeful[filtered.rows]]
         return rows
 

@@ -10,6 +10,7 @@ from numalign.api.node import Taint
 from numalign.scheduler import messages
 from numalign.scheduler.choosing import NoNode
 from numalign.scheduler.messages import Refusal
+from numalign.scheduler.profiles import ZONES
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer
 
@@ -46,6 +47,18 @@ def test_nodes_count_for_the_first_rule_that_refuses_them() -> None:
         "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s), "
         "1 node(s) were unschedulable."
     )
+
+
+def test_a_full_node_that_the_pod_is_kept_off_counts_as_full_and_wakes_the_pod_when_that_ends() -> None:
+    cluster = Servers("a", "b", "c")
+    cluster.cluster.node(servers.node("c", cordoned=True))
+    for n in range(4):
+        cluster.place(trainer(f"p{n}", gpus=4))
+    kept_off = dict.fromkeys(cluster.cluster.world.rows.values(), "why")
+    told = refused(cluster, trainer("late", gpus=2), kept_off=kept_off)
+    assert told.message == "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient nvidia.com/gpu."
+    # Without it, others might be evicted from these two; from the third in no case.
+    assert (told.rejection.zones_of, told.rejection.reasons[ZONES]) == ({"a", "b"}, ("why",))
 
 
 def test_where_zones_are_in_the_way_the_plugin_s_text_is_followed_by_ours() -> None:
