@@ -64,7 +64,7 @@ def _answer(pods: Sequence[str], machine: str, config: str | None, version: str 
 
     started = inputs.kubelet(machine, config, version)
     found = podfiles.read(pods)
-    for warning in (*started.warnings, *found.warnings):
+    for warning in (*started.warnings, *found.warnings, *found.unmodelled):
         output.warn(warning)
     return reporting.admit_all(started.kubelet, found.pods)
 

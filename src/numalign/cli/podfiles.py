@@ -53,6 +53,8 @@ class PodFile(Struct, frozen=True):
 
     pods: tuple[tuple[Pod, str], ...]
     warnings: tuple[str, ...]
+    unmodelled: tuple[str, ...] = ()
+    """What of pods the kubelet's model passes over; the scheduler does not."""
 
 
 class Found(NamedTuple):
@@ -74,6 +76,9 @@ class Found(NamedTuple):
         group = self.value.get("apiVersion") or NATIVE_VERSIONS[0]
         return isinstance(group, str) and group.startswith(NATIVE_VERSIONS)
 
+    def __str__(self) -> str:
+        return f"{f'{self.kind} {self.name}'.rstrip()} ({self.place})"
+
     def bad(self, field: str, why: str) -> errors.BadObject:
         return errors.BadObject(self.kind, f"{self.name} ({self.place})".lstrip(), field, why)
 
@@ -84,6 +89,7 @@ class Reader:
     def __init__(self) -> None:
         self.pods: dict[str, tuple[Pod, str]] = {}
         self.warnings: list[str] = []
+        self.unmodelled: list[str] = []
         self.generated = 0
 
     def add(self, found: Found) -> None:
@@ -92,14 +98,14 @@ class Reader:
         elif found.kind in WORKLOADS and found.is_native:
             self._add_workload(found, WORKLOADS[found.kind])
         else:
-            self._warn(found, "is neither a pod nor a workload known here; left out")
+            self.warnings.append(f"{found} is neither a pod nor a workload known here; left out")
 
     def _add_pod(self, found: Found) -> None:
         pod = _decoded(found, found.value, "")
         if pod.status.phase in ENDED:
-            self._warn(found, f"has ended ({pod.status.phase}); left out")
+            self.warnings.append(f"{found} has ended ({pod.status.phase}); left out")
             return
-        self._warn_of_claims(found, found.value)
+        self._note_claims(found, found.value)
         name = pod.metadata.name
         if not name and pod.metadata.generate_name:
             self.generated += 1
@@ -112,7 +118,7 @@ class Reader:
         owner = _metadata(found)
         if not owner.name:
             raise found.bad("metadata.name", "missing; the pods are named after it")
-        self._warn_of_claims(found, value)
+        self._note_claims(found, value)
         # Pods carry their template's labels and annotations, and live where their owner does.
         carried = structs.replace(pod.metadata, namespace=owner.namespace)
         for number in range(_count(found, template)):
@@ -131,13 +137,11 @@ class Reader:
             raise found.bad("", f"more than {MAX_PODS} pods altogether; ask for fewer")
         self.pods[identity.full_name] = pending, found.place
 
-    def _warn_of_claims(self, found: Found, pod: Mapping[str, Any]) -> None:
+    def _note_claims(self, found: Found, pod: Mapping[str, Any]) -> None:
         if (pod.get("spec") or {}).get("resourceClaims"):
-            self._warn(found, "has resource claims, which are not modelled; it is admitted as if it had none")
-
-    def _warn(self, found: Found, what: str) -> None:
-        thing = f"{found.kind} {found.name}".rstrip()
-        self.warnings.append(f"{thing} ({found.place}) {what}")
+            self.unmodelled.append(
+                f"{found} has resource claims, which are not modelled; it is admitted as if it had none"
+            )
 
 
 def read(paths: Iterable[str]) -> PodFile:
@@ -150,7 +154,7 @@ def read(paths: Iterable[str]) -> PodFile:
     if not reader.pods:
         left_out = "".join(f"; {warning}" for warning in reader.warnings[:MOST_NAMED])
         raise errors.BadObject("File", yamlfiles.shown(*names), "", f"holds no pods{left_out}")
-    return PodFile(tuple(reader.pods.values()), tuple(reader.warnings))
+    return PodFile(tuple(reader.pods.values()), tuple(reader.warnings), tuple(reader.unmodelled))
 
 
 def _objects(document: Document) -> Iterator[Found]:

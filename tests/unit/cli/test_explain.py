@@ -58,6 +58,13 @@ def test_a_pod_that_waits_is_explained(tmp_path: Path) -> None:
     assert result.stdout == WAITING
 
 
+def test_a_shape_with_resource_claims_is_told_to_be_left_alone_and_nothing_else(tmp_path: Path) -> None:
+    spec = {"containers": [CONTAINER], "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
+    result = run("explain", "shape", "-f", shape(tmp_path, spec=spec), "--snapshot", written(tmp_path, busy()))
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert "pod uses resource claims, which this scheduler does not allocate" in result.stdout
+
+
 def test_a_pod_that_runs_is_told_with_node_and_zones(tmp_path: Path) -> None:
     result = run("explain", "pod", "train-1", "--snapshot", written(tmp_path, busy()))
     assert result.exit_code == 0

@@ -111,7 +111,7 @@ def test_what_has_no_pod_is_left_out_with_a_warning(file: Path, written: dict[st
 
 def test_resource_claims_are_pointed_out(file: Path) -> None:
     found = read(file, pod(spec={**SPEC, "resourceClaims": [{"name": "gpu"}]}))
-    assert "has resource claims, which are not modelled" in found.warnings[0]
+    assert "has resource claims, which are not modelled" in found.unmodelled[0]
 
 
 REFUSED = {
