@@ -1,9 +1,9 @@
 """Volume claims: each gets the smallest volume that fits it, of the volumes that somebody made beforehand.
 
-Left out: making volumes to order, and waiting for the first pod: such claims stay Pending, as without a
-provisioner."""
+Claims that wait for their first pod get the volume that a scheduler set aside for them. Left out: making volumes to
+order; such claims stay Pending, as without a provisioner."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from numalign.api import quantity
@@ -38,16 +38,17 @@ class Claims:
             for each in views[STORAGECLASSES]
             if each.get("volumeBindingMode") == "WaitForFirstConsumer"
         }
-        claims = [each for each in views[PERSISTENTVOLUMECLAIMS] if _class(each) not in waiting]
-        return wanted(claims, list(views[PERSISTENTVOLUMES]))
+        return wanted(list(views[PERSISTENTVOLUMECLAIMS]), list(views[PERSISTENTVOLUMES]), waiting)
 
 
-def wanted(claims: Sequence[Tree], volumes: Sequence[Tree]) -> list[Action]:
-    """Both in the order in which they came; who comes first is served first."""
+def wanted(claims: Sequence[Tree], volumes: Sequence[Tree], waiting: Container[str] = ()) -> list[Action]:
+    """Both in the order in which they came; who comes first is served first. `waiting`: classes whose claims take no
+    volume by themselves."""
     free = [volume for volume in volumes if not _claimed_by(volume)]
     actions = [action for volume in volumes for action in _phase(volume, claims)]
     for claim in claims:
-        volume = _held(claim, volumes) or (None if _is_bound(claim) else _best(claim, free))
+        takes_none = _is_bound(claim) or _class(claim) in waiting
+        volume = _held(claim, volumes) or (None if takes_none else _best(claim, free))
         if volume is None or _is_bound(claim):
             continue
         free = [each for each in free if each is not volume]

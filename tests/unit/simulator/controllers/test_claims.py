@@ -44,6 +44,15 @@ def test_a_volume_kept_for_a_claim_goes_to_it() -> None:
     assert bound(claims.wanted([claim("c", "1Gi")], volumes)) == {"c": "b"}
 
 
+def test_a_claim_that_waits_for_its_first_pod_gets_just_what_a_scheduler_set_aside_for_it() -> None:
+    aside = volume("v", "9Gi", claimRef={"namespace": "default", "name": "c", "uid": "c"})
+    both = [claim("c", "1Gi"), claim("d", "1Gi")]
+    actions = claims.wanted(both, [volume("w", "1Gi"), aside], {"fast"})
+    assert bound(actions) == {"c": "v"}
+    told = [each.body["status"]["phase"] for each in actions if isinstance(each, Merge) and each.part == "status"]
+    assert told == ["Bound", "Bound"]
+
+
 def test_a_volume_whose_claim_is_gone_is_released() -> None:
     held = volume("v", "1Gi", "Bound", claimRef={"namespace": "default", "name": "c", "uid": "c"})
     [change] = claims.wanted([], [held])
