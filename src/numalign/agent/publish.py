@@ -18,7 +18,7 @@ from numalign.agent.forms import Document
 from numalign.agent.guard import Guard
 from numalign.agent.inventory import Mode
 from numalign.agent.published import Published
-from numalign.api import nrt, nrtwire
+from numalign.api import fingerprint, nrt, nrtwire
 from numalign.api.nodetopology import NodeTopology
 from numalign.kube import errors
 from numalign.kube.client import Client
@@ -26,6 +26,7 @@ from numalign.kube.client import Client
 HEARTBEAT: Final = 300.0
 """Seconds within which an agent that lives writes something."""
 UNDECLARED: Final = ".attributes: field not declared in schema"
+PARTIAL: Final = {"name": nrt.FINGERPRINT_METHOD, "value": fingerprint.Method.EXCLUSIVE.value}
 
 Outcome = Literal["written", "heartbeat", "equal", "stood back"]
 
@@ -56,6 +57,8 @@ class Publisher:
         self._at = 0.0
         self.pruned: tuple[str, ...] = ()
         """Attributes that the server did not keep, because its definition of the kind is older."""
+        self._settled = True
+        """Whether it left out the same ones twice: a definition that was just changed counts a moment later."""
 
     async def publish(
         self, topology: NodeTopology, owner: Mapping[str, str] | None, *, check: bool, periodic: bool = False
@@ -67,7 +70,7 @@ class Publisher:
         if check:
             there, served = await self._there()
             self.guard.look(there, self._clock.now())
-            equal = equal and there is not None and served == self._in
+            equal = equal and there is not None and served == self._in and self._settled
         if self.guard.other:
             self._written = None
             return "stood back"
@@ -94,7 +97,7 @@ class Publisher:
         return None, self._manner.version
 
     async def _apply(self, wanted: Document, older: Callable[[], Document], *, periodic: bool) -> None:
-        now = self._clock.now()
+        now, last = self._clock.now(), (self._in, self.pruned)
         signed = {published.SIGNED: self._manner.instance, published.HEARTBEAT: _time(self._clock.wall())}
         if self._manner.mode == "rte":
             signed[published.RTE_UPDATE] = "periodic" if periodic else "reactive"
@@ -108,6 +111,7 @@ class Publisher:
         self._written, self._at, self.guard.wrote = wanted, now, True
         kept = {each.name for each in answer.attributes}
         self.pruned = tuple(each["name"] for each in wanted.get("attributes", ()) if each["name"] not in kept)
+        self._settled = not self.pruned or (self._in, self.pruned) == last
 
     async def _applied_as_older(self, wanted: Document, missing: errors.NotFound) -> Published:
         try:
@@ -128,11 +132,13 @@ class Publisher:
 
 
 def _without_attributes(document: Document) -> Document:
-    """Nor with the annotation of the fingerprint: a reader of it alone takes it for that of all pods."""
+    """Nor with the annotation of a fingerprint of some pods: a reader of it alone takes it for that of all."""
+    kept = {name: value for name, value in document.items() if name != "attributes"}
+    if PARTIAL not in document["attributes"]:
+        return kept
     metadata = document["metadata"]
     told = metadata.get("annotations", {})
     annotations = {name: text for name, text in told.items() if name != nrt.FINGERPRINT_ANNOTATION}
-    kept = {name: value for name, value in document.items() if name != "attributes"}
     return kept | {"metadata": metadata | {"annotations": annotations}}
 
 

@@ -158,6 +158,30 @@ def test_an_older_definition_that_drops_attributes_is_noticed() -> None:
     played(story)
 
 
+def test_a_definition_that_was_just_changed_is_tried_once_more_and_then_believed() -> None:
+    """Real servers apply by the old one for a moment."""
+
+    async def story(town: Town, script: Script) -> None:
+        whole, older = nrtcrd.crd(), nrtcrd.crd()
+        del older["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["attributes"]
+        town.api.delete(CUSTOMRESOURCEDEFINITIONS, CRD)
+        town.api.create(CUSTOMRESOURCEDEFINITIONS, older)
+        async with town.agent(script) as agent:
+            await later(1)
+            assert agent.metrics.pruned.values[()] >= 4
+            town.api.patch(CUSTOMRESOURCEDEFINITIONS, CRD, "", Patch("merge", {"spec": whole["spec"]}))
+            await later(PERIOD + 1)
+            assert agent.metrics.pruned.values[()] == 0
+            town.api.patch(CUSTOMRESOURCEDEFINITIONS, CRD, "", Patch("merge", {"spec": older["spec"]}))
+            script.kubelet = STRICT
+            await later(2 * PERIOD + 1)
+            before = agent.metrics.reports.values[("written",)]
+            await later(2 * PERIOD)
+            assert agent.metrics.reports.values[("written",)] == before
+
+    played(story)
+
+
 def test_what_is_not_certain_is_not_told() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script) as agent:
