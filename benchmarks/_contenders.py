@@ -23,7 +23,7 @@ class Contender(msgspec.Struct, frozen=True):
     """Also as pods name their scheduler, and as the Lease is called."""
     command: tuple[str, ...]
     waits: bool = True
-    """For the Lease; else it starts with what is there and ends by itself."""
+    """For the Lease; else it starts with what is there."""
 
 
 def limit(served: Served, namespace: str, nodes: int, *, bare: bool = False) -> Contender:

@@ -73,6 +73,8 @@ async def run(task: Task) -> None:
         while followers and seen < (seen := sum(each.lines for each in followers)):
             await asyncio.sleep(QUIET)
         await _wire.every(endpoint, tasks)
+        # Until it is ended from outside: what a process has computed can be read while it is there.
+        await asyncio.Event().wait()
 
 
 def _tasks(task: Task, path: str, pods: list[_Meta]) -> Iterator[tuple[bytes, ...]]:
