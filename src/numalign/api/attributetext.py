@@ -6,6 +6,7 @@ escape. Every reader raises `AttributeTextError`, and nothing else, for a text i
 """
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -54,7 +55,8 @@ def from_word(text: str) -> str:
     if WORD.fullmatch(text) is None:
         raise AttributeTextError(f"{errors.echo(text)} is not a word; escape its signs as %XX")
     try:
-        return ESCAPE.sub(lambda sign: bytes.fromhex(sign[1].decode()), text.encode()).decode()
+        # Resources are looked up by name all the time: the same name is best the same object.
+        return sys.intern(ESCAPE.sub(lambda sign: bytes.fromhex(sign[1].decode()), text.encode()).decode())
     except UnicodeDecodeError as error:
         raise AttributeTextError(f"{errors.echo(text)} is not UTF-8 once unescaped") from error
 

@@ -5,6 +5,7 @@
 plugin spec 4); of two attributes the first. What is skipped or repaired is noted, and never costs more than itself.
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
@@ -81,7 +82,8 @@ def _resources(wire: Sequence[nrtwire.Resource], where: str, guesses: list[Guess
             continue
         if resource.name in found:
             guesses.append(Guess(GuessCode.RESOURCE_DUPLICATE, path, errors.echo(resource.name), path))
-        found[resource.name] = nrtamounts.read(resource, path, guesses)
+        # All zones of all nodes have the same few names; the same object is compared without being looked at.
+        found[sys.intern(resource.name)] = nrtamounts.read(resource, path, guesses)
     return dict(sorted(found.items()))
 
 
