@@ -24,7 +24,7 @@ from numalign.placement.rowfacts import Assumption, RowFacts, Stock, Supplies
 def read(topology: NodeTopology, last: NodeTopology, before: RowFacts) -> RowFacts | None:
     """`last`: a report of our agent on the same node, or on one whose Node says the same; `before`: its facts."""
     now, then, stock = topology.facts, last.facts, before.supplies.stock
-    if not stock.names or (topology.manager, topology.guesses) != (last.manager, last.guesses):
+    if not stock.names or topology.manager != last.manager or topology.guesses != last.guesses:
         return None
     if not (_is_same_kubelet(now, then) and _is_told(now, before)):
         return None
@@ -36,10 +36,8 @@ def read(topology: NodeTopology, last: NodeTopology, before: RowFacts) -> RowFac
     if homeless is None:
         return None
     full, threads, groups = before.free_full_core_cpus, before.cores, before.groups
-    if now.default_cpus != then.default_cpus and now.cores is not None and now.reserved_cpus is not None:
-        cores = hardware.cores(before.rules.zones, now.cores)
-        full, threads = supplies.on_full_cores(now, cores), supplies.by_free_threads(now, cores)
-        _take_cpus(free, cores, supplies.free_cpus(now), stock)
+    if now.default_cpus != then.default_cpus:
+        full, threads = _take_cpus(free, now, then, before)
     if now.memory is not None and then.memory is not None and now.memory != then.memory:
         _take_memory(free, now.memory, then.memory, stock)
         if before.rules.static_memory and not _are_same_groups(now.memory, then.memory):
@@ -64,8 +62,8 @@ def _is_same_kubelet(now: NodeFacts, then: NodeFacts) -> bool:
     # Nodes of one make share the map of their cores.
     return (
         (now.cores is then.cores or now.cores == then.cores)
-        and now.managers == then.managers
-        and now.kubelet == then.kubelet
+        and (now.managers is then.managers or now.managers == then.managers)
+        and (now.kubelet is then.kubelet or now.kubelet == then.kubelet)
         and now.reserved_cpus == then.reserved_cpus
         and _told(now) == _told(then)
     )
@@ -80,20 +78,20 @@ def _are_same_zones(now: Sequence[Zone], then: Sequence[Zone], before: RowFacts)
     same = tuple([zone.id for zone in now]) == before.rules.zones
     if not same or list(now[0].resources) != list(then[0].resources):
         return False
-    # Pods that came or left did so in few zones.
-    changed = [(zone, known) for zone, known in zip(now, then, strict=True) if zone.resources != known.resources]
-    if not all(_is_same_stock(zone.resources, known.resources) for zone, known in changed):
-        return False
+    for zone, known in zip(now, then, strict=True):
+        # Pods that came or left did so in few zones.
+        if zone.resources != known.resources and not _is_same_stock(zone.resources, known.resources):
+            return False
     closest = before.rules.distances is not None or Assumption.DISTANCES_UNKNOWN in before.assumptions
     return not closest or [zone.costs for zone in now] == [known.costs for known in then]
 
 
 def _is_same_stock(now: Mapping[str, Amounts], then: Mapping[str, Amounts]) -> bool:
-    if now.keys() != then.keys():
+    if len(now) != len(then):
         return False
     for name, each in now.items():
-        known = then[name]
-        if each.allocatable != known.allocatable or each.capacity != known.capacity:
+        known = then.get(name)
+        if known is None or each.allocatable != known.allocatable or each.capacity != known.capacity:
             return False
     return True
 
@@ -103,7 +101,9 @@ def _is_told(now: NodeFacts, before: RowFacts) -> bool:
     if now.memory is None:
         return not before.rules.static_memory
     names = before.supplies.stock.names
-    told = all(names[place] in before.from_books for place in supplies.memory_places(names))
+    places = supplies.memory_places(names)
+    # All memory is from the books, or none of it.
+    told = not places or names[places[0]] in before.from_books
     return told and tuple([zone.zone for zone in now.memory]) == before.rules.zones
 
 
@@ -117,9 +117,22 @@ def _take_amounts(free: list[int], zones: Sequence[Zone], before: RowFacts) -> N
             free[place :: len(names)] = [amount // unit for amount in amounts]
 
 
-def _take_cpus(free: list[int], cores: hardware.Cores | None, cpus: int | None, stock: Stock) -> None:
-    if cores is not None and cpus is not None:
-        free[stock.names.index(resourcenames.CPU) :: len(stock.names)] = cores.by_position(cpus)
+def _take_cpus(
+    free: list[int], now: NodeFacts, then: NodeFacts, before: RowFacts
+) -> tuple[int | None, tuple[tuple[int, ...], ...] | None]:
+    """Of zones where some were taken or given back; how many are on full cores, and cores by their free threads."""
+    cores = hardware.cores(before.rules.zones, now.cores) if now.cores else None
+    left, known = supplies.free_cpus(now), supplies.free_cpus(then)
+    if cores is None or left is None or known is None:
+        return None, None
+    names, threads = before.supplies.stock.names, list(before.cores or ())
+    place, width, changed = names.index(resourcenames.CPU), len(names), left ^ known
+    for position, members in enumerate(cores.members):
+        if members & changed:
+            own = members & left
+            free[position * width + place] = own.bit_count()
+            threads[position] = cores.histogram(position, own)
+    return supplies.on_full_cores(now, cores), tuple(threads)
 
 
 def _take_memory(free: list[int], now: Sequence[MemoryZone], then: Sequence[MemoryZone], stock: Stock) -> None:
@@ -151,8 +164,10 @@ def _take_devices(
     names, zones, homeless = before.supplies.stock.names, before.rules.zones, before.supplies.homeless
     if len(now) != len(then):
         return None
-    changed = [(each, known) for each, known in zip(now, then, strict=True) if each != known]
-    for each, known in changed:
+    for each, known in zip(now, then, strict=True):
+        # What did not change is mostly the same object.
+        if each is known or each == known:
+            continue
         if not _is_same_class(each, known) or not supplies.is_device(each.resource):
             return None
         mask, gain = zonemasks.from_ids(each.zones or 0, zones), each.free - known.free

@@ -40,11 +40,12 @@ class Cores(Struct, frozen=True, dict=True):
 
     def by_free_threads(self, free: int) -> tuple[tuple[int, ...], ...]:
         """By position: how many cores have t free threads, t from 1 to the most that any core has."""
-        histogram = self._histogram
+        histogram = self.histogram
         return tuple([histogram(place, members & free) for place, members in enumerate(self.members)])
 
     @cached_property
-    def _histogram(self) -> Callable[[int, int], tuple[int, ...]]:
+    def histogram(self) -> Callable[[int, int], tuple[int, ...]]:
+        """The same of one zone, by its position and its free CPUs."""
         # From report to report, and from node to node of one make, most zones have the same CPUs free.
         return lru_cache(maxsize=HISTOGRAMS)(self._counted)
 

@@ -137,6 +137,7 @@ def memory_places(names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(place for place, name in enumerate(names) if is_memory(name))
 
 
+@lru_cache(maxsize=ALIKE)
 def is_device(name: str) -> bool:
     return name != resourcenames.CPU and not is_memory(name)
 
