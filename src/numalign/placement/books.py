@@ -7,6 +7,7 @@ node can have, whatever a belief gives back."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct, field, structs
@@ -29,6 +30,7 @@ Counted = tuple[Share, bool]
 """A share, and whether it is pending."""
 NOT_COUNTED: Final[Counted] = NONE, False
 NO_ZONES: Final[tuple[int, ...]] = ()
+MOST_KNOWN: Final = 8192
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -295,7 +297,9 @@ def _cut(free: Table, tops: Tops, changed: Mapping[Spot, int]) -> None:
             free[position][column] = min(free[position][column], tops[column][position])
 
 
+@lru_cache(maxsize=MOST_KNOWN)
 def _everywhere(entries: tuple[Entry, ...]) -> list[Amount]:
+    """Replicas in the same zones have the same entries."""
     return [
         ((entry.column, position), entry.amount) for entry in entries for position in zonemasks.positions(entry.zones)
     ]

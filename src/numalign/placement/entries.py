@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, cache_hash=True):
     """An amount of one resource (by column) on a set of zone positions."""
 
     column: int

@@ -6,11 +6,13 @@ become counts by zone; without the node's core map only their sum is known. An o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
 
 from msgspec import Struct
 
 from numalign.api.podplacements import HeldDevices, PodPlacement
-from numalign.placement import supplies, zonemasks
+from numalign.placement import zonemasks
 from numalign.placement.divergences import Divergence, DivergenceKind
 from numalign.placement.entries import ContainerZones, Entry, Holding
 from numalign.placement.noderules import NodeRules
@@ -19,6 +21,7 @@ from numalign.placement.rowfacts import RowFacts
 
 Where = tuple[int, int]
 """Column and zones."""
+MOST_KNOWN: Final = 8192
 
 
 class Observation(Struct, frozen=True):
@@ -60,9 +63,10 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
         amounts[spot] = amounts.get(spot, 0) + (least if reuses else most)
         if reuses and most > least:
             maybe[spot] = most - least
-    entries = [_entry(spot, amount, resources) for spot, amount in sorted(amounts.items())]
-    entries += [Entry(column, amount, zones, certain=False) for (column, zones), amount in sorted(maybe.items())]
-    return Observation(tuple(entries), tuple(containers))
+    entries = _entries(tuple(sorted(amounts.items())), resources.memory)
+    if maybe:
+        entries += tuple([Entry(column, amount, at, certain=False) for (column, at), amount in sorted(maybe.items())])
+    return Observation(entries, tuple(containers))
 
 
 def contradictions(predicted: Holding, seen: Observation, facts: RowFacts, resources: Resources) -> list[Divergence]:
@@ -104,14 +108,18 @@ def _cpus(cpus: int, facts: RowFacts) -> list[tuple[Where, int]]:
     """How many are in each zone, or all of them in any zone where that is not known."""
     if not facts.zone_cpus:
         return [((CPU, facts.rules.every_zone), cpus.bit_count())] if cpus else []
-    inside = [(1 << place, cpus & own) for place, own in enumerate(facts.zone_cpus)]
-    return [((CPU, zone), own.bit_count()) for zone, own in inside if own]
+    return [((CPU, 1 << place), own.bit_count()) for place, zone in enumerate(facts.zone_cpus) if (own := cpus & zone)]
 
 
-def _entry(where: Where, amount: int, resources: Resources) -> Entry:
-    column, zones = where
-    is_memory = supplies.is_memory(resources.names[column])
-    return Entry(column, amount, zones, span=zones.bit_count() if is_memory else 0)
+@lru_cache(maxsize=MOST_KNOWN)
+def _entries(amounts: tuple[tuple[Where, int], ...], memory: frozenset[int]) -> tuple[Entry, ...]:
+    """Replicas in the same zones hold the same, on every node."""
+    return tuple(
+        [
+            Entry(column, amount, zones, span=zones.bit_count() if column in memory else 0)
+            for (column, zones), amount in amounts
+        ]
+    )
 
 
 def _exceeded(predicted: tuple[Entry, ...], seen: tuple[Entry, ...], rules: NodeRules) -> int | None:

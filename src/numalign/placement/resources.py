@@ -33,6 +33,8 @@ class Resources:
     def __init__(self) -> None:
         self.names: list[str] = [resourcenames.CPU, resourcenames.MEMORY]
         self._columns = {name: column for column, name in enumerate(self.names)}
+        self.memory = frozenset({MEMORY})
+        """Columns of memory and hugepages."""
         self._arranged: dict[tuple[str, ...], Arrangement] = {}
 
     def column(self, name: str) -> int:
@@ -41,6 +43,8 @@ class Resources:
         if found is None:
             found = self._columns[name] = len(self.names)
             self.names.append(name)
+            if resourcenames.is_hugepages(name):
+                self.memory |= {found}
         return found
 
     def arranged(self, names: tuple[str, ...]) -> Arrangement:
