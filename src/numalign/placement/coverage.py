@@ -51,6 +51,8 @@ class Node(Struct, frozen=True):
     """Hashes of finished pods that may be listed, by uid."""
     matched: int | None = None
     """Looks when a fingerprint was last that of known pods."""
+    placements: Sequence[PodPlacement] = ()
+    """What a report that names its pods says of these."""
 
     @property
     def signs_known(self) -> bool:
@@ -120,7 +122,7 @@ def sure(facts: RowFacts) -> int:
 
 def judge(facts: RowFacts, node: Node, scales: Scales) -> Judgement:
     if facts.placements is not None:
-        return _listed(facts.placements, node)
+        return _listed(node)
     pods = subjects(node, sure(facts))
     # At a start there are many pods whose holdings nobody has looked at, and most fingerprints match without them.
     if facts.fingerprint and not facts.exclusive_only:
@@ -139,9 +141,9 @@ def judge(facts: RowFacts, node: Node, scales: Scales) -> Judgement:
     return _weighed(facts, node.looks, pods, scales.resources)
 
 
-def _listed(placements: Sequence[PodPlacement], node: Node) -> Judgement:
-    by_uid = {each.uid: each for each in placements if each.uid}
-    by_name = {f"{each.namespace}/{each.name}": each for each in placements if not each.uid}
+def _listed(node: Node) -> Judgement:
+    by_uid = {each.uid: each for each in node.placements if each.uid}
+    by_name = {f"{each.namespace}/{each.name}": each for each in node.placements if not each.uid}
     # The youngest of those that have left, and everybody else.
     everyone = [each for each in node.records if each.life is LIVE or not each.is_forgotten(node.looks, STUBBORN)]
     namesakes = _namesakes(everyone) if by_name else frozenset()

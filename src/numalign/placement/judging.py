@@ -15,7 +15,7 @@ from numalign.placement import records as recording
 from numalign.placement.beliefs import Beliefs
 from numalign.placement.books import Book
 from numalign.placement.divergences import Divergence, DivergenceKind
-from numalign.placement.entries import Holding, Source
+from numalign.placement.entries import ContainerZones, Holding, Source
 from numalign.placement.observations import Observation
 from numalign.placement.records import COVERED, LIVE, SURE, Record
 from numalign.placement.rowfacts import RowFacts
@@ -86,17 +86,19 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
         book.is_exact = False
         return Findings(divergences=totals.unexplained(Scales(book, facts, beliefs), sure=False))
     everybody = list(book.records.values())
-    records = _to_be_judged(everybody, facts.placements)
+    records, placements = _to_be_judged(everybody, facts.placements)
     wide = swaps.widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
-    node = coverage.Node(records, book.looks, remains, book.matched)
+    node = coverage.Node(records, book.looks, remains, book.matched, placements)
     scales = Scales(book, facts, beliefs)
     judgement = coverage.judge(facts, node, scales)
     book.is_exact = judgement.is_exact
     if judgement.is_exact and facts.fingerprint:
         book.matched = book.looks
     told = judgement.is_exact or node.signs_known
-    due = Due(book.looks, coverage.sure(facts) if told else SURE, _latest(everybody, judgement))
+    # Where the report names every pod there is nobody to ask about.
+    latest = _latest(everybody, judgement) if len(judgement.listed) < len(records) else 0
+    due = Due(book.looks, coverage.sure(facts) if told else SURE, latest)
     findings, entered = Findings(), False
     findings.has_strangers = _has_strangers(book, facts, len(judgement.listed) + len(everybody) - len(records))
     for record in records if facts.placements is not None else filter(_is_open, records):
@@ -122,13 +124,16 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     return findings
 
 
-def _to_be_judged(records: list[Record], placements: Sequence[PodPlacement] | None) -> list[Record]:
-    """All but those of which a report that names its pods says what the last one said."""
+def _to_be_judged(
+    records: list[Record], placements: Sequence[PodPlacement] | None
+) -> tuple[list[Record], Sequence[PodPlacement]]:
+    """All but those of which a report that names its pods says what the last one said, and what it says of them."""
     listed = {each.uid: each for each in placements or ()}
     # A name alone may be that of several pods, and then it takes all of them to judge.
     if not listed or "" in listed:
-        return records
-    return [record for record in records if not _is_told_again(record, listed.get(record.uid))]
+        return records, placements or ()
+    news = [record for record in records if not _is_told_again(record, listed.get(record.uid))]
+    return news, [listed[record.uid] for record in news if record.uid in listed]
 
 
 def _is_told_again(record: Record, listed: PodPlacement | None) -> bool:
@@ -218,17 +223,24 @@ def _believe(
     wrong: list[Divergence] = []
     if before is not None and before.source is Source.PREDICTED:
         wrong = observations.contradictions(before, seen, facts, beliefs.resources)
-    named = {each.container for each in seen.containers}
-    unseen = tuple(each for each in before.containers if each.container not in named) if before else ()
     record.holding = Holding(
         uid=record.uid,
         name=record.name,
         source=Source.OBSERVED,
         entries=seen.entries,
-        containers=(*seen.containers, *unseen),
+        containers=_with_unseen(seen.containers, before.containers) if before else seen.containers,
         shape=before.shape if before else -1,
     )
     return wrong
+
+
+def _with_unseen(seen: tuple[ContainerZones, ...], before: tuple[ContainerZones, ...]) -> tuple[ContainerZones, ...]:
+    """Containers that a report does not name are where they were taken to be."""
+    # Mostly all are seen where they were expected, and replicas have that in common.
+    if seen == before:
+        return before
+    named = {each.container for each in seen}
+    return (*seen, *[each for each in before if each.container not in named])
 
 
 def _can_be_read(judgement: coverage.Judgement) -> bool:
