@@ -184,11 +184,12 @@ class Columns:
             self.settled[row, :zones, :width] = free if alike else _table(state.settled[:zones], width)
         self.homeless[row, :width] = _cut(state.homeless) if any(state.homeless) else 0
         self.cells[row, :zones] = _cells(state.groups.cells if state.groups else APART, zones)
-        self.busy[row] = state.groups.busy & 0xFF if state.groups else 0
-        self.full_core_cpus[row] = min(state.full_core_cpus, LARGEST)
-        self.split_known[row] = state.split_known
-        self.loose[row] = state.loose
-        self.tenure[row] = state.tenure
+        flat = self.flat
+        flat.busy[row] = state.groups.busy & 0xFF if state.groups else 0
+        flat.full_core_cpus[row] = min(state.full_core_cpus, LARGEST)
+        flat.split_known[row] = state.split_known
+        flat.loose[row] = state.loose
+        flat.tenure[row] = state.tenure
         self.log.append(row)
 
     def set_totals(self, row: int, offered: Mapping[str, int], most_pods: int) -> None:

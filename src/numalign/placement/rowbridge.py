@@ -6,6 +6,8 @@ known as intervals, devices of several zones, sizes or memory groups that the re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
 
 from msgspec import structs
 
@@ -18,6 +20,8 @@ from numalign.placement.noderules import FULL_CORES
 from numalign.placement.resources import CPU, Resources
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.rowstate import RowState
+
+MOST_KNOWN: Final = 8192
 
 
 def charged(row: Row, resources: Resources) -> RowState:
@@ -81,7 +85,13 @@ def _split_known(facts: RowFacts, *, untouched: bool) -> bool:
     if facts.rules.threads_per_core == 1:
         return True
     known = facts.cores if untouched or FULL_CORES in facts.rules.cpu_options else None
-    return known is not None and not any(any(zone[:-1]) for zone in known)
+    return known is not None and _are_whole(known)
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _are_whole(cores: tuple[tuple[int, ...], ...]) -> bool:
+    """By position: cores with t free threads, t from 1. Nodes of one make have few different ones."""
+    return not any(any(zone[:-1]) for zone in cores)
 
 
 def _by_column(table: Sequence[Sequence[int]]) -> dict[int, tuple[int, ...]]:
