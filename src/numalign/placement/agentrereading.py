@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import structs
 
@@ -170,17 +171,24 @@ def _take_devices(
             continue
         if not _is_same_class(each, known) or not supplies.is_device(each.resource):
             return None
-        mask, gain = zonemasks.from_ids(each.zones or 0, zones), each.free - known.free
-        place = names.index(each.resource)
-        if mask.bit_count() == 1:
-            free[(mask.bit_length() - 1) * len(names) + place] += gain
+        gain = each.free - known.free
+        spot = _spot(each.resource, each.zones, names, zones) if each.zones is not None else None
+        if spot is not None:
+            free[spot] += gain
         elif each.zones is None:
             left = list(homeless or (0,) * len(names))
-            left[place] += gain
+            left[names.index(each.resource)] += gain
             homeless = tuple(left) if any(left) else ()
         else:
             return None
     return homeless
+
+
+@lru_cache(maxsize=supplies.ALIKE)
+def _spot(resource: str, mask: int, names: tuple[str, ...], zones: tuple[int, ...]) -> int | None:
+    """Where devices that lie in one zone are counted; None: they lie in several, or in none that there is."""
+    own = zonemasks.from_ids(mask, zones)
+    return (own.bit_length() - 1) * len(names) + names.index(resource) if own.bit_count() == 1 else None
 
 
 def _is_same_class(now: DeviceClass, then: DeviceClass) -> bool:

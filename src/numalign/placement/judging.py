@@ -137,10 +137,11 @@ def _to_be_judged(
 
 
 def _is_told_again(record: Record, listed: PodPlacement | None) -> bool:
+    known = record.listed
     # What did not change is mostly the same object.
-    if listed is None or (listed is not record.listed and listed != record.listed):
+    if listed is None or known is None or (listed is not known and listed != known):
         return False
-    return not _is_open(record) and record.holding is not None
+    return record.holding is not None and not _is_open(record)
 
 
 def _has_strangers(book: Book, facts: RowFacts, listed: int) -> bool:
