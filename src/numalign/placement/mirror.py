@@ -106,8 +106,12 @@ class Mirror:
         return []
 
     def changed(self, change: Change) -> list[Wake]:
-        self._stale.update(dict.fromkeys(change.rows))
+        self._note(change)
         return [Wake(node, WakeCause.FREED) for node in change.freed]
+
+    def _note(self, change: Change) -> None:
+        for name in change.rows:
+            self._stale[name] = None
 
     def charges(self, uid: str) -> bool:
         """Whether a pod that is gone may still run, for all that is known."""
@@ -134,7 +138,7 @@ class Mirror:
         facts = self._ledger.facts(name)
         # Heartbeats change nothing that a report is read with.
         if facts is not None and before != self._nodes[name]:
-            self.changed(self.ledger.report(self._read_again(facts, self._nodes[name]), again=True))
+            self._note(self.ledger.report(self._read_again(facts, self._nodes[name]), again=True))
         return [Wake(name, WakeCause.NODE)]
 
     def _read_again(self, facts: RowFacts, node: Node) -> RowFacts:
@@ -142,13 +146,13 @@ class Mirror:
         return ingest.read(topology, node) if topology is not None else ingest.read_again(facts, node)
 
     def _report(self, topology: NodeTopology) -> list[Wake]:
-        self.changed(self.ledger.report(self._read_report(topology)))
+        self._note(self.ledger.report(self._read_report(topology)))
         return [Wake(topology.node, WakeCause.REPORT)]
 
     def _report_again(self, name: str) -> list[Wake]:
         facts = self._ledger.facts(name)
         if facts is not None:
-            self.changed(self.ledger.report(facts))
+            self._note(self.ledger.report(facts))
         return [Wake(name, WakeCause.REPORT)]
 
     def _read_report(self, topology: NodeTopology) -> RowFacts:
@@ -270,7 +274,7 @@ class Mirror:
 
     def predict(self, number: int, pod: Pod, holding: Holding, revised: Sequence[Holding] = ()) -> None:
         """A decision by the row model: the row is to be read again."""
-        self.changed(self.ledger.predict(self.columns.names[number], pod, holding, revised))
+        self._note(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
     def enter(self, decisions: Sequence[Decision], rows: Sequence[int], tenures: Sequence[int]) -> None:
         """Decisions by templates, which have been charged to the columns."""

@@ -111,4 +111,6 @@ class Record(Struct, kw_only=True, eq=False):
 
 
 def has_init_steps(pod: Pod) -> bool:
-    return any(not container.is_sidecar for container in pod.spec.init_containers)
+    containers = pod.spec.init_containers
+    # Most pods have none, and every fact about a pod asks.
+    return bool(containers) and any(not container.is_sidecar for container in containers)
