@@ -19,8 +19,8 @@ from tests.lab.books import Books
 from tests.lab.live import LOOK, NAMESPACE, PATIENCE, Live
 from tests.lab.sight import Sight
 
-QUIET = 2.0
-"""Seconds without any change after which nothing is under way any more."""
+QUIET = 6.0
+"""Seconds without any change after which nothing is under way any more; an agent pauses for some on a busy machine."""
 
 
 class Chapter(Struct, frozen=True):
