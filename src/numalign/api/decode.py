@@ -31,8 +31,6 @@ WORDS: Final = {
     "object": "an object",
     "array": "a list",
     "decimal": "a number with a fraction",
-    "str | null": "a string",
-    "int | null": "a whole number",
 }
 
 PLAIN: Final = msgspec.json.Decoder(float_hook=Decimal)
@@ -120,8 +118,14 @@ def _why(problem: Exception) -> str:
 
 def _in_words(message: str) -> str:
     """msgspec's "Expected `str`, got `int`", for people who do not write Python."""
-    message = re.sub(r"`([^`]*)`", lambda match: WORDS.get(match[1], match[1]), message)
+    message = re.sub(r"`([^`]*)`", lambda match: _kind_in_words(match[1]), message)
     return message.replace("Expected", "expected", 1)
+
+
+def _kind_in_words(kind: str) -> str:
+    """Any field may be null; to say so of some would only puzzle."""
+    plain = kind.removesuffix(" | null")
+    return WORDS.get(plain, plain)
 
 
 def _name_in(raw: Any) -> str:

@@ -105,6 +105,8 @@ def suggestion(name: str, known: Collection[str]) -> str:
 
 def text(field: Field) -> str:
     """A string that is really one: like Kubernetes, this does not take 1 for "1" or true for "true"."""
+    if not field.given:
+        raise field.bad("missing; a text is wanted here")
     if not isinstance(field.value, str):
         advice = "; put it in quotes" if isinstance(field.value, int | float) else ""
         raise field.bad(f"{errors.echo(field.value)} is not text{advice}")

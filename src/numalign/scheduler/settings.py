@@ -66,8 +66,9 @@ class NumalignArgs(Wire, frozen=True, omit_defaults=False):
 def read(value: object, source: str) -> Configuration:
     """The configuration in a parsed file, or a BadObject with the path of what is wrong."""
     config = configuration.read(value, source, READERS)
+    file = fields.root(value, configuration.KIND, source)
     for plugin in READERS:
-        config = _shared(config, source, plugin)
+        config = _shared(config, file, plugin)
     return structs.replace(config, warnings=(*config.warnings, *_doubts(config)))
 
 
@@ -148,23 +149,30 @@ def _numalign(args: Field) -> NumalignArgs:
 READERS: Final[Mapping[str, Reader]] = {ZONES: _topology_match, NUMALIGN: _numalign}
 
 
-def _shared(config: Configuration, source: str, plugin: str) -> Configuration:
+def _shared(config: Configuration, file: Field, plugin: str) -> Configuration:
     """With the settings of one profile for all that say nothing of their own."""
-    default = defaults(plugin)
-    written = {number: each.args[plugin] for number, each in enumerate(config.profiles) if plugin in each.args}
-    changed = {number: args for number, args in written.items() if args != default}
-    if not changed:
+    written = dict(_written(file, plugin))
+    if not written:
         return config
-    common = next(iter(changed.values()))
-    for number, args in changed.items():
-        if args != common:
-            why = f"settings of {plugin} differ from those of another profile; all profiles share one engine"
-            raise errors.BadObject(configuration.KIND, source, f"profiles[{number}].pluginConfig", why)
+    first = next(iter(written))
+    common = config.profiles[first].args[plugin]
+    for number, args in written.items():
+        if config.profiles[number].args[plugin] != common:
+            raise args.bad(f"not the settings of {plugin} in profiles[{first}]; all profiles share one engine")
     profiles = [
-        structs.replace(each, args={**each.args, plugin: common}) if number in written else each
-        for number, each in enumerate(config.profiles)
+        structs.replace(each, args={**each.args, plugin: common}) if plugin in each.args else each
+        for each in config.profiles
     ]
     return structs.replace(config, profiles=tuple(profiles))
+
+
+def _written(file: Field, plugin: str) -> Iterator[tuple[int, Field]]:
+    """Profiles that say something about the plugin, be it the default, by their number."""
+    for number, profile in enumerate(fields.items(file.at("profiles"))):
+        for item in fields.items(profile.at("pluginConfig")):
+            args = item.at("args")
+            if item.at("name").value == plugin and args.given and fields.named(args).keys() - set(pluginargs.META):
+                yield number, args
 
 
 def _first(config: Configuration, plugin: str, kind: type[T]) -> T:

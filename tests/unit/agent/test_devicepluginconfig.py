@@ -73,7 +73,7 @@ BEHAVIOUR: dict[str, tuple[Any, str, str]] = {
     "a number for a switch": ({"preStart": 1}, "preStart", "neither true nor false"),
     "one device in a text for all": ({"allocate": {"env": {"A": "{id}"}}}, "allocate.env[A]", "write {ids}"),
     "a relative path": ({"allocate": {"mounts": [{"host": "x"}]}}, "allocate.mounts[0].host", "not an absolute path"),
-    "no path": ({"allocate": {"mounts": [{}]}}, "allocate.mounts[0].host", "is not text"),
+    "no path": ({"allocate": {"mounts": [{}]}}, "allocate.mounts[0].host", "missing; a text is wanted"),
     "another permission": (
         {"allocate": {"devices": [{"host": "/x", "permissions": "rx"}]}},
         "allocate.devices[0].permissions",

@@ -106,7 +106,7 @@ REFUSED: dict[str, tuple[Sets, str, str]] = {
     ),
     "unknown point": ({"filters": {}}, "plugins.filters", "did you mean filter?"),
     "unknown list": ({"filter": {"enable": []}}, "plugins.filter.enable", "did you mean enabled?"),
-    "no name": ({"filter": {"enabled": [{}]}}, "plugins.filter.enabled[0].name", "null is not text"),
+    "no name": ({"filter": {"enabled": [{}]}}, "plugins.filter.enabled[0].name", "missing; a text is wanted"),
     "nobody sorts": ({"queueSort": {"disabled": named("*")}}, "plugins.queueSort", "exactly one plugin"),
     "nobody binds": ({"multiPoint": {"disabled": named("DefaultBinder")}}, "plugins.bind", "some plugin has to bind"),
 }

@@ -99,8 +99,9 @@ def test_the_queue_is_set_from_both() -> None:
     "plugin, args, field, why",
     [
         (ZONES, {"scoringStrategy": {}}, "scoringStrategy.type", "invalid ScoringStrategyType"),
-        (ZONES, {"scoringStrategy": {"type": "Best"}}, "scoringStrategy.type", "invalid ScoringStrategyType"),
-        (ZONES, {"preemptionMode": "On"}, "preemptionMode", "invalid PreemptionMode"),
+        (ZONES, {"scoringStrategy": {"type": "Best"}}, "scoringStrategy.type", "write one of LeastAllocated, Most"),
+        (ZONES, {"preemptionMode": "On"}, "preemptionMode", "invalid PreemptionMode; write one of Disabled, Enabled"),
+        (ZONES, {"discardReservedNodes": "yes"}, "discardReservedNodes", "expected true or false, got a string"),
         (ZONES, {"cache": {"resync": "All"}}, "cache.resync", "no field of this name"),
         (ZONES, {"apiVersion": "kubescheduler.config.k8s.io/v2"}, "apiVersion", "write that"),
         (ZONES, {"cacheResyncPeriodSeconds": "5"}, "cacheResyncPeriodSeconds", "expected a whole number"),
@@ -124,9 +125,24 @@ def test_settings_cannot_be_given_twice() -> None:
         settings.read({**META, "profiles": [{"pluginConfig": twice}]}, "file")
 
 
-def test_profiles_share_one_engine() -> None:
-    field, why = refusal({"Numalign": {"seed": 1}}, {"Numalign": {"seed": 2}})
-    assert (field, "share one engine" in why) == ("profiles[1].pluginConfig", True)
+@pytest.mark.parametrize(
+    "plugin, first, second",
+    [
+        ("Numalign", {"seed": 1}, {"seed": 2}),
+        ("Numalign", {"flavour": "exact"}, {"flavour": "reference"}),
+        ("Numalign", {"flavour": "reference"}, {"flavour": "exact"}),
+        (ZONES, {"scoringStrategy": {"type": "MostAllocated"}}, {"scoringStrategy": {"type": "LeastAllocated"}}),
+    ],
+    ids=["both unusual", "the default written down first", "the default written down last", "strategies"],
+)
+def test_profiles_share_one_engine(plugin: str, first: dict[str, Any], second: dict[str, Any]) -> None:
+    field, why = refusal({plugin: first}, {plugin: second})
+    assert (field, "share one engine" in why) == ("profiles[1].pluginConfig[0].args", True)
+
+
+def test_a_profile_that_names_the_kind_of_its_settings_alone_says_nothing() -> None:
+    config = read({"Numalign": {"kind": "NumalignArgs"}}, {"Numalign": {"flavour": "reference"}})
+    assert settings.engine(config).flavour == "reference"
 
 
 def test_what_one_profile_says_counts_for_those_that_say_nothing() -> None:

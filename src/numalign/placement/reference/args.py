@@ -96,6 +96,8 @@ class Invalid(Struct, frozen=True):
     field: str
     value: str
     why: str
+    known: tuple[str, ...]
+    """What could be there instead, which the plugin does not tell."""
 
     def __str__(self) -> str:
         return f'{self.field}: Invalid value: "{self.value}": {self.why}'
@@ -110,7 +112,9 @@ def complete(raw: bytes | str | Mapping[str, Any]) -> NodeResourceTopologyMatchA
         why = f"{errors.echo(args.api_version)} is not {GROUP}/v1; write that"
         raise errors.BadObject(KIND, "", "apiVersion", why)
     for invalid in problems(args):
-        raise errors.BadObject(KIND, "", invalid.field, f"Invalid value: {errors.echo(invalid.value)}: {invalid.why}")
+        remedy = f"write one of {', '.join(invalid.known)}"
+        why = f"Invalid value: {errors.echo(invalid.value)}: {invalid.why}; {remedy}"
+        raise errors.BadObject(KIND, "", invalid.field, why)
     return args
 
 
@@ -133,15 +137,14 @@ def _filled(cache: CacheArgs) -> CacheArgs:
 
 def problems(args: NodeResourceTopologyMatchArgs) -> tuple[Invalid, ...]:
     """What the plugin refuses at its start; it looks at two settings only (scheduler plugin spec 2.3)."""
-    kind = (args.scoring_strategy or ScoringStrategy()).type
-    mode = args.preemption_mode
-    return (
-        *([] if kind in set(Strategy) else [Invalid("scoringStrategy.type", kind, "invalid ScoringStrategyType")]),
-        *(
-            [Invalid("preemptionMode", mode, "invalid PreemptionMode")]
-            if mode is not None and mode not in set(PreemptionMode)
-            else []
-        ),
+    looked_at = (
+        ("scoringStrategy.type", (args.scoring_strategy or ScoringStrategy()).type, Strategy, "ScoringStrategyType"),
+        ("preemptionMode", args.preemption_mode, PreemptionMode, "PreemptionMode"),
+    )
+    return tuple(
+        Invalid(field, value, f"invalid {kind}", tuple(known))
+        for field, value, known, kind in looked_at
+        if value is not None and value not in set(known)
     )
 
 
