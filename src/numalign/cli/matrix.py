@@ -59,7 +59,7 @@ def draw(page: Page, answer: Report) -> None:
 
 def draw_zones(page: Page, offered: Iterable[Resource], pods: Iterable[str]) -> None:
     """The same for a node that is at work; pods by their full names, in the order of their letters."""
-    resources = [resource for resource in offered if resource.allocatable]
+    resources = [resource for resource in offered if resource.allocatable or any(_zone_sets([resource]))]
     marks = Marks(pod for pod in pods if _holds(resources, pod))
     across = _across(page.table("", *(_head(each.name) for each in resources)), resources, marks)
     page.add(across if page.fits(across) else Group(*_down(resources, marks)))

@@ -39,8 +39,10 @@ def node(told: NodeTold) -> str:
     page.add()
     if not told.zones:
         page.add("without a usable report nothing is known of its zones; as a whole it has")
+        whole = drawing.labelled()
         for each in told.resources:
-            page.add(f"{each.name}  {wording.free_of(each.name, each.free, each.allocatable)}", indent=INDENT)
+            whole.add_row(output.printable(each.name), wording.free_of(each.name, each.free, each.allocatable))
+        page.add(whole, indent=INDENT)
         return page.text()
     drawn = [each for each in told.resources if each.zones or each.name in ALWAYS]
     matrix.draw_zones(page, drawn, [each.name for each in told.pods] + [matrix.UNKNOWN])
@@ -169,7 +171,7 @@ def _devices(told: Sequence[NodeTold]) -> list[str]:
 
 def _legend(told: Sequence[NodeTold]) -> str:
     reported = sum(bool(each.zones) for each in told)
-    nodes = f"{len(told):,} node{'s' * (len(told) != 1)}, {reported:,} with a report"
+    nodes = f"{len(told):,} node{'s' * (len(told) != 1)}, {reported:,} with a usable report"
     return f"{nodes}; amounts are what is free, zone by zone, in parentheses of the node as a whole"
 
 

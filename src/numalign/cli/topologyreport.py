@@ -178,8 +178,8 @@ def _publisher(written: NodeResourceTopology, topology: NodeTopology, manager: s
 
 
 def _doubt(field: str, code: str, found: str, used: str) -> str:
-    instead = f"; {errors.clipped(used)} used instead" if used else ""
-    return f"{field}: {code}{f' ({errors.echo(found)})' if found else ''}{instead}"
+    instead = f"; {errors.clipped(used)} used instead" if used not in ("", found) else ""
+    return f"{field}: {code}{f' ({errors.clipped(found)})' if found else ''}{instead}"
 
 
 def _seconds(time: str, now: str) -> float | None:

@@ -61,19 +61,32 @@ def test_the_cluster_is_a_line_per_node(tmp_path: Path) -> None:
         "numalign",
         "-",
     ]
-    assert lines[-2].startswith("3 nodes, 2 with a report")
+    assert lines[-2].startswith("3 nodes, 2 with a usable report")
 
 
 def test_a_node_without_a_report_has_totals_only(tmp_path: Path) -> None:
     text = told(tmp_path, clusterfiles.node("bare", reported=False), "bare")
     assert "without a usable report nothing is known of its zones; as a whole it has" in text
-    assert "  nvidia.com/gpu  8 of 8 free" in text.splitlines()
+    assert "  cpu                    190 of 190 free" in text.splitlines()
+    assert "  nvidia.com/gpu         8 of 8 free" in text.splitlines()
 
 
 def test_a_report_without_a_node_is_told(tmp_path: Path) -> None:
     items = [report("ghost", zone("node-0", 8))]
     assert "there is a report, and no Node of that name" in told(tmp_path, items, "ghost")
     assert "ghost (no Node)" in told(tmp_path, items)
+
+
+def test_what_only_the_report_has_is_drawn(tmp_path: Path) -> None:
+    lines = told(tmp_path, [report("ghost", zone("node-0", 8))], "ghost").splitlines()
+    assert lines[-3:] == ["zone 0  ........", "        8 of 8 free", "node    0 of 0 free"]
+
+
+def test_what_is_odd_is_told_as_it_was_found(tmp_path: Path) -> None:
+    zones = zone("socket-x", 8), zone("node-99", 8)
+    items = [*clusterfiles.node("odd", reported=False), report("odd", *zones)]
+    doubts = json.loads(told(tmp_path, items, "odd", "-o", "json"))["report"]["doubts"]
+    assert doubts[:2] == ['zones[0].name: zone-name-unknown ("socket-x")', "zones[1].name: zone-beyond-mask (node-99)"]
 
 
 def test_machines_of_many_zones_stay_readable(tmp_path: Path) -> None:
