@@ -5,14 +5,15 @@ because tables of that length take longer to lay out than to compute."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from msgspec import structs
 from rich.table import Table
 from rich.text import Text
 
 from numalign.cli import drawing, output, wording
 from numalign.cli.drawing import INDENT, Page
-from numalign.cli.explained import Asked, CauseTold, Lacking, NodeTold, Placed, PodTold, Told
+from numalign.cli.explained import EXAMPLES, Asked, CauseTold, Lacking, NodeTold, Placed, PodTold, Told
 from numalign.cli.report import Zones
 
 STYLES = {
@@ -54,7 +55,7 @@ def draw(page: Page, told: Told) -> None:
 def short(page: Page, asked: Asked) -> None:
     """The causes, and what would help."""
     page.add()
-    page.add(causes(page, asked), indent=INDENT)
+    page.add(causes(page, asked.causes), indent=INDENT)
     page.add()
     page.add(Text(sentence(asked.help), "bold"), indent=INDENT)
 
@@ -64,16 +65,28 @@ def sentence(help: str) -> str:
     return f"It {help}." if help.startswith(("would", "will")) else f"{help[:1].upper()}{help[1:]}."
 
 
-def causes(page: Page, asked: Asked) -> Table:
-    """A line per cause, the most frequent first."""
+def causes(page: Page, found: Sequence[CauseTold]) -> Table:
+    """A line per sentence, the most frequent first."""
     table = page.table("nodes", "why", "which")
     table.columns[0].justify = "right"
-    for each in asked.causes[:MOST_CAUSES]:
+    told = _by_sentence(found)
+    for each in told[:MOST_CAUSES]:
         table.add_row(f"{each.nodes:,}", output.printable(each.why), few(each.examples, each.nodes))
-    rest = asked.causes[MOST_CAUSES:]
+    rest = told[MOST_CAUSES:]
     if rest:
         table.add_row(f"{sum(each.nodes for each in rest):,}", f"for {len(rest)} other reasons", _some(rest))
     return table
+
+
+def _by_sentence(found: Sequence[CauseTold]) -> list[CauseTold]:
+    """Causes that differ for programs and read the same are one for people."""
+    said: dict[str, CauseTold] = {}
+    for each in found:
+        known = said.setdefault(each.why, each)
+        if known is not each:
+            examples = (*known.examples, *each.examples)[:EXAMPLES]
+            said[each.why] = structs.replace(known, nodes=known.nodes + each.nodes, examples=examples)
+    return sorted(said.values(), key=lambda each: -each.nodes)
 
 
 def few(names: Sequence[str], count: int) -> str:
@@ -155,7 +168,7 @@ def _asked(page: Page, asked: Asked) -> None:
         page.add(f"it fits on {few(both[:MOST_NODES], len(both))}", indent=INDENT)
     if asked.causes:
         page.add()
-        page.add(causes(page, asked), indent=INDENT)
+        page.add(causes(page, asked.causes), indent=INDENT)
     if not asked.fits:
         for each in asked.closest:
             _closest(page, each)
@@ -184,7 +197,8 @@ def zones(page: Page, lacks: Sequence[Lacking]) -> Table:
     for zone in shown:
         table.add_row(wording.zones((zone,)), *(_share(each, zone) for each in lacks))
     if len(every) > len(shown):
-        table.add_row(f"{len(every) - len(shown)} more", *("less" for _ in lacks))
+        rest = every.keys() - shown
+        table.add_row(f"{len(rest)} more", *(_range(each, rest) for each in lacks))
     if not every:
         table.add_row("node has", *(Text("-") if each.most is None else _amount(each, each.most) for each in lacks))
     return table
@@ -209,6 +223,13 @@ def _share(lack: Lacking, zone: int) -> Text:
     if share.short:
         text.append(f", {wording.amount(lack.resource, share.short)} short", "red")
     return text
+
+
+def _range(lack: Lacking, zones: Collection[int]) -> str:
+    """The least and the most that any of these has."""
+    free = [each.free for each in lack.zones if each.zone in zones] or [0]
+    least, most = (wording.amount(lack.resource, amount) for amount in (min(free), max(free)))
+    return f"{least} free" if least == most else f"{least} to {most} free"
 
 
 def _amount(lack: Lacking, amount: float) -> Text:

@@ -119,9 +119,12 @@ class _View:
 
 def _similar(taken: Snapshot, name: str) -> str:
     known = [pod.metadata.full_name for pod in taken.every(PODS)]
-    same = [each for each in known if each.partition("/")[2] == name.partition("/")[2]]
-    close = same or difflib.get_close_matches(name[: errors.ECHO_LIMIT], known, n=1)
+    # By the bare name: namespaces that are equal make any two names look alike.
+    space, _, wanted = name[: errors.ECHO_LIMIT].partition("/")
+    by_name = {each.partition("/")[2]: each for each in sorted(known, key=lambda each: each.startswith(f"{space}/"))}
+    copies = [each for each in by_name if each.startswith(f"{wanted}-")]
+    close = [wanted] if wanted in by_name else copies or difflib.get_close_matches(wanted, by_name, n=1)
     if close:
-        return f"did you mean {close[0]}?"
+        return f"did you mean {by_name[close[0]]}?"
     others = "1 other" if len(known) == 1 else f"{len(known)} others"
     return f"the cluster has {others}" if known else "the cluster has no pods"

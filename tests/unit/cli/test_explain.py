@@ -10,6 +10,8 @@ import pytest
 import yaml
 from msgspec import structs
 
+from numalign.cli import drawing, explaindrawing
+from numalign.cli.explained import CauseTold, Lacking, ZoneLack
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
 from tests.unit.scheduler import waitingpods
@@ -123,6 +125,21 @@ def test_pods_go_by_name_and_namespace(arguments: tuple[str, ...], code: int, tm
     assert ("is not there" in result.stderr) == (code == 2)
 
 
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("other/train-0", "did you mean default/train-0?"),
+        ("train", "did you mean default/train-0?"),
+        ("trian-3", "did you mean default/train-3?"),
+        ("etl-7", "the cluster has 4 others"),
+    ],
+    ids=["in another namespace", "without what was appended to it", "misspelt", "like no other"],
+)
+def test_a_pod_that_is_not_there_is_taken_for_one_of_a_similar_name_only(name: str, words: str, tmp_path: Path) -> None:
+    result = run("explain", "pod", name, "--snapshot", written(tmp_path, busy()))
+    assert result.stderr.endswith(f"is not there; {words}\n")
+
+
 def test_a_cluster_without_pods_is_said_to_have_none(tmp_path: Path) -> None:
     result = run("explain", "pod", "nobody", "--snapshot", written(tmp_path, clusterfiles.node("gpu-a")))
     assert "Pod default/nobody: is not there; the cluster has no pods" in result.stderr
@@ -214,6 +231,32 @@ def test_objects_that_nothing_can_be_made_of_are_said_and_passed_over(tmp_path: 
     assert result.exit_code == 0
     assert "warning: " in result.stderr
     assert "odd" in result.stderr
+
+
+def test_causes_that_read_the_same_are_one_line() -> None:
+    causes = [
+        CauseTold(nodes=2, why="too full", plugin="p", cause="a", examples=("n1", "n2")),
+        CauseTold(nodes=2, why="too old", plugin="p", cause="a", examples=("n3", "n4")),
+        CauseTold(nodes=1, why="too full", plugin="p", cause="b", examples=("n5",)),
+    ]
+    page = drawing.Page()
+    page.add(explaindrawing.causes(page, causes))
+    assert [line.split() for line in page.text().splitlines()[2:]] == [
+        ["3", "too", "full", "n1,", "n2,", "n5"],
+        ["2", "too", "old", "n3,", "n4"],
+    ]
+
+
+def test_of_many_zones_those_that_are_not_told_are_told_by_their_range() -> None:
+    shares = [ZoneLack(zone=zone, free=4 if zone < 9 else 2, short=4 if zone < 9 else 6) for zone in range(12)]
+    gpus = [ZoneLack(zone=zone, free=1, short=0) for zone in range(12)]
+    lacks = [
+        Lacking(resource="cpu", need=8, in_zones=1, most=4, zones=tuple(shares)),
+        Lacking(resource="example.com/gpu", need=1, in_zones=1, most=1, zones=tuple(gpus)),
+    ]
+    page = drawing.Page()
+    page.add(explaindrawing.zones(page, lacks))
+    assert page.text().splitlines()[-1].split() == ["4", "more", "2", "to", "4", "free", "1", "free"]
 
 
 def test_names_from_outside_do_not_steer_the_terminal(tmp_path: Path) -> None:
