@@ -57,6 +57,7 @@ def tell(page: Page) -> list[str]:
         OURS: playing.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
     }
     _tell(page, story, {name: judging.measures(each.lines) for name, each in played.items()})
+    _tell_storm(page, played[BLIND])
     _tell_zones(page, seen[0])
     words = _waiting(played[OURS])
     page.add(f"{WAITING} waits, and its condition says why:")
@@ -64,6 +65,16 @@ def tell(page: Page) -> list[str]:
     judged = (judging.judge(story, name, each.lines) for name, each in played.items())
     missed = [str(violation) for violations in judged for violation in violations]
     return [*missed, *_tell_why(page, seen[0].told), *([] if words else [f"{WAITING} was not told why it waits"])]
+
+
+def _tell_storm(page: Page, played: Played) -> None:
+    """Why there are so many more pods than arrived."""
+    made = sum(line.what == "created" and line.name.startswith(WAITING) for line in played.lines)
+    page.add(
+        f"{WAITING} is a deployment, which makes a new pod for every one that a node rejects: {made} of the pods under "
+        f"{BLIND} are its."
+    )
+    page.add()
 
 
 def _tell_zones(page: Page, seen: Seen) -> None:

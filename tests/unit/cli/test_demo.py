@@ -14,6 +14,8 @@ from numalign.cli.main import app
 from numalign.cli.report import Pod
 
 NAMES = ("default-scheduler", "numalign")
+BURST = 20
+"""Pods that arrive one by one."""
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
@@ -46,6 +48,14 @@ def test_the_burst_is_placed_by_us_and_bounced_by_a_scheduler_that_sees_totals_o
     assert int(blind[3]) > 0
     assert int(ours[3]) == 0
     assert int(ours[2]) >= int(blind[2])
+
+
+def test_it_is_said_where_all_the_rejected_pods_come_from() -> None:
+    blind = re.search(r"^default-scheduler +(\d+) ", shown(), re.MULTILINE)
+    made = re.search(r"for every one that a node rejects: (\d+) of the pods", " ".join(shown().split()))
+    assert blind is not None
+    assert made is not None
+    assert 1 < int(made[1]) == int(blind[1]) - BURST
 
 
 def test_the_pod_that_waits_is_told_why() -> None:
