@@ -80,7 +80,7 @@ def _load(made: ssl.SSLContext, shown: Issued) -> None:
             # Without a password that is wrong, a locked key would be asked for at the terminal.
             made.load_cert_chain(file, password="")
         except ssl.SSLError as problem:
-            raise Unusable(f"cannot be used: {problem}") from None
+            raise Unusable(f"cannot be used ({problem}); a certificate and its private key in PEM are wanted") from None
 
 
 @contextmanager

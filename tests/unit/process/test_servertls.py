@@ -63,7 +63,7 @@ HALVES = {
 @pytest.mark.parametrize("written", HALVES.values(), ids=HALVES)
 def test_a_half_replaced_certificate_leaves_the_last_one(written: str, files: CertificateFiles, tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_text(written)
-    with pytest.raises(Unusable, match="cannot be used"):
+    with pytest.raises(Unusable, match="a certificate and its private key in PEM are wanted"):
         files.look()
     assert subject(files) == b"first"
 
