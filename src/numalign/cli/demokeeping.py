@@ -5,13 +5,16 @@ all of it. Commands that are worth a try are said on the way out."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from numalign.cli import democluster, output
 from numalign.simulator import clusters
 
 NAME = "demo"
+PROGRAM = "numalign"
 PATIENCE = 90.0
 
 WORDS = """
@@ -20,11 +23,11 @@ The scheduler numalign runs in it. {waiting} comes half a minute later. To look 
 
   export KUBECONFIG={kubeconfig}
   kubectl get pods -o wide
-  numalign topology
-  numalign topology {node}
-  numalign explain pod NAME
+  {program} topology
+  {program} topology {node}
+  {program} explain pod NAME
 
-  numalign cluster down {name}        # ends it"""
+  {program} cluster down {name}        # ends it"""
 
 
 def kept() -> str:
@@ -37,7 +40,14 @@ def kept() -> str:
         kubeconfig=found.kubeconfig,
         node=democluster.DRAWN,
         name=NAME,
+        program=program(),
     )
+
+
+def program() -> str:
+    """What to type: the bare name only where the shell finds it, as `make demo` does not put it on the path."""
+    called = Path(sys.argv[0])
+    return PROGRAM if shutil.which(PROGRAM) or called.name != PROGRAM else str(called)
 
 
 def _started() -> clusters.Running:

@@ -9,7 +9,7 @@ import yaml
 from msgspec import structs
 from typer.testing import CliRunner
 
-from numalign.cli import demo, inputs, podfiles, reporting
+from numalign.cli import demo, demokeeping, inputs, podfiles, reporting
 from numalign.cli.main import app
 from numalign.cli.report import Pod
 
@@ -77,6 +77,23 @@ def test_a_node_s_zones_are_drawn_before_and_after() -> None:
     assert after.startswith("under numalign:")
     assert "94 of 94 free" in before
     assert "94 of 94 free" not in after.partition("numa-test")[0]
+
+
+@pytest.mark.parametrize(
+    "called, found, typed",
+    [
+        (".venv/bin/numalign", None, ".venv/bin/numalign"),
+        (".venv/bin/numalign", "/usr/bin/numalign", "numalign"),
+        ("src/numalign/cli/__main__.py", None, "numalign"),
+    ],
+    ids=["not on the path", "on the path", "as a module"],
+)
+def test_commands_to_try_can_be_typed_as_they_are(
+    called: str, found: str | None, typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [called])
+    monkeypatch.setattr("shutil.which", lambda name: found)
+    assert demokeeping.program() == typed
 
 
 def test_one_pod_is_refused_although_the_node_has_room() -> None:
