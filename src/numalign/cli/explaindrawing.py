@@ -27,6 +27,7 @@ STYLES = {
     "failed": "bold red",
 }
 MOST_NODES = 5
+MOST_NAMES = 8
 MOST_ZONES = 8
 MOST_CAUSES = 12
 
@@ -102,7 +103,7 @@ def placement(placed: Placed) -> str:
     by_zones: dict[tuple[Zones, ...], list[str]] = {}
     for name, sets in placed.containers.items():
         by_zones.setdefault(tuple(sets), []).append(name)
-    parts = [f"{', '.join(names)} in {_choices(sets)}" for sets, names in by_zones.items()]
+    parts = [f"{few(names[:MOST_NAMES], len(names))} in {_choices(sets)}" for sets, names in by_zones.items()]
     return f"{'; '.join(parts)} ({placed.source})"
 
 

@@ -11,7 +11,8 @@ import yaml
 from msgspec import structs
 
 from numalign.cli import drawing, explaindrawing
-from numalign.cli.explained import CauseTold, Lacking, ZoneLack
+from numalign.cli.explained import CauseTold, Lacking, Placed, ZoneLack
+from numalign.placement.entries import Source
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
 from tests.unit.scheduler import waitingpods
@@ -257,6 +258,11 @@ def test_of_many_zones_those_that_are_not_told_are_told_by_their_range() -> None
     page = drawing.Page()
     page.add(explaindrawing.zones(page, lacks))
     assert page.text().splitlines()[-1].split() == ["4", "more", "2", "to", "4", "free", "1", "free"]
+
+
+def test_of_many_containers_in_a_zone_the_first_are_named() -> None:
+    placed = Placed(node="n", source=Source.OBSERVED, containers={f"c{number}": ((0,),) for number in range(10)})
+    assert explaindrawing.placement(placed) == "c0, c1, c2, c3, c4, c5, c6, c7 and 2 more in zone 0 (observed)"
 
 
 def test_names_from_outside_do_not_steer_the_terminal(tmp_path: Path) -> None:
