@@ -4,7 +4,7 @@ from the watch to the attempt."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -121,3 +121,34 @@ HAPPENINGS: dict[str, tuple[Callable[[Bare], object], Counter[int]]] = {
 @pytest.mark.parametrize("happening, tried", HAPPENINGS.values(), ids=HAPPENINGS)
 def test_only_pods_that_it_may_help_are_tried_again(happening: Callable[[Bare], object], tried: Counter[int]) -> None:
     assert virtualtime.run(woken(happening)) == tried
+
+
+async def nodes_of(wish: Mapping[str, str], corrected: Mapping[str, str | None]) -> tuple[str, str]:
+    """The node of a pod with these annotations, and of the same pod soon after they were changed."""
+    bare = Bare()
+    bare.create(node(0))
+    bare.create(report(0, 8, 8))
+    wishing = pod("wishing", 2)
+    wishing["metadata"]["annotations"] = dict(wish)
+    async with bare.scheduler({}):
+        bare.create(wishing)
+        await bare.clock.sleep(60.0)
+        before = bare.bound()["wishing"]
+        change = Patch("merge", {"metadata": {"annotations": dict(corrected)}})
+        bare.api.patch(PODS, "wishing", "default", change)
+        await bare.clock.sleep(5.0)
+        return before, bare.bound()["wishing"]
+
+
+@pytest.mark.parametrize(
+    "wish, corrected",
+    [
+        ({"numalign.io/strictness": "allways"}, {"numalign.io/strictness": "require"}),
+        ({"numalign.io/scope": "machine"}, {"numalign.io/scope": None}),
+    ],
+    ids=["a word that nobody knows", "an annotation that is removed"],
+)
+def test_a_pod_whose_annotations_are_corrected_is_tried_again(
+    wish: Mapping[str, str], corrected: Mapping[str, str | None]
+) -> None:
+    assert virtualtime.run(nodes_of(wish, corrected)) == ("", "n-0")

@@ -16,6 +16,8 @@ from numalign.api.meta import ObjectMeta
 SCOPE: Final = "numalign.io/scope"
 STRICTNESS: Final = "numalign.io/strictness"
 
+WISHES: Final = (SCOPE, STRICTNESS)
+
 Scope = Literal["container", "pod"]
 Strictness = Literal["require", "prefer", "none"]
 

@@ -56,7 +56,12 @@ def stock(
             _assigned(Action.DELETE, lambda *_: False),
             Interest(Resource.ZONES, Action.UPDATE, lambda *_: False),
         ),
-        ZONES: (Interest(Resource.NODE, Action.ADD), Interest(Resource.ZONES, Action.UPDATE, _unblocked(zones))),
+        ZONES: (
+            Interest(Resource.NODE, Action.ADD),
+            Interest(Resource.ZONES, Action.UPDATE, _unblocked(zones)),
+            Interest(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN),
+            _target(Action.UPDATE, podhints.wishes_otherwise),
+        ),
     }
 
 

@@ -10,6 +10,7 @@ from numalign.api.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
 from numalign.scheduler.clusterevents import Action, ClusterEvent, Happening, Resource
 from numalign.scheduler.flights import Flights
+from numalign.scheduler.profiles import ZONES
 from numalign.scheduler.queue import Queue
 from tests.unit.scheduler.waitingpods import asking, names, node, pod, popped, queue, refused, tried
 
@@ -173,8 +174,23 @@ def test_an_update_of_a_ready_pod_replaces_it_in_its_place() -> None:
         ("NodeResourcesFit", pod("a", asking(cpu=4), status={"phase": "Pending"}), "unschedulable"),
         ("InterPodAffinity", pod("a", asking(cpu=4), labels={"x": "y"}), "active"),
         ("NodeResourcesFit", pod("a", asking(cpu=4), labels={"x": "y"}), "unschedulable"),
+        (ZONES, pod("a", asking(cpu=4), annotations={"numalign.io/strictness": "prefer"}), "active"),
+        (ZONES, pod("a", asking(cpu=1)), "active"),
+        (ZONES, pod("a", asking(cpu=4), annotations={"x": "y"}), "unschedulable"),
+        (ZONES, pod("a", {**asking(cpu=4), "tolerations": [{"operator": "Exists"}]}), "unschedulable"),
     ],
-    ids=["toleration", "less", "annotation", "status", "label that counts", "label that does not"],
+    ids=[
+        "toleration",
+        "less",
+        "annotation",
+        "status",
+        "label that counts",
+        "label that does not",
+        "another wish",
+        "less in zones",
+        "annotation that is no wish",
+        "toleration that zones do not look at",
+    ],
 )
 def test_an_update_of_a_parked_pod_wakes_it_if_it_may_help(plugin: str, change: Pod, pool: str) -> None:
     line = queue()

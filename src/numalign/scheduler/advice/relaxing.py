@@ -95,9 +95,9 @@ def _unwishing(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
     reason = cause.answer.reason
     if reason is None or not isinstance(reason.cause, Unkept):
         return
-    meta, own = pod.metadata, (intents.SCOPE, intents.STRICTNESS)
-    given = [name for name in own if name in meta.annotations]
-    kept = {name: value for name, value in meta.annotations.items() if name not in own}
+    meta = pod.metadata
+    given = [name for name in intents.WISHES if name in meta.annotations]
+    kept = {name: value for name, value in meta.annotations.items() if name not in intents.WISHES}
     changed = structs.replace(pod, metadata=structs.replace(meta, annotations=kept))
     yield changed, frozenset(), f"without its annotation{'s' * (len(given) > 1)} {' and '.join(given)}"
 

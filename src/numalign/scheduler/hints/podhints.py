@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from numalign.api import annotations as intents
 from numalign.api import noderequests, requests, selectors
 from numalign.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from numalign.api.node import Node
@@ -30,6 +31,14 @@ def frees_port(pod: Pod, gone: Pod | None, _: object = None) -> bool:
     """For NodePorts."""
     used = hostports.wanted(gone) if gone is not None else ()
     return any(hostports.conflict(wish, port) for port in used for wish in hostports.wanted(pod))
+
+
+def wishes_otherwise(_: Pod, old: Pod | None, new: Pod | None) -> bool:
+    """For zones: the waiting pod itself asks for another alignment, or what nobody understood was corrected."""
+    if old is None or new is None:
+        return True
+    before, after = old.metadata.annotations, new.metadata.annotations
+    return any(before.get(name) != after.get(name) for name in intents.WISHES)
 
 
 # PodTopologySpread
