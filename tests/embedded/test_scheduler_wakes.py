@@ -100,6 +100,10 @@ HAPPENINGS: dict[str, tuple[Callable[[Bare], object], Counter[int]]] = {
         lambda bare: bare.set_status("default", "resident", phase="Succeeded"),
         all_up_to(6),
     ),
+    "a report is deleted, so that zones keep nobody off its node": (
+        lambda bare: bare.api.delete(bare.resource(report(0, 1, 1)), "n-0", ""),
+        all_up_to(8),
+    ),
     "a node has another label": (lambda bare: bare.write(node(2, rack="b")), Counter()),
     "a node has another address": (
         lambda bare: bare.api.patch(

@@ -91,7 +91,10 @@ class Mirror:
                 return self._report_again(name)
             case ReportGone(node=name):
                 self._reports.pop(name, None)
-                return self.changed(self.ledger.report_gone(name))
+                change = self.ledger.report_gone(name)
+                self._note(change)
+                # Where nothing is reported, every pod may go.
+                return [Wake(node, WakeCause.REPORT) for node in change.rows]
             case PodSeen(pod=pod, now=now, forecast=forecast):
                 return self.changed(self.ledger.seen(pod, now, forecast))
             case PodGone(pod=pod, now=now):

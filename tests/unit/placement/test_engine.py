@@ -193,7 +193,7 @@ def test_pods_stay_charged_while_their_node_is_away() -> None:
 
 def test_a_report_that_is_gone_leaves_a_node_without_one() -> None:
     known = engine("n")
-    known.apply(ReportGone("n"))
+    assert known.apply(ReportGone("n")) == [Wake("n", WakeCause.REPORT)]
     assert decided(known, pod("p", cpu=12)).score == 0
 
 
