@@ -134,6 +134,36 @@ MERGES: dict[str, tuple[dict[str, Any], Outcome]] = {
 }
 
 
+ZONE_1: list[Any] = [{"cpu": [[[1], True]]}]
+FOR_ITSELF = {"providers": ZONE_1, "exclusive": "Required", "zone_states": ["idle", "shared", "idle", "idle"]}
+REFUSED = {"preferred": False, "admit": False, "reasons": ["Unaligned NUMA Hint cause cpu prefer [10] among [10]"]}
+OTHER_MERGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "a resource that cannot be had": ({"providers": [{"gpu": []}, *ZONE_1]}, {}, "koordinator-narrower"),
+    "the zones of a refusal": ({"policy": "restricted"}, {**REFUSED, "affinity": [0]}, "koordinator-narrower"),
+    "zones for one pod alone": (
+        {**FOR_ITSELF, "policy": "restricted"},
+        {**REFUSED, "affinity": [1]},
+        "koordinator-exclusive",
+    ),
+    "one zone for one pod alone": (
+        {**FOR_ITSELF, "policy": "single-numa-node"},
+        {**REFUSED, "affinity": [1]},
+        "koordinator-exclusive",
+    ),
+}
+
+
+@pytest.mark.parametrize("given, expect, anchor", OTHER_MERGES.values(), ids=OTHER_MERGES)
+def test_koordinators_merge_differs_for_a_listed_reason(
+    given: dict[str, Any], expect: dict[str, Any], anchor: str
+) -> None:
+    case = {**NARROWER, "input": {**NARROWER["input"], **given}, "expect": {**NARROWER["expect"], **expect}}
+    judged = judging.judge(recorded(case))
+    assert (judged.outcome, judged.anchor) == (Outcome.DELIBERATE, anchor)
+    elsewhere = {**case, "expect": {**case["expect"], "affinity": [3]}}
+    assert judging.judge(recorded(elsewhere)).outcome is Outcome.MISMATCH
+
+
 @pytest.mark.parametrize("change, outcome", MERGES.values(), ids=MERGES)
 def test_of_koordinators_merge_only_its_own_answer_is_excused(change: dict[str, Any], outcome: Outcome) -> None:
     case = {**NARROWER, "expect": {**NARROWER["expect"], **change}}
