@@ -61,6 +61,7 @@ def judged(suite: str, row: dict[str, object], expect: dict[str, object]) -> Out
         (["create-nrt:late", "tick"], ["a", "b"]),
         (["create-node:late", "create-nrt:late", "tick"], ["a", "b", "late"]),
         (["delete-node:a", "create-node:a", "tick"], ["b"]),
+        (["delete-node:unknown", "delete-nrt:unknown"], ["a", "b"]),
     ],
 )
 def test_reports_are_cleared_away_when_a_sweep_is_due_or_a_node_goes(events: list[str], left: list[str]) -> None:

@@ -210,6 +210,43 @@ def test_a_case_may_leave_out_the_node_the_reports_and_the_settings() -> None:
     assert filtered("Success", marked=False, nrts=None, config=None) is Outcome.EQUAL
 
 
+SESSION = {"cacheType": "OverReserve", "podRelevance": "Always", "preemptionMode": "Disabled", "cache": None}
+CELL = {"numaID": 0, "resources": None, "costs": None}
+NULLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "np_vector_roundtrip": ({"offsets": None}, {"encoded": "", "offsets": []}),
+    "np_decoder_result": (
+        {"containers": None, "payload": {**PAYLOAD, "containers": 0, "numaNodes": 1}},
+        {"error": None},
+    ),
+    "pfp_vectors": ({"pods": None}, {"fingerprint": "pfp0v001ef46db3751d8e999"}),
+    "numa_nodes_required": ({"numaNodes": None, "requests": {"cpu": "1"}}, {"numaIDs": None, "minDistance": False}),
+    "only_non_numa_resources": ({"numaNodes": [CELL], "requests": None}, {"result": True}),
+    "get_cached_nrt": (
+        {"cacheType": "Passthrough", "hasForeignPods": False, "node": "n", "nrts": None},
+        {"fresh": True, "nrt": None},
+    ),
+    "node_to_pod_data": (
+        {"nrtResources": None, "pods": None, "podRelevance": "Always", "preemptionMode": "Enabled"},
+        {"podData": {}},
+    ),
+    "check_fingerprint_for_node": (
+        {"fingerprint": "pfp0v001ef46db3751d8e999", "onlyExclusive": False, "pods": None},
+        {"error": None},
+    ),
+    "cache_scenario": (
+        {**SESSION, "initialNRTs": None, "initialPods": None, "profileNames": None, "steps": [{"op": "desynced"}]},
+        {"steps": [{"maybeOverReserved": [], "configChanged": []}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_a_list_or_table_that_is_null_is_an_empty_one(name: str) -> None:
+    given, expect = NULLS[name]
+    case = {"id": "null/1", "suite": name, "input": given, "expect": expect}
+    assert judging.judge(recorded(case)).outcome is Outcome.EQUAL
+
+
 def test_a_rule_that_fails_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = Deliberate("x", "because", lambda given: bool(given["missing"]))
     monkeypatch.setitem(suites.SUITES, "telepathy", Suite("telepathy", lambda case: 1, deliberate=(rule,)))

@@ -66,7 +66,7 @@ def _as_read(value: Any, key: str = "") -> Any:
 
 def _look_up(case: Case) -> object:
     given = case["input"]
-    cache = scenarios.cache_of(given, list(map(objects.report, given["nrts"])), Rules())
+    cache = scenarios.cache_of(given, list(map(objects.report, objects.reports(given))), Rules())
     if given["hasForeignPods"] and isinstance(cache, OverReserve):
         cache.has_foreign_pods(given["node"])
     found = scenarios.look_up(cache, given["node"])
@@ -82,7 +82,7 @@ def _is_foreign(case: Case) -> object:
 def _pod_data(case: Case) -> object:
     given = case["input"]
     judge = records.judged(frozenset(given["nrtResources"] or ()))
-    grouped = podgroups.by_node(map(objects.pod, given["pods"]), scenarios.relevance(given["podRelevance"]))
+    grouped = podgroups.by_node(map(objects.pod, given["pods"] or ()), scenarios.relevance(given["podRelevance"]))
     preempts = given["preemptionMode"] == PreemptionMode.ENABLED
     noted = {node: [records.of(pod, judge) for pod in pods.relevant] for node, pods in grouped.items()}
     return {"podData": {node: [_written(each, preempts) for each in found] for node, found in noted.items() if found}}
@@ -130,7 +130,7 @@ def _signature(case: Case) -> reports.Signature:
 
 def _checked(case: Case) -> object:
     given = case["input"]
-    kept = (pod for pod in given["pods"] if pod["hasExclusiveResources"] or not given["onlyExclusive"])
+    kept = (pod for pod in given["pods"] or () if pod["hasExclusiveResources"] or not given["onlyExclusive"])
     try:
         fingerprint.check(given["fingerprint"], ((pod["namespace"], pod["name"]) for pod in kept))
     except fingerprint.FingerprintError as problem:

@@ -40,7 +40,7 @@ UPSTREAM = {
 def _pods(case: Case) -> list[fingerprint.Pod]:
     given = case["input"]
     recorded = given["pods"] if "pods" in given else case["fixtures"][given["podsRef"]]
-    return [(namespace, name) for namespace, name in recorded]
+    return [(namespace, name) for namespace, name in recorded or ()]
 
 
 def _checked(case: Case) -> object:
@@ -59,7 +59,7 @@ def _compatible(case: Case) -> object:
 
 
 def _shuffled(case: Case) -> object:
-    pods, first = _pods(case), [tuple(pod) for pod in case["input"]["shuffleFirst"]]
+    pods, first = _pods(case), [tuple(pod) for pod in case["input"]["shuffleFirst"] or ()]
     return {"fingerprint": fingerprint.of([*first, *(pod for pod in pods if pod not in first)])}
 
 
@@ -70,7 +70,7 @@ def _trace(case: Case) -> Trace:
 
 def _delivered(case: Case) -> object:
     status, got = case["input"]["status"], list[Trace]()
-    trace = Trace(status["nodeName"], tuple((namespace, name) for namespace, name in status["pods"]))
+    trace = Trace(status["nodeName"], tuple((namespace, name) for namespace, name in status["pods"] or ()))
     tracing.deliver(trace, got.append if case["input"]["sink"] else None)
     return {"delivered": len(got), "error": None}
 
@@ -80,8 +80,8 @@ def _xxh64(case: Case) -> object:
     return {"hash": f"{xxhash.xxh64_intdigest(data.encode(), seed=seed):016x}"}
 
 
-def _refs(raw: Sequence[Mapping[str, Any]]) -> list[ContainerRef]:
-    return [ContainerRef(each["namespace"], each["pod"], each["container"]) for each in raw]
+def _refs(raw: Sequence[Mapping[str, Any]] | None) -> list[ContainerRef]:
+    return [ContainerRef(each["namespace"], each["pod"], each["container"]) for each in raw or ()]
 
 
 def _refusal(attempt: Callable[[], object]) -> str | None:
@@ -114,7 +114,7 @@ def _encoded(case: Case) -> object:
 
 
 def _there_and_back(case: Case) -> object:
-    text = placementcodec.encode_vector(case["input"]["offsets"])
+    text = placementcodec.encode_vector(case["input"]["offsets"] or ())
     return {"encoded": text, "offsets": placementcodec.decode_vector(text)}
 
 

@@ -20,12 +20,12 @@ FLOAT32 = 1e-6
 
 
 def _numa_nodes(given: Mapping[str, Any]) -> tuple[NumaNode, ...]:
-    return tuple(map(_numa_node, given["numaNodes"]))
+    return tuple(map(_numa_node, given["numaNodes"] or ()))
 
 
 def _numa_node(raw: Mapping[str, Any]) -> NumaNode:
-    free = {name: amount.nanos for name, amount in objects.resources(raw["resources"] or {}).items()}
-    return NumaNode(raw["numaID"], free, {int(zone): cost for zone, cost in raw["costs"].items()})
+    free = {name: amount.nanos for name, amount in objects.resources(raw["resources"]).items()}
+    return NumaNode(raw["numaID"], free, {int(zone): cost for zone, cost in (raw["costs"] or {}).items()})
 
 
 def _written(nodes: Sequence[NumaNode]) -> list[object]:

@@ -46,8 +46,8 @@ def reports(given: Raw) -> Sequence[Raw]:
     return given.get("nrts") or ()
 
 
-def resources(raw: Mapping[str, str]) -> ResourceList:
-    return {name: quantity.parse(text) for name, text in raw.items()}
+def resources(raw: Mapping[str, str] | None) -> ResourceList:
+    return {name: quantity.parse(text) for name, text in (raw or {}).items()}
 
 
 def seen(name: str, given: Raw) -> Seen:

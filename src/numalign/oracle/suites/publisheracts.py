@@ -37,14 +37,14 @@ def _swept(row: Row) -> object:
         what, _, name = event.partition(":")
         match what:
             case "delete-node":
-                nodes.remove(name)
+                nodes = [each for each in nodes if each != name]
                 left = [each for each in left if each != name or each in _left(nodes, [name])]
             case "create-node":
                 nodes.append(name)
             case "create-nrt":
                 left.append(name)
             case "delete-nrt":
-                left.remove(name)
+                left = [each for each in left if each != name]
             case "tick":
                 left = _left(nodes, left)
     return {"left": left}

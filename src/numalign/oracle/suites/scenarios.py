@@ -140,7 +140,7 @@ class Resyncing(Simple):
             case {"op": "nodeHasForeignPods", "node": node}:
                 self.over.has_foreign_pods(node)
             case {"nrt": nrt}:
-                self._set(objects.report(nrt), step.get("podData", ()))
+                self._set(objects.report(nrt), step.get("podData") or ())
         return None
 
     def _round(self, step: Step) -> object:
@@ -159,7 +159,7 @@ class Resyncing(Simple):
 
     def _set(self, nrt: NodeResourceTopology, pods: Any) -> None:
         # The recorded step writes past the names that the cache keeps of each report.
-        records = (Record(each["namespace"], each["name"], tuple(each["pinnedContainers"])) for each in pods)
+        records = (Record(each["namespace"], each["name"], tuple(each["pinnedContainers"] or ())) for each in pods)
         self.over.ledger.put(Entry(nrt, self.over.ledger.listed(nrt.metadata.name), tuple(records)))
 
     def _pod_event(self, pod: Pod) -> bool:
@@ -181,12 +181,12 @@ class Resyncing(Simple):
 
 def _session(given: Mapping[str, Any], mended: frozenset[Repair]) -> Simple:
     settings = NodeResourceTopologyMatchArgs(cache=cache_args(given["cache"]), preemption_mode=given["preemptionMode"])
-    rules = selection.rules(settings, given["profileNames"])
+    rules = selection.rules(settings, given["profileNames"] or ())
     rules = msgspec.structs.replace(rules, is_relevant=relevance(given["podRelevance"]), repairs=mended)
-    nrts = list(map(objects.report, given["initialNRTs"]))
+    nrts = list(map(objects.report, given["initialNRTs"] or ()))
     built = cache_of(given, nrts, rules)
     if isinstance(built, OverReserve):
-        return Resyncing(built, nrts, list(map(objects.pod, given["initialPods"])))
+        return Resyncing(built, nrts, list(map(objects.pod, given["initialPods"] or ())))
     return Simple(built)
 
 
