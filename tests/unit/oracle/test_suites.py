@@ -14,7 +14,7 @@ from numalign.cli import oracle
 from numalign.oracle import casefiles, suites
 from numalign.oracle.casefiles import Recorded
 from numalign.oracle.suites import judging, objects, suite
-from numalign.oracle.suites.judging import Outcome
+from numalign.oracle.suites.judging import Judged, Outcome
 from numalign.oracle.suites.suite import Deliberate, Suite
 from tests.unit.oracle import small
 
@@ -203,6 +203,36 @@ def test_of_a_zone_that_is_listed_twice_only_the_failed_accounting_is_excused() 
     assert filtered("Error", "inconsistent resource accounting", "details") is Outcome.DELIBERATE
     assert filtered("Error", "node not found") is Outcome.MISMATCH
     assert filtered("Unschedulable", "cannot align container") is Outcome.EQUAL
+
+
+def rated(expect: dict[str, Any], **changed: Any) -> Judged:
+    given = {**TWICE["input"], "nodes": [TWICE["input"]["node"]], **changed}
+    return judging.judge(recorded({"id": "score/1", "suite": "edge_score", "input": given, "expect": expect}))
+
+
+def test_a_zone_64_crashes_score_too() -> None:
+    report = TWICE["input"]["nrts"][0]
+    zones = [{**report["zones"][0], "name": name} for name in ("node-0", "node-64")]
+    crash = {"referenceCrash": "index out of range [64] with length 64"}
+    assert rated(crash, nrts=[{**report, "zones": zones}]).anchor == "zone-64"
+    assert rated(crash, nrts=[{**report, "zones": zones[:1]}]).outcome is Outcome.MISMATCH
+
+
+def test_a_pod_without_containers_has_no_mean_in_the_plugin() -> None:
+    pod = {"spec": {"containers": []}, "status": {"qosClass": "Guaranteed"}}
+    assert rated({"scores": {"n": -(1 << 63)}}, pod=pod).anchor == "asks-nothing"
+    assert rated({"scores": {"n": 100}}, pod=pod).outcome is Outcome.EQUAL
+    assert rated({"scores": {"n": 7}}, pod=pod).outcome is Outcome.MISMATCH
+
+
+def test_a_victim_that_is_named_twice_goes_once() -> None:
+    full = {"limits": {**CPUS, "memory": "1Gi"}, "requests": {**CPUS, "memory": "1Gi"}}
+    victim = {"metadata": {"namespace": "d", "name": "v"}, "spec": {"containers": [{"name": "c", "resources": full}]}}
+    resources = [{"name": "cpu", "available": "0", "allocatable": "4"}]
+    nrt = {**TWICE["input"]["nrts"][0], "zones": [{"name": "node-0", "type": "Node", "resources": resources}]}
+    placement = [{"namespace": "d", "pod": "v", "container": "c", "numaNode": 0}]
+    given = {"nrts": [nrt], "placement": placement, "config": {"preemptionMode": "Enabled"}}
+    assert filtered("Success", marked=False, victims=[victim, victim], **given) is Outcome.EQUAL
 
 
 def test_a_case_may_leave_out_the_node_the_reports_and_the_settings() -> None:

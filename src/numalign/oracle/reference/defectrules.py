@@ -12,11 +12,11 @@ import msgspec
 
 from numalign.api import wire
 from numalign.oracle.reference.history import Step
-from numalign.oracle.suites import filters, scores
+from numalign.oracle.suites import filters, reportedzones, scores
 from numalign.placement.reference.caches.cache import Lookup
 
-OF_FILTER: Final = (filters.ZONE_64, filters.ZONE_TWICE)
-OF_SCORE: Final = (filters.ZONE_64, *scores.DELIBERATE)
+OF_FILTER: Final = (reportedzones.ZONE_64, filters.ZONE_TWICE)
+OF_SCORE: Final = scores.DELIBERATE
 
 
 def entry(step: Step, known: Lookup, settings: Mapping[str, Any], answer: Mapping[str, Any]) -> str | None:

@@ -57,7 +57,8 @@ def score(pod: PodDemand, seen: Seen, by: Scoring) -> int:
     if manager.scope == "pod":
         return _rated(pod.whole, numa_nodes, by)
     ratings = [float(_rated(demand, numa_nodes, by)) for demand in pod.containers]
-    return _whole(sum(ratings) / len(ratings))
+    # asks-nothing: a pod without containers has no mean.
+    return _whole(sum(ratings) / len(ratings)) if ratings else NOT_A_NUMBER
 
 
 def _read_zones(report: NodeResourceTopology) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from numalign.api import nrtwire
 from numalign.api.pod import DEFAULT_SCHEDULER
 from numalign.oracle.divergence import Difference
 from numalign.oracle.reference import defects
-from numalign.oracle.suites import objects, scores, suite
+from numalign.oracle.suites import objects, reportedzones, scores, suite
+from numalign.oracle.suites.reportedzones import ZONE_64
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
-from numalign.placement.reference import args, classes, demand, filter, numanodes
-from numalign.placement.reference.args import PreemptionMode
+from numalign.placement.reference import args, classes, demand, filter, victims
 from numalign.placement.reference.filter import Preemption, Seen, Verdict
 from numalign.placement.reference.status import Status
+from numalign.placement.reference.victims import Cycle
 
 
 def _verdict(given: Mapping[str, Any], raw_node: objects.Raw | None) -> Verdict:
@@ -27,11 +27,10 @@ def _verdict(given: Mapping[str, Any], raw_node: objects.Raw | None) -> Verdict:
 
 
 def _preemption(given: Mapping[str, Any]) -> Preemption:
-    settings = objects.settings(given)
-    if args.preemption_mode(settings) is PreemptionMode.DISABLED:
-        return filter.NO_PREEMPTION
-    victims = tuple(map(objects.pod, given.get("victims") or ()))
-    return Preemption(victims, objects.placement(given.get("placement")))
+    cycle, _ = victims.pre_filter(Cycle(args.preemption_mode(objects.settings(given))))
+    for raw in given.get("victims") or ():
+        cycle, _ = victims.remove_pod(cycle, objects.pod(raw))
+    return Preemption(cycle.pods, objects.placement(given.get("placement")))
 
 
 def _status(status: Status) -> dict[str, object]:
@@ -81,18 +80,8 @@ def _lands(allowed: Sequence[str], answered: Any) -> bool:
     return sorted(allowed) == sorted(name for name in left if rated[name] == max(rated[each] for each in left))
 
 
-def _ids(report: objects.Raw) -> list[int]:
-    """Of all zones that stand for NUMA nodes, as the plugin reads their names."""
-    names = (zone["name"] for zone in report["zones"] or () if zone["type"] == nrtwire.NUMA_ZONE)
-    return [zone for zone in map(numanodes.id_in, names) if zone is not None]
-
-
-def _has_zone_64(given: Mapping[str, Any]) -> bool:
-    return any(numanodes.MOST_IDS in _ids(report) for report in objects.reports(given))
-
-
 def _has_zone_twice(given: Mapping[str, Any]) -> bool:
-    listed = map(_ids, objects.reports(given))
+    listed = map(reportedzones.ids, objects.reports(given))
     return any(len(set(zones)) < len(zones) for zones in listed)
 
 
@@ -102,12 +91,6 @@ def _is_inconsistent(case: Case) -> bool:
     return bool(recorded["code"] == defect.code and recorded.get("reasons", defect.reasons)[0] == defect.reasons[0])
 
 
-ZONE_64 = Deliberate(
-    "zone-64",
-    "the plugin crashes on a zone named node-64; it is left out, as those above",
-    _has_zone_64,
-    lambda case: "referenceCrash" in case["expect"],
-)
 ZONE_TWICE = Deliberate(
     "zone-twice",
     "two zones of one id can fail the pod's whole cycle; the container does not fit there, and other nodes are tried",

@@ -7,6 +7,7 @@ from typing import Any
 
 from numalign.oracle.reference import defects
 from numalign.oracle.suites import objects
+from numalign.oracle.suites.reportedzones import ZONE_64, crashed
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
 from numalign.placement.reference import demand, numanodes, scoring
 from numalign.placement.reference.args import Strategy
@@ -80,10 +81,6 @@ def _has_many_zones(given: Mapping[str, Any]) -> bool:
     return any(len(reading.numa_nodes) > reading.manager.max_zones for reading in _readings(given))
 
 
-def _crashed(case: Case) -> bool:
-    return "referenceCrash" in case["expect"]
-
-
 def _defective(case: Case) -> bool:
     """Just what comes out with the plugin's defects left in."""
     given, by = case["input"], scoring.scoring(objects.settings(case["input"]))
@@ -96,11 +93,17 @@ def _defective(case: Case) -> bool:
 
 
 DELIBERATE = (
-    Deliberate("zone-gaps", "the plugin takes ids for positions and crashes where ids have gaps", _has_gap, _crashed),
+    ZONE_64,
+    Deliberate("zone-gaps", "the plugin takes ids for positions and crashes where ids have gaps", _has_gap, crashed),
     Deliberate(
         "zone-order", "the plugin takes ids for positions and deducts from another zone", _has_other_places, _defective
     ),
-    Deliberate("asks-nothing", "a request set without resources has no say", _asks_for_nothing, _crashed),
+    Deliberate(
+        "asks-nothing",
+        "a request set without resources has no say",
+        _asks_for_nothing,
+        lambda case: crashed(case) or _defective(case),
+    ),
     Deliberate("balanced-one", "a single resource is in balance with itself", _asks_for_one, _defective),
     Deliberate("less-than-none", "a negative amount is no more than none", _has_less_than_none, _defective),
     Deliberate("far-zones", "distances above 255 are distances too", _is_far, _defective),
