@@ -1,4 +1,4 @@
-"""Files of recorded plugin cases: one document with `cases`, each of a named suite, and what they share.
+"""Files of recorded plugin cases, each of a named suite: one document with `cases` and what they share, or cases alone.
 
 `replay` of the command line finds out by `recognised` whether a file is of this kind or holds vectors of the kubelet;
 `load` gives its cases in their order, every one of them, ready for `suites.judging`."""
@@ -27,24 +27,32 @@ class Recorded(Struct, frozen=True):
     case: Case
 
 
-def recognised(value: Any) -> bool:
-    return publisherfiles.recognised(value) or (isinstance(value, Mapping) and isinstance(value.get("cases"), list))
-
-
 def load(path: Path) -> list[Recorded] | None:
     """The cases of the file; None if it is a file of another kind."""
-    found = next(iter(loading.values(path)), None)
-    return of(found) if found is not None and recognised(found.value) else None
+    values = iter(loading.values(path))
+    found = next(values, None)
+    if found is None:
+        return None
+    match found.value:
+        case document if publisherfiles.recognised(document):
+            return _some(_of_publishers(found), found.where)
+        case {"cases": list(cases), **shared}:
+            fixtures = shared.get("fixtures", {})
+            placed = ((f"{found.where}, case {place}", case) for place, case in enumerate(cases, start=1))
+            return _some([_recorded(case, where, fixtures) for where, case in placed], f"{found.where}, cases")
+        case {"input": _, "expect": _}:
+            return [_recorded(each.value, each.where, {}) for each in (found, *values)]
+    return None
 
 
-def of(found: Found) -> list[Recorded]:
-    if publisherfiles.recognised(found.value):
-        return [Recorded(f"{found.where}, {name}", name, id, case) for name, id, case in publisherfiles.rows(found)]
-    cases = found.value["cases"]
+def _of_publishers(found: Found) -> list[Recorded]:
+    return [Recorded(f"{found.where}, {name}", name, id, case) for name, id, case in publisherfiles.rows(found)]
+
+
+def _some(cases: list[Recorded], where: str) -> list[Recorded]:
     if not cases:
-        raise BadObject(loading.KIND, found.where, "cases", "holds no case; give a file with recorded cases")
-    fixtures = found.value.get("fixtures", {})
-    return [_recorded(case, f"{found.where}, case {place}", fixtures) for place, case in enumerate(cases, start=1)]
+        raise BadObject(loading.KIND, where, "", "holds no case; give a file with recorded cases")
+    return cases
 
 
 def _recorded(case: Any, where: str, fixtures: Any) -> Recorded:

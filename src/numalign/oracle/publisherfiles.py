@@ -8,8 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from numalign.oracle.loading import Found
+from numalign.api import errors
+from numalign.api.errors import BadObject
+from numalign.oracle.loading import KIND, Found
 
+SECTIONS: Final = frozenset(
+    {"fingerprint", "nrt", "leb89", "numaplacement", "sysinfo", "exporter", "updater", "kubelet"}
+)
 DATA_SETS: Final = frozenset({"fingerprint.pod_set_259"})
 """Rows that are no cases; cases refer to them."""
 OUTCOMES: Final = frozenset(
@@ -49,7 +54,7 @@ Row = Mapping[str, Any]
 
 
 def recognised(value: Any) -> bool:
-    return isinstance(value, Mapping) and any(isinstance(value.get(each), Mapping) for each in ("exporter", "updater"))
+    return isinstance(value, Mapping) and any(isinstance(value.get(each), Mapping) for each in SECTIONS)
 
 
 def rows(found: Found) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -59,13 +64,16 @@ def rows(found: Found) -> Iterator[tuple[str, str, dict[str, Any]]]:
         for name, table in tables.items() if isinstance(tables, Mapping) and section != "meta" else ():
             suite = f"{section}.{name}"
             if isinstance(table, list) and suite not in DATA_SETS and _is_table(table):
-                yield from ((suite, _id(row, place), _case(suite, row, whole)) for place, row in enumerate(table))
+                for place, row in enumerate(table):
+                    if not isinstance(row, Mapping):
+                        where = f"{found.where}, {suite}[{place}]"
+                        raise BadObject(KIND, where, "", f"is {errors.echo(row)}; a case is a JSON object")
+                    yield suite, _id(row, place), _case(suite, row, whole)
 
 
 def _is_table(rows: list[Any]) -> bool:
-    return all(isinstance(row, Mapping) for row in rows) and not any(
-        "cpus" in row and "distances" in row for row in rows
-    )
+    objects = [row for row in rows if isinstance(row, Mapping)]
+    return bool(objects) and not any("cpus" in row and "distances" in row for row in objects)
 
 
 def _id(row: Row, place: int) -> str:

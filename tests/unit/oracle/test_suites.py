@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,38 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, cases: list[Any],
         casefiles.load(path)
     assert complaint in str(bad.value)
     assert run(path).exit_code == 2
+
+
+SHAPES = {
+    "a list": lambda cases: json.dumps(cases),
+    "lines": lambda cases: "\n".join(map(json.dumps, cases)),
+}
+
+
+@pytest.mark.parametrize("written", SHAPES.values(), ids=SHAPES)
+def test_cases_may_come_alone(tmp_path: Path, written: Callable[[list[Any]], str]) -> None:
+    path = tmp_path / "cases"
+    path.write_text(written([RIGHT, RIGHT, WRONG]))
+    assert run(path).stdout.splitlines()[-1] == "3 cases, 1 mismatches"
+    path.write_text(written([RIGHT, {**RIGHT, "suite": None}]))
+    assert run(path).exit_code == 2
+
+
+TABLES: dict[str, tuple[Any, int, str]] = {
+    "of one section": ({"leb89": {"encode": [{"value": 0, "chars": 1, "encoded": "!"}]}}, 0, "1 cases, 0 mismatches"),
+    "of an unknown table": ({"updater": {"telepathy": [{"a": 1}]}}, 1, "1 cases, 1 mismatches"),
+    "with a row that is none": ({"leb89": {"encode": [{"value": 0}, 5]}}, 2, ""),
+    "without a row": ({"exporter": {"scan": []}}, 2, ""),
+}
+
+
+@pytest.mark.parametrize("tables, code, last", TABLES.values(), ids=TABLES)
+def test_no_row_of_a_publishers_table_is_left_out(tmp_path: Path, tables: Any, code: int, last: str) -> None:
+    path = tmp_path / "tables.json"
+    path.write_text(json.dumps({"meta": {}, **tables}))
+    result = run(path)
+    assert result.exit_code == code
+    assert result.stdout.splitlines()[-1:] == ([last] if last else [])
 
 
 def test_cases_come_with_what_the_file_shares(tmp_path: Path) -> None:
