@@ -102,3 +102,33 @@ def test_a_device_in_two_zones_that_is_held_once_excuses_nothing(free: int, outc
     gpu = {"name": "v/gpu", "capacity": 1, "allocatable": 1, "available": free}
     zones = [{"name": f"node-{zone}", "type": "Node", "costs": costs, "resources": [cpu, gpu]} for zone in (0, 1)]
     assert judged("exporter.scan", row, {"zones": zones}) is outcome
+
+
+def test_settings_that_the_file_leaves_out_are_empty_for_rte_alone() -> None:
+    def configured(exporter: list[str], scope: str = "") -> Outcome:
+        text = f"kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n{scope}"
+        read = ["none", "pod" if scope else "container"]
+        return judged("kubelet.config_derived", {"text": text}, {"updater": read, "exporter": exporter})
+
+    assert configured(["", ""]) is Outcome.DELIBERATE
+    assert configured(["none", "container"]) is Outcome.EQUAL
+    assert configured(["", "pod"], "topologyManagerScope: pod\n") is Outcome.DELIBERATE
+    assert configured(["restricted", ""]) is Outcome.MISMATCH
+
+
+@pytest.mark.parametrize(
+    "columns, outcome",
+    [
+        ({}, Outcome.DELIBERATE),
+        ({"error_v0_1_0": "unknown-busiest-node"}, Outcome.DELIBERATE),
+        ({"error_v0_1_0": "corrupted-vector"}, Outcome.MISMATCH),
+    ],
+    ids=["unsaid", "as we say", "otherwise"],
+)
+def test_a_payload_that_is_broken_twice_is_refused_as_the_release_refuses_it(
+    columns: dict[str, object], outcome: Outcome
+) -> None:
+    payload = {"containers": 1, "numaNodes": 1, "busiestNode": -1, "vectorEncoding": "leb89", "vectors": {}}
+    row: dict[str, object] = {"payload": payload, **columns}
+    assert judged("numaplacement.validate_for_decoder", row, {"error": "inconsistent-busiest-node"}) is outcome
+    assert judged("numaplacement.validate_for_decoder", row, {"error": None}) is Outcome.MISMATCH

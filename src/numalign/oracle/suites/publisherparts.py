@@ -162,10 +162,21 @@ def _entries(row: Row) -> object:
     return {"entries": [{"resource": e.resource, "ids": list(e.ids), "numa": _listed(e.zones)} for e in entries]}
 
 
-def _configured(row: Row) -> object:
+def _configuration(row: Row) -> Any:
     (document,) = yamltext.documents(row["text"], "recorded")
-    settings = configuration.read(document.value, "recorded", presets.machine("2x16"))
-    return {"updater": [settings.topology_policy, settings.topology_scope]}
+    return document.value
+
+
+def _configured(row: Row) -> dict[str, list[str]]:
+    settings = configuration.read(_configuration(row), "recorded", presets.machine("2x16"))
+    read: list[str] = [settings.topology_policy, settings.topology_scope]
+    return {"updater": read, "exporter": read}
+
+
+def _written(row: Row) -> list[str]:
+    """As the file has them, without defaults."""
+    told = _configuration(row)
+    return [told.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
 
 
 def _is_told(text: str) -> bool:
@@ -215,6 +226,12 @@ DAMAGED = Deliberate(
     lambda row: not row["files"] or bool(_damaged(row)),
     _where_whole,
 )
+OWN_DEFAULTS = Deliberate(
+    "the-kubelets-defaults",
+    "a setting that the kubelet's file leaves out is the kubelet's default, and not empty (D-08)",
+    lambda row: "" in _written(row),
+    lambda case: {**_configured(case["input"]), "exporter": _written(case["input"])} == case["expect"],
+)
 COUNTED_ONCE = Deliberate(
     "counted-once",
     "a CPU that is listed twice is one",
@@ -240,5 +257,5 @@ SUITES: tuple[Suite, ...] = (
     made("sysinfo.meminfo_parse_derived", _total, NOT_TOLD),
     made("updater.exclude_list", _left_out),
     made("kubelet.device_entries_derived", _entries),
-    made("kubelet.config_derived", _configured),
+    made("kubelet.config_derived", _configured, OWN_DEFAULTS),
 )
