@@ -258,6 +258,45 @@ def test_a_pod_without_containers_has_no_mean_in_the_plugin() -> None:
     assert rated({"scores": {"n": 7}}, pod=pod).outcome is Outcome.MISMATCH
 
 
+CYCLE = {
+    "config": {"scoringStrategy": {"type": "MostAllocated"}},
+    "nodes": [{"metadata": {"name": name}} for name in ("roomy", "snug", "small")],
+    "nrts": [
+        {
+            "metadata": {"name": name},
+            "zones": [{"name": "node-0", "type": "Node", "resources": [{"name": "cpu", "available": cpus}]}],
+            "attributes": [{"name": "topologyManagerPolicy", "value": "single-numa-node"}],
+        }
+        for name, cpus in (("roomy", "8"), ("snug", "4"), ("small", "2"))
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "scheduler, allowed, right",
+    [
+        ("by-numa", ["snug"], True),
+        ("by-numa", ["roomy", "snug"], True),
+        ("by-numa", ["roomy"], False),
+        ("by-numa", [], False),
+        ("by-numa", ["snug", "elsewhere"], False),
+        ("default-scheduler", ["roomy", "snug"], True),
+        ("default-scheduler", ["snug"], False),
+    ],
+)
+def test_a_cycle_ends_on_a_node_that_is_allowed(scheduler: str, allowed: list[str], right: bool) -> None:
+    pod = {**TWICE["input"]["pod"], "spec": {**TWICE["input"]["pod"]["spec"], "schedulerName": scheduler}}
+    fits, short = {"code": "Success", "reasons": []}, {"code": "Unschedulable", "reasons": ["cannot align container"]}
+    expect = {
+        "allowedNodes": allowed,
+        "errorContains": "",
+        "filter": {"roomy": fits, "snug": fits, "small": short},
+        "scores": {"roomy": 50, "snug": 100, "small": 0},
+    }
+    case = {"id": "cycle/1", "suite": "integration_single_cycle", "input": {**CYCLE, "pod": pod}, "expect": expect}
+    assert (judging.judge(recorded(case)).outcome is Outcome.EQUAL) is right
+
+
 def test_a_victim_that_is_named_twice_goes_once() -> None:
     full = {"limits": {**CPUS, "memory": "1Gi"}, "requests": {**CPUS, "memory": "1Gi"}}
     victim = {"metadata": {"namespace": "d", "name": "v"}, "spec": {"containers": [{"name": "c", "resources": full}]}}

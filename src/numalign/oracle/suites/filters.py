@@ -73,11 +73,13 @@ def _same_cycle(expected: Any, answered: Any) -> Sequence[Difference]:
 
 
 def _lands(allowed: Sequence[str], answered: Any) -> bool:
-    """On the best nodes, and these are all that are allowed; where stock plugins score too, on any that is left."""
+    """Wherever the pod may end is allowed: on the best nodes, or on any that is left where stock plugins score too."""
     left, rated = answered["left"], answered["scores"]
-    if answered["stock"] and left:
-        return set(left) <= set(allowed) <= set(rated) and len(set(allowed)) == len(allowed)
-    return sorted(allowed) == sorted(name for name in left if rated[name] == max(rated[each] for each in left))
+    if not left:
+        return not allowed
+    best = max(rated[name] for name in left)
+    ends = {name for name in left if answered["stock"] or rated[name] == best}
+    return ends <= set(allowed) <= set(rated) and len(set(allowed)) == len(allowed)
 
 
 def _has_zone_twice(given: Mapping[str, Any]) -> bool:

@@ -124,7 +124,7 @@ class Resyncing(Simple):
                 pod = objects.pod(raw)
                 self.pods[podgroups.key_of(pod)] = pod
             case {"op": "podRemove"}:
-                raw = step.get("pod") or {"metadata": {key: step[key] for key in ("namespace", "name")}}
+                raw = step.get("pod") or {"metadata": {key: step.get(key, "") for key in ("namespace", "name")}}
                 self.pods.pop(podgroups.key_of(objects.pod(raw)), None)
         return None
 
