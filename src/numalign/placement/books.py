@@ -22,8 +22,8 @@ from numalign.placement.shares import HOMELESS, NONE, Amount, Share
 
 Spot = tuple[int, int]
 """Column and position."""
-Table = list[list[int]]
-"""By position, then column."""
+Table = list[int]
+"""Zone by zone, in each by column."""
 Tops = Mapping[int, Sequence[int]]
 """By column and position: what can be free at most."""
 Counted = tuple[Share, bool]
@@ -49,6 +49,11 @@ class Row(Struct, frozen=True, kw_only=True):
     """In the order of binding."""
     groups: Groups | None
     settled_groups: Groups | None
+
+    @property
+    def width(self) -> int:
+        """How many columns a zone has in the tables."""
+        return len(self.homeless)
 
 
 class Sums(Struct):
@@ -172,21 +177,22 @@ def ceilings(facts: RowFacts, resources: Resources) -> Tops:
 
 def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
+    width = len(settled_homeless)
     if not book.sums.settled and not book.sums.vague and not book.pending and not book.perhaps_free:
         return _alike(facts, settled, settled_homeless, groupings.groups(facts, book.records.values(), resources))
     tops = ceilings(facts, resources)
     grouped = facts.groups is not None
     _apply(settled, settled_homeless, book.sums.settled)
-    _cut(settled, tops, book.sums.settled)
+    _cut(settled, width, tops, book.sums.settled)
     vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
     lasting = [record.share for record in vague if not record.is_pending]
-    entries = _vague(settled, tops, [*lasting, Share(doubtful=book.perhaps_free)], grouped=grouped)
+    entries = _vague(settled, width, tops, [*lasting, Share(doubtful=book.perhaps_free)], grouped=grouped)
     groups = groupings.groups(facts, book.records.values(), resources)
     if not book.pending:
         return _alike(facts, settled, settled_homeless, groups, tuple(entries))
-    free, homeless = [list(zone) for zone in settled], list(settled_homeless)
+    free, homeless = list(settled), list(settled_homeless)
     _apply(free, homeless, book.sums.pending)
-    waiting = _vague(free, tops, [record.share for record in vague if record.is_pending], grouped=grouped)
+    waiting = _vague(free, width, tops, [record.share for record in vague if record.is_pending], grouped=grouped)
     pending = sorted(book.pending.values(), key=lambda record: record.order)
     return Row(
         facts=facts,
@@ -220,7 +226,7 @@ def _alike(
     )
 
 
-def _vague(free: Table, tops: Tops, shares: Sequence[Share], *, grouped: bool) -> list[Entry]:
+def _vague(free: Table, width: int, tops: Tops, shares: Sequence[Share], *, grouped: bool) -> list[Entry]:
     """Charge and give back what is not exact; what cannot be put into numbers comes out as entries."""
     entries: list[Entry] = []
     maybe: dict[Spot, Entry] = {}
@@ -228,14 +234,14 @@ def _vague(free: Table, tops: Tops, shares: Sequence[Share], *, grouped: bool) -
         entries += share.charged
         for entry in share.blocks:
             if grouped and entry.column in tops:
-                _spread(free, entry, -1, tops)
+                _spread(free, width, entry, -1, tops)
             else:
                 entries.append(entry)
         for entry in share.returned:
-            _spread(free, entry, 1, tops)
+            _spread(free, width, entry, 1, tops)
         for entry in share.doubtful:
             _collect(maybe, entry)
-    return [*entries, *_raise(free, tops, maybe)]
+    return [*entries, *_raise(free, width, tops, maybe)]
 
 
 def _collect(maybe: dict[Spot, Entry], entry: Entry) -> None:
@@ -247,37 +253,43 @@ def _collect(maybe: dict[Spot, Entry], entry: Entry) -> None:
         maybe[spot] = Entry(entry.column, amount, 1 << position, certain=False, span=span)
 
 
-def _raise(free: Table, tops: Tops, maybe: Mapping[Spot, Entry]) -> Iterator[Entry]:
+def _raise(free: Table, width: int, tops: Tops, maybe: Mapping[Spot, Entry]) -> Iterator[Entry]:
     """What may have come free is free at most; the same amount, charged as a maybe, keeps it out of the least."""
     for (column, position), entry in sorted(maybe.items(), key=lambda each: each[0]):
-        if column in tops and position < len(free):
-            gain = min(entry.amount, tops[column][position] - free[position][column])
+        place = position * width + column
+        if column in tops and place < len(free):
+            gain = min(entry.amount, tops[column][position] - free[place])
             if gain > 0:
-                free[position][column] += gain
+                free[place] += gain
                 yield structs.replace(entry, amount=gain)
 
 
-def _spread(free: Table, entry: Entry, sign: int, tops: Tops) -> None:
+def _spread(free: Table, width: int, entry: Entry, sign: int, tops: Tops) -> None:
     # Only the sum over a group counts; where the group ends with this block, all of it is free again (engine spec R5).
     left = entry.amount
-    zones = [position for position in zonemasks.positions(entry.zones) if position < len(free)]
+    zones = [position for position in zonemasks.positions(entry.zones) if position * width < len(free)]
     for position in zones if entry.column in tops else ():
-        have = free[position][entry.column]
+        place = position * width + entry.column
+        have = free[place]
         room = tops[entry.column][position] - have if sign > 0 else have
         last = sign < 0 and position == zones[-1]
         part = left if last else min(left, max(0, room))
-        free[position][entry.column] += sign * part
+        free[place] += sign * part
         left -= part
 
 
 def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
-    supplies = facts.supplies
-    places, slices = resources.arranged(supplies.stock.names)
-    homeless, none = [0] * len(slices), (0,) * len(facts.rules.zones)
+    supplies, names = facts.supplies, facts.supplies.stock.names
+    places, width, is_straight = resources.arranged(names)
+    homeless = [0] * width
     for column, place in places.items() if supplies.homeless else ():
         homeless[column] = supplies.homeless[place]
-    by_column = [supplies.free[each] if each else none for each in slices]
-    return [list(zone) for zone in zip(*by_column, strict=True)], homeless
+    if is_straight:
+        return list(supplies.free), homeless
+    free = [0] * (width * len(facts.rules.zones))
+    for column, place in places.items():
+        free[column::width] = supplies.free[place :: len(names)]
+    return free, homeless
 
 
 def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> None:
@@ -287,14 +299,15 @@ def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> Non
             continue
         if position == HOMELESS:
             homeless[column] += amount
-        elif position < len(free):
-            free[position][column] += amount
+        elif position * width < len(free):
+            free[position * width + column] += amount
 
 
-def _cut(free: Table, tops: Tops, changed: Mapping[Spot, int]) -> None:
+def _cut(free: Table, width: int, tops: Tops, changed: Mapping[Spot, int]) -> None:
     for column, position in changed:
-        if 0 <= position < len(free) and column in tops:
-            free[position][column] = min(free[position][column], tops[column][position])
+        if 0 <= position * width < len(free) and column in tops:
+            place = position * width + column
+            free[place] = min(free[place], tops[column][position])
 
 
 @lru_cache(maxsize=MOST_KNOWN)

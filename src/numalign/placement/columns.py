@@ -6,9 +6,9 @@ readers need not look at the others. Values beyond `LARGEST` are cut to it: sums
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,6 +30,8 @@ NOBODY, MIXED, UNSOUND = -1, -2, -3
 """Tenure of a row: nobody's turn is open; several shapes', each certain of its zones; some are not."""
 
 Amounts = NDArray[np.int64]
+ITEM: Final = 8
+"""Bytes of an amount."""
 FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS = 256, 2, 8
 BY_ZONE: Final = ("free", "settled", "size", "allocatable")
 BY_COLUMN: Final = ("homeless", "homeless_size", "offered", "requested")
@@ -49,11 +51,12 @@ Looks = tuple[int, tuple[int, int, bool], bytes, bytes, bytes]
 
 
 class FreeState(Struct, frozen=True, kw_only=True):
-    """What changes on a node while its report stands; amounts by zone position, then column."""
+    """What changes on a node while its report stands; amounts zone by zone, in each by column."""
 
-    free: Sequence[Sequence[int]]
-    settled: Sequence[Sequence[int]]
+    free: Sequence[int]
+    settled: Sequence[int]
     homeless: Sequence[int]
+    """By column; as many as a zone has."""
     groups: Groups | None = None
     full_core_cpus: int = -1
     split_known: bool = False
@@ -71,8 +74,10 @@ class Flat(NamedTuple):
     width: int
     span: int
     free: memoryview
+    settled: memoryview
     allocatable: memoryview
     cells: memoryview
+    homeless: memoryview
     homeless_size: memoryview
     offered: memoryview
     requested: memoryview
@@ -175,16 +180,21 @@ class Columns:
 
     def set_free(self, row: int, state: FreeState) -> None:
         """What is free now; columns that are not mentioned have nothing."""
-        zones, width = min(len(state.free), MOST_ZONES), len(state.homeless)
+        width = len(state.homeless)
+        zones = min(len(state.free) // width, MOST_ZONES)
+        self._make_room(zones)
         self.ensure_columns(width)
-        if zones:
-            self.free[row, :zones, :width] = free = _table(state.free[:zones], width)
-            # Where nobody is on the way, both are the same.
-            alike = state.settled is state.free
-            self.settled[row, :zones, :width] = free if alike else _table(state.settled[:zones], width)
-        self.homeless[row, :width] = _cut(state.homeless) if any(state.homeless) else 0
-        self.cells[row, :zones] = _cells(state.groups.cells if state.groups else APART, zones)
-        flat = self.flat
+        flat, used = self.flat, zones * width
+        table, start, end = _layout(zones, width, flat.width), row * flat.span, row * flat.span + zones * flat.width
+        table.pack_into(flat.free, start * ITEM, *_within(state.free[:used]))
+        # Where nobody is on the way, both are the same.
+        if state.settled is state.free:
+            flat.settled[start:end] = flat.free[start:end]
+        else:
+            table.pack_into(flat.settled, start * ITEM, *_within(state.settled[:used]))
+        _layout(1, width, width).pack_into(flat.homeless, row * flat.width * ITEM, *_within(state.homeless))
+        cells = state.groups.cells if state.groups else APART
+        flat.cells[row * flat.zones : row * flat.zones + zones] = _cells(cells, zones)
         flat.busy[row] = state.groups.busy & 0xFF if state.groups else 0
         flat.full_core_cpus[row] = min(state.full_core_cpus, LARGEST)
         flat.split_known[row] = state.split_known
@@ -325,16 +335,20 @@ def _cut(amounts: Sequence[int]) -> list[int]:
     return [min(max(amount, -LARGEST), LARGEST) for amount in amounts]
 
 
-def _table(amounts: Sequence[Sequence[int]], width: int) -> Amounts:
-    return _flat(list(chain.from_iterable(amounts)), width)
+def _within(amounts: Sequence[int]) -> Sequence[int]:
+    return _cut(amounts) if amounts and (min(amounts) < -LARGEST or max(amounts) > LARGEST) else amounts
 
 
 def _flat(amounts: Sequence[int], width: int) -> Amounts:
-    if amounts and (min(amounts) < -LARGEST or max(amounts) > LARGEST):
-        amounts = _cut(amounts)
-    return np.array(amounts, np.int64).reshape(-1, width)
+    return np.array(_within(amounts), np.int64).reshape(-1, width)
+
+
+@lru_cache(maxsize=1 << 8)
+def _layout(zones: int, width: int, room: int) -> struct.Struct:
+    """So many zones of so many columns, where there is room for more of them, which have nothing."""
+    return struct.Struct(f"{width}q{ITEM * (room - width)}x" * zones)
 
 
 @lru_cache(maxsize=1 << 12)
-def _cells(cells: tuple[int, ...], zones: int) -> NDArray[np.uint8]:
-    return np.array([cell & 0xFF for cell in cells[:zones]], np.uint8)
+def _cells(cells: tuple[int, ...], zones: int) -> bytes:
+    return bytes([cell & 0xFF for cell in cells[:zones]])

@@ -161,7 +161,7 @@ def _looks(shape: Shape, row: Row) -> Looks:
         facts.free_full_core_cpus,
         facts.cores,
         tuple(facts.unknown_size.items()),
-        tuple(map(tuple, row.settled)),
+        tuple(row.settled),
         tuple(row.settled_homeless),
         row.settled_entries,
         row.settled_groups,

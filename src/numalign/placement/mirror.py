@@ -7,6 +7,7 @@ on the columns alone are entered into the ledger together, before anybody looks 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import gt
 
 from msgspec import structs
 
@@ -266,12 +267,9 @@ class Mirror:
         """Whether anything is free that was not when the row was last read."""
         if self._described.get(number) is None or self.columns.rules(number) != row.facts.rules:
             return True
-        before = self.columns.settled[number].tolist()
-        return any(
-            amount > known
-            for zone, zone_before in zip(row.settled, before, strict=False)
-            for amount, known in zip(zone, zone_before, strict=False)
-        ) or len(row.settled) > len(before)
+        self.columns.ensure_columns(row.width)
+        before = self.columns.settled[number, : len(row.facts.rules.zones), : row.width].ravel().tolist()
+        return len(row.settled) > len(before) or any(map(gt, row.settled, before))
 
     # Decisions
 

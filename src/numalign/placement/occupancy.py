@@ -106,7 +106,7 @@ def of(engine: Engine, node: str) -> Occupancy | None:
 
 def _cells(row: Row, column: int, name: str) -> tuple[Cell, ...]:
     supply, zones = row.facts.supplies[name], row.facts.rules.zones
-    free = [amounts[column] if column < len(amounts) else 0 for amounts in row.free]
+    free = row.free[column :: row.width]
     cells = [
         Cell((zone,), most, max(0, min(left, most)))
         for zone, most, left in zip(zones, supply.allocatable, free, strict=True)

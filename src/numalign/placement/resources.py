@@ -22,9 +22,10 @@ class Arrangement(NamedTuple):
 
     places: Mapping[int, int]
     """By column, of those that have one."""
-    slices: tuple[slice | None, ...]
-    """By column, its amounts among those that are listed zone by zone, in each in the order of the names; None: it has
-    none."""
+    width: int
+    """How many columns there are, those without a name among these included."""
+    is_straight: bool
+    """Whether the names are those of all columns, in their order."""
 
 
 class Resources:
@@ -50,13 +51,11 @@ class Resources:
     def arranged(self, names: tuple[str, ...]) -> Arrangement:
         """These names, which all get a column, among all that there are by now."""
         found = self._arranged.get(names)
-        if found is None or len(found.slices) != len(self.names):
+        if found is None or found.width != len(self.names):
             places = {self.column(name): place for place, name in enumerate(names)}
-            by_column = [places.get(column) for column in range(len(self.names))]
-            slices = [None if place is None else slice(place, None, len(names)) for place in by_column]
             if len(self._arranged) >= ORDERS:
                 self._arranged.clear()
-            found = self._arranged[names] = Arrangement(places, tuple(slices))
+            found = self._arranged[names] = Arrangement(places, len(self.names), names == tuple(self.names))
         return found
 
     def known(self, name: str) -> int | None:

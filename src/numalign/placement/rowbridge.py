@@ -19,20 +19,21 @@ from numalign.placement.entries import Holding, Source
 from numalign.placement.noderules import FULL_CORES
 from numalign.placement.resources import CPU, Resources
 from numalign.placement.rowfacts import RowFacts
-from numalign.placement.rowstate import RowState
+from numalign.placement.rowstate import Amounts, RowState
 
 MOST_KNOWN: Final = 8192
 
 
 def charged(row: Row, resources: Resources) -> RowState:
     """With every known pod on it."""
-    state = rowstate.of(row.facts, resources, base=_by_column(row.free), entries=row.entries)
+    state = rowstate.of(row.facts, resources, base=_by_column(row.free, row.width), entries=row.entries)
     return structs.replace(state, groups=row.groups, homeless=_present(row.homeless))
 
 
 def settled(row: Row, resources: Resources) -> RowState:
     """Without pods whose turn on the node is open."""
-    state = rowstate.of(row.facts, resources, base=_by_column(row.settled), entries=row.settled_entries)
+    base = _by_column(row.settled, row.width)
+    state = rowstate.of(row.facts, resources, base=base, entries=row.settled_entries)
     return structs.replace(state, groups=row.settled_groups, homeless=_present(row.settled_homeless))
 
 
@@ -40,16 +41,15 @@ def free_state(row: Row) -> FreeState:
     """The row in numbers, without the detour of a row state: most rows need no more."""
     facts = row.facts
     reported = facts.supplies.free_of(resourcenames.CPU)
-    cpus = tuple([zone[CPU] for zone in row.free]) if reported else ()
-    known = None if facts.free_full_core_cpus is None else (facts.free_full_core_cpus,) * 2
-    least, most = rowstate.on_full_cores(known, reported, cpus) or (-1, -1)
+    cpus = tuple(row.free[CPU :: row.width]) if reported else ()
+    untouched = cpus == reported
     return FreeState(
         free=row.free,
         settled=row.settled,
         homeless=row.homeless,
         groups=row.groups,
-        full_core_cpus=least if least == most else -1,
-        split_known=_split_known(facts, untouched=cpus == reported),
+        full_core_cpus=_on_full_cores(facts, None if untouched else (reported, cpus)),
+        split_known=_split_known(facts, untouched=untouched),
         loose=is_loose(row),
         tenure=tenure(row.pending),
     )
@@ -80,6 +80,15 @@ def is_loose(row: Row) -> bool:
     return sizes_open or (rules.static_memory and row.groups is None)
 
 
+def _on_full_cores(facts: RowFacts, moved: tuple[Amounts, Amounts] | None) -> int:
+    """-1: not known. `moved`: free CPUs by position as they were reported and as they are, where that differs."""
+    full = facts.free_full_core_cpus
+    if full is None or moved is None:
+        return -1 if full is None else full
+    least, most = rowstate.on_full_cores((full, full), *moved) or (-1, -1)
+    return least if least == most else -1
+
+
 def _split_known(facts: RowFacts, *, untouched: bool) -> bool:
     """Whether no core is partly free. Where only whole cores are given out, that stays so while pods come and go."""
     if facts.rules.threads_per_core == 1:
@@ -94,8 +103,8 @@ def _are_whole(cores: tuple[tuple[int, ...], ...]) -> bool:
     return not any(any(zone[:-1]) for zone in cores)
 
 
-def _by_column(table: Sequence[Sequence[int]]) -> dict[int, tuple[int, ...]]:
-    return dict(enumerate(zip(*table, strict=True)))
+def _by_column(table: Sequence[int], width: int) -> dict[int, Amounts]:
+    return {column: tuple(table[column::width]) for column in range(width)} if table else {}
 
 
 def _present(amounts: Sequence[int]) -> dict[int, int]:

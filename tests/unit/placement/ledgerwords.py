@@ -142,7 +142,7 @@ def placed(pod: Pod, position: int, cpus: int = 2, first: int = 0, **more: Any) 
 
 def lowest_zone_with_room(pod: Pod, row: Row) -> Sequence[Holding]:
     (cpu,) = (each.resources.requests["cpu"].value for each in pod.spec.containers)
-    zone = next((z for z in range(len(row.free)) if least(row, z) >= cpu), None)
+    zone = next((z for z in range(len(row.facts.rules.zones)) if least(row, z) >= cpu), None)
     return () if zone is None else [held(pod, zone, cpu)]
 
 
@@ -151,21 +151,22 @@ def ledger(placer: Any = lowest_zone_with_room) -> Ledger:
 
 
 def least(row: Row, position: int, column: int = CPU) -> int:
-    return row.free[position][column] - sum(
+    return by_zone(row, column)[position] - sum(
         entry.amount for entry in row.entries if entry.column == column and entry.zones >> position & 1
     )
 
 
 def most(row: Row, position: int, column: int = CPU) -> int:
     inside = (e for e in row.entries if e.column == column and e.certain and e.zones == 1 << position)
-    return row.free[position][column] - sum(entry.amount for entry in inside)
+    return by_zone(row, column)[position] - sum(entry.amount for entry in inside)
 
 
 def bounds(ledger: Ledger, node: str = NODE, column: int = CPU) -> list[tuple[int, int]]:
     """By zone position: what is free at least and at most."""
     row = ledger.row(node)
     assert row is not None
-    return [(least(row, position, column), most(row, position, column)) for position in range(len(row.free))]
+    positions = range(len(row.facts.rules.zones))
+    return [(least(row, position, column), most(row, position, column)) for position in positions]
 
 
 def free(ledger: Ledger, node: str = NODE, column: int = CPU) -> list[int]:
@@ -173,4 +174,9 @@ def free(ledger: Ledger, node: str = NODE, column: int = CPU) -> list[int]:
     row = ledger.row(node)
     assert row is not None
     assert row.entries == ()
-    return [zone[column] for zone in row.free]
+    return by_zone(row, column)
+
+
+def by_zone(row: Row, column: int) -> list[int]:
+    """What is free, with all known pods charged and without what may lie in several zones."""
+    return row.free[column :: row.width]

@@ -26,8 +26,7 @@ def facts(zones: int = 2, supplies: Mapping[str, Supply] | None = None) -> RowFa
 
 
 def free(*cpus: int, **more: Any) -> FreeState:
-    table = [[amount] for amount in cpus]
-    return FreeState(free=table, settled=table, homeless=[0], **more)
+    return FreeState(free=cpus, settled=cpus, homeless=[0], **more)
 
 
 def described(zones: int = 2, supplies: Mapping[str, Supply] | None = None) -> tuple[Columns, int]:
@@ -108,6 +107,24 @@ def test_zones_beyond_those_of_arrays_are_left_out() -> None:
     columns, row = described(12, {"cpu": supply(*range(12))})
     columns.set_free(row, free(*range(12)))
     assert columns.free[row, :, 0].tolist() == list(range(8))
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.data())
+def test_what_is_free_is_written_to_its_own_row_and_nowhere_else(zones: int, width: int, data: st.DataObject) -> None:
+    columns = Columns()
+    columns.ensure_columns(9)
+    first, row, last = map(columns.row, ("first", "n", "last"))
+    columns.describe(row, facts(zones))
+    amounts = st.lists(st.integers(-3, LARGEST + 3), min_size=zones * width, max_size=zones * width)
+    state = FreeState(free=data.draw(amounts), settled=data.draw(amounts), homeless=list(range(width)))
+    columns.set_free(row, state)
+    for array, wanted in ((columns.free, state.free), (columns.settled, state.settled)):
+        assert array[row, :zones, :width].ravel().tolist() == [min(amount, LARGEST) for amount in wanted]
+        assert np.count_nonzero(array) == np.count_nonzero(wanted)
+    assert columns.homeless[row].tolist() == [*range(width), *[0] * (columns.homeless.shape[1] - width)]
+    assert not columns.homeless[[first, last]].any()
+    assert columns.cells[row, :zones].tolist() == [1 << zone for zone in range(zones)]
+    assert not columns.cells[[first, last]].any()
 
 
 def test_zones_are_their_own_memory_group_until_told_otherwise() -> None:

@@ -42,7 +42,7 @@ def test_a_pending_block_binds_its_zones_and_nothing_is_vague() -> None:
     ledger.report(facts())
     ledger.predict(NODE, A, block(A, 0b011, 9))
     assert (row(ledger).groups, row(ledger).settled_groups) == (Groups((0b011, 0b011, 0b100), 0b011), APART)
-    assert (row(ledger).entries, [zone[MEMORY] // GIB for zone in row(ledger).free]) == ((), [0, 7, 8])
+    assert (row(ledger).entries, [amount // GIB for amount in words.by_zone(row(ledger), MEMORY)]) == ((), [0, 7, 8])
 
 
 UNKNOWN = {"groups nobody knows": (None, "restricted"), "memory that is not managed": (None, "none")}

@@ -46,8 +46,8 @@ def test_a_prediction_is_charged_to_its_zone_and_pending() -> None:
     assert ledger.predict(NODE, pod, words.held(pod, 1)).rows == (NODE,)
     row = ledger.row(NODE)
     assert row is not None
-    assert [zone[CPU] for zone in row.free] == [8, 6]
-    assert [zone[CPU] for zone in row.settled] == [8, 8]
+    assert row.free[CPU :: row.width] == [8, 6]
+    assert row.settled[CPU :: row.width] == [8, 8]
     assert [each.name for each in row.pending] == ["default/a"]
 
 
@@ -75,7 +75,7 @@ def test_a_pod_of_ours_that_runs_is_not_pending_any_more() -> None:
     ledger.seen(words.running(pod), 1.0)
     row = ledger.row(NODE)
     assert row is not None
-    assert (row.pending, [zone[CPU] for zone in row.settled]) == ((), [8, 6])
+    assert (row.pending, row.settled[CPU :: row.width]) == ((), [8, 6])
 
 
 def test_a_foreign_pod_is_placed_by_the_model() -> None:

@@ -205,7 +205,7 @@ def test_memory_of_a_group_comes_back_to_the_group() -> None:
     row = ledger.row(NODE)
     assert row is not None
     assert (row.entries, row.groups and row.groups.cells) == ((), (0b11, 0b11))
-    assert [zone[MEMORY] // words.GIB for zone in row.free] == [0, 6]
+    assert [amount // words.GIB for amount in words.by_zone(row, MEMORY)] == [0, 6]
     ledger.seen(words.finished(A), 2.0)
     assert words.free(ledger, column=MEMORY) == [8 * words.GIB] * 2
 
