@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct, field, structs
 
 from numalign.api.placementcodec import Payload
+from numalign.api.podplacements import PodPlacement
 from numalign.placement import groupings, zonemasks
 from numalign.placement.entries import Entry, Holding
 from numalign.placement.records import Record
@@ -61,8 +62,8 @@ class Sums(Struct):
 
     settled: dict[Spot, int] = field(default_factory=dict)
     pending: dict[Spot, int] = field(default_factory=dict)
-    explained: dict[Spot, int] = field(default_factory=dict)
-    """The most that the report may have deducted for pods that it covers."""
+    explained: dict[Spot, int] | None = field(default_factory=dict)
+    """The most that the report may have deducted for pods that it covers. None: nobody asked since it names them."""
     vague: dict[str, None] = field(default_factory=dict)
     """Pods whose shares are more than exact amounts."""
 
@@ -72,7 +73,7 @@ class Sums(Struct):
             if share.exact:
                 _add(self.pending if pending else self.settled, share.exact, sign)
         # Mostly the report explains the same of a pod, whatever becomes of it.
-        if before[0].explained is not after[0].explained:
+        if self.explained is not None and before[0].explained is not after[0].explained:
             _add(self.explained, _everywhere(before[0].explained), -1)
             _add(self.explained, _everywhere(after[0].explained), 1)
         self.vague.pop(uid, None)
@@ -89,12 +90,14 @@ class Book:
         "is_exact",
         "looks",
         "matched",
+        "named",
         "node",
         "payload",
         "pending",
         "perhaps_free",
         "records",
         "remains",
+        "restless",
         "strange_since",
         "sums",
         "suspected",
@@ -121,6 +124,10 @@ class Book:
         """Whether it is known just which pods the report speaks of."""
         self.matched: int | None = None
         """Looks when a fingerprint was last that of pods that we know; None: never."""
+        self.named: tuple[PodPlacement, ...] | None = None
+        """What the last report said of each of its pods, if it named them all by uid."""
+        self.restless: dict[str, Record] = {}
+        """If it did: pods that a report is to be held against even if it says of them what the last one said."""
         self.unjudged = False
         """Whether a pod came after the report that the report may cover."""
         self.unplaced: dict[str, Record] = {}
@@ -142,21 +149,48 @@ class Book:
             self.pending[uid] = record
         record.share = after = record.computed_share()
         self.records[uid] = record
+        if self.named is not None:
+            self._watch(record)
         if after is not before or is_pending != was_pending:
             self.sums.change(uid, (before, was_pending), (after, is_pending))
+
+    def name(self, placements: tuple[PodPlacement, ...] | None) -> None:
+        """A report came in that names its pods by uid, or one that does not."""
+        was_named, self.named = self.named is not None, placements
+        if placements is None:
+            self.restless.clear()
+        elif not was_named:
+            self.sums.explained = None
+            for record in self.records.values():
+                self._watch(record)
+
+    def _watch(self, record: Record) -> None:
+        if record.is_quiet:
+            self.restless.pop(record.uid, None)
+        else:
+            self.restless[record.uid] = record
 
     def strike(self, uid: str) -> None:
         record = self.records.pop(uid)
         self.unplaced.pop(uid, None)
+        self.restless.pop(uid, None)
         self.sums.change(uid, (record.share, self.pending.pop(uid, None) is not None), NOT_COUNTED)
         record.share = NONE
 
     def fresh_sums(self) -> Sums:
         """The sums gathered from nothing."""
-        sums = Sums()
+        sums = Sums(explained=None if self.sums.explained is None else {})
         for record in self.records.values():
             sums.change(record.uid, NOT_COUNTED, (record.computed_share(), record.is_pending))
         return sums
+
+    def explained(self) -> Mapping[Spot, int]:
+        """The most that the report may have deducted for pods that it covers; kept up from now on."""
+        if self.sums.explained is None:
+            self.sums.explained = {}
+            for record in self.records.values():
+                _add(self.sums.explained, _everywhere(record.share.explained), 1)
+        return self.sums.explained
 
     def row(self, resources: Resources) -> Row | None:
         """None: the node has no report."""
@@ -280,16 +314,12 @@ def _spread(free: Table, width: int, entry: Entry, sign: int, tops: Tops) -> Non
 
 def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
     supplies, names = facts.supplies, facts.supplies.stock.names
-    places, width, is_straight = resources.arranged(names)
+    places, width = resources.arranged(names)
     homeless = [0] * width
     for column, place in places.items() if supplies.homeless else ():
         homeless[column] = supplies.homeless[place]
-    if is_straight:
-        return list(supplies.free), homeless
-    free = [0] * (width * len(facts.rules.zones))
-    for column, place in places.items():
-        free[column::width] = supplies.free[place :: len(names)]
-    return free, homeless
+    nothing = [0] * (width * len(facts.rules.zones))
+    return resources.by_column(names, supplies.free) if supplies.free else nothing, homeless
 
 
 def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> None:

@@ -85,8 +85,7 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
         book.is_exact = False
         return Findings(divergences=totals.unexplained(Scales(book, facts, beliefs), sure=False))
-    everybody = list(book.records.values())
-    records, placements = _to_be_judged(everybody, facts.placements)
+    records, placements = _to_be_judged(book, facts.placements)
     wide = swaps.widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
     node = coverage.Node(records, book.looks, remains, book.matched, placements)
@@ -97,10 +96,10 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
         book.matched = book.looks
     told = judgement.is_exact or node.signs_known
     # Where the report names every pod there is nobody to ask about.
-    latest = _latest(everybody, judgement) if len(judgement.listed) < len(records) else 0
+    latest = _latest(book.records.values(), judgement) if len(judgement.listed) < len(records) else 0
     due = Due(book.looks, coverage.sure(facts) if told else SURE, latest)
     findings, entered = Findings(), False
-    findings.has_strangers = _has_strangers(book, facts, len(judgement.listed) + len(everybody) - len(records))
+    findings.has_strangers = _has_strangers(book, facts, len(judgement.listed) + len(book.records) - len(records))
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
         cover = judgement.covers.get(record.uid) or (COVERED if record.life is LIVE else Cover.NO)
@@ -125,23 +124,29 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
 
 
 def _to_be_judged(
-    records: list[Record], placements: Sequence[PodPlacement] | None
+    book: Book, placements: tuple[PodPlacement, ...] | None
 ) -> tuple[list[Record], Sequence[PodPlacement]]:
     """All but those of which a report that names its pods says what the last one said, and what it says of them."""
-    listed = {each.uid: each for each in placements or ()}
+    last, records, placements = book.named, book.records, placements or ()
+    changed = _others(placements, last or ())
     # A name alone may be that of several pods, and then it takes all of them to judge.
-    if not listed or "" in listed:
-        return records, placements or ()
-    news = [record for record in records if not _is_told_again(record, listed.get(record.uid))]
+    by_uid = bool(placements) and "" not in [each.uid for each in changed]
+    book.name(placements if by_uid else None)
+    if last is None or not by_uid:
+        return list(records.values()), placements
+    listed = {each.uid: each for each in changed}
+    told = dict.fromkeys([*book.restless, *listed, *[each.uid for each in _others(last, placements)]])
+    news = [records[uid] for uid in told if uid in records]
+    # Mostly a pod came that no report had before.
+    if [record for record in news if record.listed is not None or record.uid not in listed]:
+        listed = {each.uid: each for each in placements}
     return news, [listed[record.uid] for record in news if record.uid in listed]
 
 
-def _is_told_again(record: Record, listed: PodPlacement | None) -> bool:
-    known = record.listed
-    # What did not change is mostly the same object.
-    if listed is None or known is None or (listed is not known and listed != known):
-        return False
-    return record.holding is not None and not _is_open(record)
+def _others(these: Iterable[PodPlacement], known: Iterable[PodPlacement]) -> list[PodPlacement]:
+    """Those that are not known; what did not change is mostly the same object."""
+    same = set(map(id, known))
+    return [each for each in these if id(each) not in same]
 
 
 def _has_strangers(book: Book, facts: RowFacts, listed: int) -> bool:

@@ -36,7 +36,7 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
     zones, column_of, cpus = facts.rules.zones, resources.column, 0
     amounts: dict[Where, int] = {}
     inside: list[tuple[Where, int]] = []
-    devices: dict[Where, list[HeldDevices]] = {}
+    devices: dict[Where, tuple[HeldDevices, ...]] = {}
     containers = []
     for held in placement.holdings:
         cpus |= held.cpus
@@ -52,7 +52,8 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
         for each in held.devices:
             where = zonemasks.from_ids(each.zones, zones) if each.zones else 0
             mask |= where if each.ids or each.count > 0 else 0
-            devices.setdefault((column_of(each.resource), where), []).append(each)
+            spot = column_of(each.resource), where
+            devices[spot] = (*devices.get(spot, ()), each)
         containers.append(ContainerZones(held.container, (mask,) if mask else ()))
     maybe: dict[Where, int] = {}
     # Containers may have the same CPUs one after the other.
@@ -63,7 +64,7 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
         amounts[spot] = amounts.get(spot, 0) + (least if reuses else most)
         if reuses and most > least:
             maybe[spot] = most - least
-    entries = _entries(tuple(sorted(amounts.items())), resources.memory)
+    entries = _entries(frozenset(amounts.items()), resources.memory)
     if maybe:
         entries += tuple([Entry(column, amount, at, certain=False) for (column, at), amount in sorted(maybe.items())])
     return Observation(entries, tuple(containers))
@@ -74,7 +75,7 @@ def contradictions(predicted: Holding, seen: Observation, facts: RowFacts, resou
 
     Less than predicted is no contradiction: what plain init containers hold may not be listed (engine spec R3)."""
     # Mostly everything is as predicted.
-    if frozenset(predicted.entries).issuperset(seen.entries):
+    if predicted.entries == seen.entries or frozenset(predicted.entries).issuperset(seen.entries):
         return []
     column = _exceeded(predicted.entries, seen.entries, facts.rules)
     if column is None:
@@ -112,12 +113,12 @@ def _cpus(cpus: int, facts: RowFacts) -> list[tuple[Where, int]]:
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def _entries(amounts: tuple[tuple[Where, int], ...], memory: frozenset[int]) -> tuple[Entry, ...]:
+def _entries(amounts: frozenset[tuple[Where, int]], memory: frozenset[int]) -> tuple[Entry, ...]:
     """Replicas in the same zones hold the same, on every node."""
     return tuple(
         [
             Entry(column, amount, zones, span=zones.bit_count() if column in memory else 0)
-            for (column, zones), amount in amounts
+            for (column, zones), amount in sorted(amounts)
         ]
     )
 

@@ -86,6 +86,13 @@ class Record(Struct, kw_only=True, eq=False):
             return False
         return self.holding is None or bool(self.holding.entries)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether a report that says of it what the last one said has nothing new."""
+        if self.cover is not COVERED or self.life is not LIVE or self.listed is None or self.holding is None:
+            return False
+        return not self.pod.spec.init_containers
+
     def is_settled(self, looks: int, sure: int = SURE) -> bool:
         """Whether the report that makes it so many looks covers it for sure, by the age of what was seen of it."""
         return self.cover is Cover.YES or (self.started is not None and looks >= self.started + sure)

@@ -7,6 +7,7 @@ never changes."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from numalign.api import resourcenames
@@ -24,8 +25,6 @@ class Arrangement(NamedTuple):
     """By column, of those that have one."""
     width: int
     """How many columns there are, those without a name among these included."""
-    is_straight: bool
-    """Whether the names are those of all columns, in their order."""
 
 
 class Resources:
@@ -37,6 +36,8 @@ class Resources:
         self.memory = frozenset({MEMORY})
         """Columns of memory and hugepages."""
         self._arranged: dict[tuple[str, ...], Arrangement] = {}
+        self._pickers: dict[tuple[tuple[str, ...], int, int], itemgetter[tuple[int, ...]]] = {}
+        """By names, how many columns there are, and how many amounts."""
 
     def column(self, name: str) -> int:
         """The column of a resource, a new one if it was never seen."""
@@ -55,8 +56,20 @@ class Resources:
             places = {self.column(name): place for place, name in enumerate(names)}
             if len(self._arranged) >= ORDERS:
                 self._arranged.clear()
-            found = self._arranged[names] = Arrangement(places, len(self.names), names == tuple(self.names))
+            found = self._arranged[names] = Arrangement(places, len(self.names))
         return found
+
+    def by_column(self, names: tuple[str, ...], amounts: tuple[int, ...]) -> list[int]:
+        """Amounts that are listed zone by zone and in each in the order of these names, in each by column instead."""
+        places, width = self.arranged(names)
+        pick = self._pickers.get((names, width, len(amounts)))
+        if pick is None:
+            nothing, zones = len(amounts), range(0, len(amounts), len(names))
+            spots = [zone + places[each] if each in places else nothing for zone in zones for each in range(width)]
+            if len(self._pickers) >= ORDERS:
+                self._pickers.clear()
+            pick = self._pickers[names, width, len(amounts)] = itemgetter(*spots)
+        return list(pick((*amounts, 0)))
 
     def known(self, name: str) -> int | None:
         return self._columns.get(name)

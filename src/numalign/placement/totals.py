@@ -43,7 +43,7 @@ def _short(free: Sequence[int], expected: Sequence[int]) -> int:
 
 def _expected(scales: Scales) -> Sequence[int]:
     """What would be free if nobody but the pods that the report may cover held anything."""
-    stock, explained = scales.facts.supplies.stock, scales.book.sums.explained
+    stock, explained = scales.facts.supplies.stock, scales.book.explained()
     if not explained:
         return stock.allocatable
     expected, width = list(stock.allocatable), len(stock.names)
