@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import compress
+from operator import is_not
 
 from msgspec import structs
 
@@ -40,9 +42,10 @@ def read(topology: NodeTopology, last: NodeTopology, before: RowFacts) -> RowFac
     if now.default_cpus != then.default_cpus:
         full, threads = _take_cpus(free, now, then, before)
     if now.memory is not None and then.memory is not None and now.memory != then.memory:
-        _take_memory(free, now.memory, then.memory, stock)
-        if before.rules.static_memory and not _are_same_groups(now.memory, then.memory):
-            groups = supplies.groups_in(now.memory, before.rules.zones)
+        same = _take_memory(free, now.memory, then.memory, stock)
+        groups = (
+            groups if same or not before.rules.static_memory else supplies.groups_in(now.memory, before.rules.zones)
+        )
     signature = topology.fingerprint
     return structs.replace(
         before,
@@ -76,15 +79,17 @@ def _told(facts: NodeFacts) -> tuple[bool, ...]:
 
 def _are_same_zones(now: Sequence[Zone], then: Sequence[Zone], before: RowFacts) -> bool:
     """Whether there is just as much of everything, and as far apart where that counts."""
-    same = tuple([zone.id for zone in now]) == before.rules.zones
-    if not same or list(now[0].resources) != list(then[0].resources):
+    ids = before.rules.zones
+    if len(now) != len(ids) or list(now[0].resources) != list(then[0].resources):
         return False
-    for zone, known in zip(now, then, strict=True):
+    closest = before.rules.distances is not None or Assumption.DISTANCES_UNKNOWN in before.assumptions
+    for zone, known, number in zip(now, then, ids, strict=True):
         # Pods that came or left did so in few zones.
         if zone.resources != known.resources and not _is_same_stock(zone.resources, known.resources):
             return False
-    closest = before.rules.distances is not None or Assumption.DISTANCES_UNKNOWN in before.assumptions
-    return not closest or [zone.costs for zone in now] == [known.costs for known in then]
+        if zone.id != number or (closest and zone.costs != known.costs):
+            return False
+    return True
 
 
 def _is_same_stock(now: Mapping[str, Amounts], then: Mapping[str, Amounts]) -> bool:
@@ -136,22 +141,20 @@ def _take_cpus(
     return supplies.on_full_cores(now, cores), tuple(threads)
 
 
-def _take_memory(free: list[int], now: Sequence[MemoryZone], then: Sequence[MemoryZone], stock: Stock) -> None:
+def _take_memory(free: list[int], now: Sequence[MemoryZone], then: Sequence[MemoryZone], stock: Stock) -> bool:
+    """Of zones that changed; whether zones are bound together, and in use, as they were."""
     places, width = supplies.memory_places(stock.names), len(stock.names)
     # Without a memory resource there is nothing to be free, and the last table may be of other zones.
-    for position, (zone, known) in enumerate(zip(now, then, strict=True)) if places else ():
-        for place in places if zone is not known else ():
-            spot = position * width + place
-            free[spot] = min(zone.free.get(stock.names[place], 0), stock.allocatable[spot])
-
-
-def _are_same_groups(now: Sequence[MemoryZone], then: Sequence[MemoryZone]) -> bool:
-    """Whether zones are bound together, and in use, as they were."""
     if len(now) != len(then):
         return False
+    same = True
     # What did not change is mostly the same object.
-    changed = [(zone, known) for zone, known in zip(now, then, strict=True) if zone is not known]
-    return all(_group(zone) == _group(known) for zone, known in changed)
+    for position, (zone, known) in compress(enumerate(zip(now, then, strict=True)), map(is_not, now, then)):
+        same = same and _group(zone) == _group(known)
+        for place in places:
+            spot = position * width + place
+            free[spot] = min(zone.free.get(stock.names[place], 0), stock.allocatable[spot])
+    return same
 
 
 def _group(zone: MemoryZone) -> tuple[int, int, bool]:
@@ -165,9 +168,9 @@ def _take_devices(
     names, zones, homeless = before.supplies.stock.names, before.rules.zones, before.supplies.homeless
     if len(now) != len(then):
         return None
-    for each, known in zip(now, then, strict=True):
-        # What did not change is mostly the same object.
-        if each is known or each == known:
+    # What did not change is mostly the same object.
+    for each, known in compress(zip(now, then, strict=True), map(is_not, now, then)):
+        if each == known:
             continue
         if not _is_same_class(each, known) or not supplies.is_device(each.resource):
             return None

@@ -144,21 +144,19 @@ def one_event(ledger: Ledger | Pair, data: st.DataObject, now: float) -> None:
 
 class Pair:
     """Two ledgers that hear the same. To one of them what a report says again is the same object, as it is for whoever
-    decodes reports; to the other it never is."""
+    decodes reports; the other remembers of no report what it said."""
 
     def __init__(self) -> None:
         self.one, self.other = (words.ledger(lambda pod, row: ()) for _ in range(2))
         self._said: dict[PodPlacement, PodPlacement] = {}
 
     def report(self, facts: RowFacts) -> None:
+        for book in self.other.books():
+            book.name(None)
         said = facts.placements
-        if said is None:
-            self.one.report(facts)
-            self.other.report(facts)
-        else:
-            same = tuple(self._said.setdefault(each, each) for each in said)
-            self.one.report(structs.replace(facts, placements=same))
-            self.other.report(structs.replace(facts, placements=tuple(map(structs.replace, said))))
+        same = None if said is None else tuple(self._said.setdefault(each, each) for each in said)
+        self.one.report(structs.replace(facts, placements=same))
+        self.other.report(facts)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         def call(*arguments: Any) -> None:
@@ -168,13 +166,28 @@ class Pair:
         return call
 
 
+said = [
+    words.placed(words.pod(name), position, uid=uid)
+    for name, uid in (("a", "a"), ("a", "aagain"), ("b", "b"), ("c", "c"), ("c", "b"), ("c", ""))
+    for position in (0, 1)
+]
+"""Each pod in one zone or the other; one of them under another's uid, and one under none."""
+lists = st.lists(st.sampled_from(said), max_size=4, unique_by=lambda each: (each.name, each.uid))
+
+
 @given(data=st.data())
 @settings(max_examples=50)
 def test_pods_that_are_told_again_are_passed_over_and_nothing_is_missed(data: st.DataObject) -> None:
     pair, now = Pair(), 0.0
-    for _ in range(data.draw(st.integers(0, 25))):
+    for uid in ("a", "aagain", "c"):
+        pair.seen(words.running(words.pod(uid[0], 2, node="n1", uid=uid)), now)
+    for _ in range(data.draw(st.integers(2, 12))):
         now += data.draw(st.integers(0, 30))
-        one_event(pair, data, now)
+        if data.draw(st.integers(0, 3)):
+            listed = sorted(data.draw(lists), key=lambda each: (each.name, each.uid))
+            pair.report(words.agent((8, 8), *listed, node="n1"))
+        else:
+            one_event(pair, data, now)
         assert known(pair.one) == known(pair.other)
 
 
