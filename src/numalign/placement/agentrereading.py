@@ -10,8 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import compress
-from operator import is_not
 
 from msgspec import structs
 
@@ -148,8 +146,11 @@ def _take_memory(free: list[int], now: Sequence[MemoryZone], then: Sequence[Memo
     if len(now) != len(then):
         return False
     same = True
-    # What did not change is mostly the same object.
-    for position, (zone, known) in compress(enumerate(zip(now, then, strict=True)), map(is_not, now, then)):
+    for position, zone in enumerate(now):
+        known = then[position]
+        # What did not change is mostly the same object.
+        if zone is known:
+            continue
         same = same and _group(zone) == _group(known)
         for place in places:
             spot = position * width + place
@@ -168,9 +169,9 @@ def _take_devices(
     names, zones, homeless = before.supplies.stock.names, before.rules.zones, before.supplies.homeless
     if len(now) != len(then):
         return None
-    # What did not change is mostly the same object.
-    for each, known in compress(zip(now, then, strict=True), map(is_not, now, then)):
-        if each == known:
+    for each, known in zip(now, then, strict=True):
+        # What did not change is mostly the same object.
+        if each is known or each == known:
             continue
         if not _is_same_class(each, known) or not supplies.is_device(each.resource):
             return None

@@ -22,6 +22,8 @@ from numalign.placement.rowfacts import RowFacts
 from numalign.placement.scales import Scales
 from numalign.placement.shares import Cover, Life
 
+Placements = tuple[PodPlacement, ...]
+
 
 class Findings(Struct):
     """What came out: predictions that were wrong, pods that are done with, entries that have no zone any more."""
@@ -123,30 +125,31 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     return findings
 
 
-def _to_be_judged(
-    book: Book, placements: tuple[PodPlacement, ...] | None
-) -> tuple[list[Record], Sequence[PodPlacement]]:
+def _to_be_judged(book: Book, placements: Placements | None) -> tuple[list[Record], Sequence[PodPlacement]]:
     """All but those of which a report that names its pods says what the last one said, and what it says of them."""
     last, records, placements = book.named, book.records, placements or ()
-    changed = _others(placements, last or ())
+    changed, gone = _differing(placements, last or ())
     # A name alone may be that of several pods, and then it takes all of them to judge.
     by_uid = bool(placements) and "" not in [each.uid for each in changed]
     book.name(placements if by_uid else None)
     if last is None or not by_uid:
         return list(records.values()), placements
+    news = book.restless | {uid: records[uid] for each in changed + gone if (uid := each.uid) in records}
     listed = {each.uid: each for each in changed}
-    told = dict.fromkeys([*book.restless, *listed, *[each.uid for each in _others(last, placements)]])
-    news = [records[uid] for uid in told if uid in records]
     # Mostly a pod came that no report had before.
-    if [record for record in news if record.listed is not None or record.uid not in listed]:
+    if [uid for uid, record in news.items() if record.listed is not None or uid not in listed]:
         listed = {each.uid: each for each in placements}
-    return news, [listed[record.uid] for record in news if record.uid in listed]
+    return list(news.values()), [listed[uid] for uid in news if uid in listed]
 
 
-def _others(these: Iterable[PodPlacement], known: Iterable[PodPlacement]) -> list[PodPlacement]:
-    """Those that are not known; what did not change is mostly the same object."""
-    same = set(map(id, known))
-    return [each for each in these if id(each) not in same]
+def _differing(now: Placements, last: Placements) -> tuple[Placements, Placements]:
+    """Both without what they begin and end with in common; what did not change is mostly the same object."""
+    start, end, most = 0, 0, min(len(now), len(last))
+    while start < most and now[start] is last[start]:
+        start += 1
+    while end < most - start and now[-1 - end] is last[-1 - end]:
+        end += 1
+    return now[start : len(now) - end], last[start : len(last) - end]
 
 
 def _has_strangers(book: Book, facts: RowFacts, listed: int) -> bool:

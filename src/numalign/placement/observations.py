@@ -33,27 +33,28 @@ class Observation(Struct, frozen=True):
 
 def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reuses: bool = False) -> Observation:
     """`reuses`: the pod has init containers whose CPUs and devices a later container may have got again."""
-    zones, column_of, cpus = facts.rules.zones, resources.column, 0
+    zones, column_of, from_ids, cpus = facts.rules.zones, resources.column, zonemasks.from_ids, 0
     amounts: dict[Where, int] = {}
     inside: list[tuple[Where, int]] = []
     devices: dict[Where, tuple[HeldDevices, ...]] = {}
     containers = []
     for held in placement.holdings:
         cpus |= held.cpus
-        inside = _cpus(held.cpus, facts)
-        mask = sum([zone for (_, zone), _ in inside])
+        inside, mask = _cpus(held.cpus, facts), 0
+        for (_, where), _ in inside:
+            mask |= where
         for block in held.memory:
             # Memory in zones that the node does not report cannot be charged to any.
-            where = zonemasks.from_ids(block.zones, zones)
+            where = from_ids(block.zones, zones)
             if where and block.size > 0:
                 mask |= where
                 spot = column_of(block.type), where
                 amounts[spot] = amounts.get(spot, 0) + block.size
         for each in held.devices:
-            where = zonemasks.from_ids(each.zones, zones) if each.zones else 0
+            where = from_ids(each.zones, zones) if each.zones else 0
             mask |= where if each.ids or each.count > 0 else 0
             spot = column_of(each.resource), where
-            devices[spot] = (*devices.get(spot, ()), each)
+            devices[spot] = (*devices[spot], each) if spot in devices else (each,)
         containers.append(ContainerZones(held.container, (mask,) if mask else ()))
     maybe: dict[Where, int] = {}
     # Containers may have the same CPUs one after the other.
