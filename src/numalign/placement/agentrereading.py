@@ -40,10 +40,9 @@ def read(topology: NodeTopology, last: NodeTopology, before: RowFacts) -> RowFac
     if now.default_cpus != then.default_cpus:
         full, threads = _take_cpus(free, now, then, before)
     if now.memory is not None and then.memory is not None and now.memory != then.memory:
-        same = _take_memory(free, now.memory, then.memory, stock)
-        groups = (
-            groups if same or not before.rules.static_memory else supplies.groups_in(now.memory, before.rules.zones)
-        )
+        are_same = _take_memory(free, now.memory, then.memory, stock)
+        if before.rules.static_memory and not are_same:
+            groups = supplies.groups_in(now.memory, before.rules.zones)
     signature = topology.fingerprint
     return structs.replace(
         before,
@@ -141,11 +140,10 @@ def _take_cpus(
 
 def _take_memory(free: list[int], now: Sequence[MemoryZone], then: Sequence[MemoryZone], stock: Stock) -> bool:
     """Of zones that changed; whether zones are bound together, and in use, as they were."""
-    places, width = supplies.memory_places(stock.names), len(stock.names)
     # Without a memory resource there is nothing to be free, and the last table may be of other zones.
     if len(now) != len(then):
         return False
-    same = True
+    places, width, same = supplies.memory_places(stock.names), len(stock.names), True
     for position, zone in enumerate(now):
         known = then[position]
         # What did not change is mostly the same object.

@@ -135,10 +135,7 @@ def _to_be_judged(book: Book, placements: Placements | None) -> tuple[list[Recor
     if last is None or not by_uid:
         return list(records.values()), placements
     news = book.restless | {uid: records[uid] for each in changed + gone if (uid := each.uid) in records}
-    listed = {each.uid: each for each in changed}
-    # Mostly a pod came that no report had before.
-    if [uid for uid, record in news.items() if record.listed is not None or uid not in listed]:
-        listed = {each.uid: each for each in placements}
+    listed = {each.uid: each for each in placements}
     return list(news.values()), [listed[uid] for uid in news if uid in listed]
 
 
