@@ -314,7 +314,7 @@ def _spread(free: Table, width: int, entry: Entry, sign: int, tops: Tops) -> Non
 
 def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
     supplies, names = facts.supplies, facts.supplies.stock.names
-    places, width = resources.arranged(names)
+    places, width, _ = resources.arranged(names)
     homeless = [0] * width
     for column, place in places.items() if supplies.homeless else ():
         homeless[column] = supplies.homeless[place]

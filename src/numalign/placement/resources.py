@@ -25,6 +25,8 @@ class Arrangement(NamedTuple):
     """By column, of those that have one."""
     width: int
     """How many columns there are, those without a name among these included."""
+    is_straight: bool
+    """Whether the names are those of all columns, in their order."""
 
 
 class Resources:
@@ -56,12 +58,14 @@ class Resources:
             places = {self.column(name): place for place, name in enumerate(names)}
             if len(self._arranged) >= ORDERS:
                 self._arranged.clear()
-            found = self._arranged[names] = Arrangement(places, len(self.names))
+            found = self._arranged[names] = Arrangement(places, len(self.names), names == tuple(self.names))
         return found
 
     def by_column(self, names: tuple[str, ...], amounts: tuple[int, ...]) -> list[int]:
         """Amounts that are listed zone by zone and in each in the order of these names, in each by column instead."""
-        places, width = self.arranged(names)
+        places, width, is_straight = self.arranged(names)
+        if is_straight:
+            return list(amounts)
         pick = self._pickers.get((names, width, len(amounts)))
         if pick is None:
             nothing, zones = len(amounts), range(0, len(amounts), len(names))
