@@ -74,8 +74,7 @@ class Books:
     def _offer_contradicted(self) -> Iterator[str]:
         """CPUs that went off since the kubelet started are not meant: it has not heard of that."""
         cpu, offered = self._kubelet.cpu, self._readings.allocatable
-        online = machinecores.mask([core for zone in self._kubelet.machine.zones for core in zone.cores])
-        told = masks.of(offered.cpus) & online if offered is not None else None
+        told = masks.of(offered.cpus) & self._kubelet.machine.cpus if offered is not None else None
         expected = cpu.allocatable if cpu is not None else 0
         if told is not None and told != expected:
             yield (

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from numalign.agent import exclusions, kubeletview, matching, offering, plainform
 from numalign.agent.books import Books
 from numalign.agent.exclusions import Exclusions
+from numalign.agent.kubeletview import Evidence
 from numalign.agent.matching import Told
 from numalign.agent.placing import Placing
 from numalign.agent.plainform import real
@@ -72,9 +73,12 @@ def of(readings: Readings, machine: Machine, told: Told, placing: Placing | None
     """StartRefusal where no kubelet would start with these settings on this machine: then one was read wrongly.
     `placing`: what the last look of the same node left."""
     match, placing = matching.of(readings, told), placing or Placing()
-    seen = kubeletview.of(machine, readings.memory_checkpoint, readings.settings)
+    evidence = Evidence(readings.cpu_checkpoint, readings.memory_checkpoint, readings.allocatable)
+    seen = kubeletview.of(machine, readings.settings, evidence)
     kubelet = placing.started(structs.replace(seen, devices=_plugins(readings, match.open)), readings.settings)
     books = Books(kubelet, readings, match, told)
+    contradictions = tuple(books.contradictions())
+    kubelet = offering.heeded(kubelet, readings.allocatable)
     state = admission.collect(kubelet, books.state())
     return Inventory(
         kubelet,
@@ -84,7 +88,7 @@ def of(readings: Readings, machine: Machine, told: Told, placing: Placing | None
         readings.allocatable or offering.of(kubelet),
         unlisted=bool(match.open),
         answered=readings.pods is not None,
-        contradictions=tuple(books.contradictions()),
+        contradictions=contradictions,
     )
 
 

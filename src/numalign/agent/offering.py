@@ -1,10 +1,13 @@
-"""What a kubelet says can be allocated, where it does not say so itself: the model's answer.
+"""What can be allocated: what the kubelet says of it beside what the model says.
 
-`inventory` asks for kubelets without GetAllocatableResources, or with the call switched off (exporter spec 2.3)."""
+`inventory` asks. Where they differ the kubelet's word counts (`heeded`); for kubelets without GetAllocatableResources,
+or with the call switched off (exporter spec 2.3), there is the model's answer (`of`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+from msgspec import structs
 
 from numalign.agent.podresources import Allocatable, DeviceEntry, MemoryEntry
 from numalign.kubelet import mask as masks
@@ -27,6 +30,16 @@ def of(kubelet: Kubelet) -> Allocatable:
             if size > 0
         ),
     )
+
+
+def heeded(kubelet: Kubelet, offered: Allocatable | None) -> Kubelet:
+    """Whose pods get no CPUs but those that are offered: by whatever it was configured, the others are kept."""
+    if kubelet.cpu is None or offered is None:
+        return kubelet
+    kept = kubelet.cpu.topology.cpus & ~masks.of(offered.cpus)
+    if kept == kubelet.cpu.reserved:
+        return kubelet
+    return structs.replace(kubelet, cpu=structs.replace(kubelet.cpu, reserved=kept))
 
 
 def _devices(kubelet: Kubelet, resource: str) -> Iterator[DeviceEntry]:

@@ -17,6 +17,7 @@ from numalign.agent import kubeletconfig, kubeletflags, kubeletview, sysfs, watc
 from numalign.agent import podresources as podresourcesocket
 from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
 from numalign.agent.kubeletconfig import Configuration
+from numalign.agent.kubeletview import Evidence
 from numalign.agent.podresources import Allocatable, PodResources, PodResourcesError
 from numalign.agent.remembering import Checkpoints, Remembered
 from numalign.agent.sysfs import Survey
@@ -169,7 +170,7 @@ async def read(sources: Sources) -> Readings:
             *known,
             *configuration.problems,
             *_known_to_end(configuration.settings, survey),
-            *_changed_since(configuration.settings, survey, found.memory),
+            *_changed_since(configuration.settings, survey, Evidence(found.cpu, found.memory, answers.allocatable)),
             *answers.problems,
             *sources.checkpoints.problems,
             *restless,
@@ -186,12 +187,9 @@ def _known_to_end(settings: Settings, survey: Survey | None) -> tuple[str, ...]:
     return (f"{start.PREFER_CLOSEST} on a machine whose zones are not numbered in a row ends the kubelet with a panic",)
 
 
-def _changed_since(settings: Settings, survey: Survey | None, checkpoint: MemoryCheckpoint | None) -> tuple[str, ...]:
+def _changed_since(settings: Settings, survey: Survey | None, evidence: Evidence) -> tuple[str, ...]:
     """Hardware that is not what the kubelet found when it started."""
-    if survey is None:
-        return ()
-    seen = kubeletview.of(survey.machine, checkpoint, settings)
-    return tuple(kubeletview.changes(survey.machine, seen))
+    return tuple(kubeletview.changes(survey.machine, settings, evidence)) if survey is not None else ()
 
 
 async def _survey(sources: Sources) -> tuple[Survey | None, tuple[str, ...]]:

@@ -75,10 +75,9 @@ def _reserved_cpus(config: Field, machine: Machine) -> int:
     if cgroups:
         raise field.bad(f"cannot be combined with {cgroups[0]}; remove one of the two")
     reserved = fields.cpus(field)
-    online = machinecores.mask([core for zone in machine.zones for core in zone.cores])
-    if reserved & ~online:
-        missing = machinecores.short_text(reserved & ~online)
-        raise field.bad(f"the machine has no CPU {missing}; its CPUs are {machinecores.short_text(online)}")
+    if reserved & ~machine.cpus:
+        missing = machinecores.short_text(reserved & ~machine.cpus)
+        raise field.bad(f"the machine has no CPU {missing}; its CPUs are {machinecores.short_text(machine.cpus)}")
     return reserved
 
 

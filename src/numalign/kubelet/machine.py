@@ -11,7 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from numalign.api import resourcenames
+from numalign.api import cpuset, resourcenames
 
 
 class Core(Struct, frozen=True):
@@ -77,6 +77,11 @@ class Machine(Struct, frozen=True, dict=True):
     def all_zones(self) -> int:
         """The mask of every zone."""
         return sum(1 << zone.id for zone in self.zones)
+
+    @cached_property
+    def cpus(self) -> int:
+        """The mask of every CPU."""
+        return cpuset.of(cpu for zone in self.zones for core in zone.cores for cpu in core.cpus)
 
     @cached_property
     def memory_types(self) -> frozenset[str]:
