@@ -10,8 +10,9 @@ import logging
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from numalign.agent.inventory import Inventory
 from numalign.agent.looks import Look
 from numalign.agent.metrics import Metrics
 from numalign.agent.pace import PERIOD
@@ -26,6 +27,7 @@ from numalign.kube.events import Occurrence, Reporter
 from numalign.kube.objects import ObjectReference
 from numalign.kube.recorder import Recorder
 from numalign.kube.resources import NODES
+from numalign.kubelet.settings import Settings
 from numalign.process.log import about
 
 LOG: Final = logging.getLogger(__name__)
@@ -77,6 +79,8 @@ class Agent:
         """When everything was last looked at that seldom changes."""
         self._backoff = Backoff()
         self._pods: frozenset[tuple[str, str]] = frozenset()
+        self._vouched: Settings | None = None
+        """What the cluster was told of the kubelet's configuration before its file was written anew."""
         self._said: dict[str, object] = {}
         self.recorder = Recorder(client, Reporter(CONTROLLER, manner.instance))
         self.metrics = Metrics()
@@ -107,12 +111,28 @@ class Agent:
         if check:
             self._checked = started
             await self._ask_for_node()
-        look = await self._looks.look(fresh=over or SOCKET in reasons)
+        look = await self._settled(await self._looks.look(fresh=over or SOCKET in reasons))
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
         if look.inventory is not None and not look.unknown:
-            report = look.inventory.report(self._name, self._manner.mode, self._manner.left_out)
+            report = self._report(look.inventory)
             await self._tell(report, started, check=check, periodic=reasons == {PERIOD})
+
+    def _report(self, inventory: Inventory) -> NodeTopology:
+        return inventory.report(self._name, self._manner.mode, self._manner.left_out)
+
+    async def _settled(self, look: Look) -> Look:
+        """A doubt about the kubelet's configuration is none if the cluster has been told the same of it before."""
+        settings = look.readings.settings
+        if not look.doubt or look.inventory is None:
+            return look
+        if self._vouched != settings:
+            try:
+                known = await self._publisher.was_so_configured(self._report(look.inventory))
+            except errors.KubeError:
+                known = False
+            self._vouched = settings if known else None
+        return look if self._vouched == settings else structs.replace(look, unknown=(*look.unknown, look.doubt))
 
     async def _ask_for_node(self) -> None:
         """Its uid changes when it is made anew (exporter spec, D-33), and its kubelet may be another one."""
@@ -178,10 +198,10 @@ class Agent:
         self.metrics.stands_back.set(to=float(outcome == "stood back"))
         self.metrics.pruned.set(to=len(pruned))
         if self._say("other", "another publisher writes this node's report, ours stands back", *filter(None, [other])):
-            self._report(other)
+            self._accuse(other)
         self._say("pruned", "the API server does not keep attributes; its definition of the kind is older", *pruned)
 
-    def _report(self, other: str) -> None:
+    def _accuse(self, other: str) -> None:
         uid = self._node.metadata.uid if self._node is not None else ""
         regarding = ObjectReference(kind="Node", api_version="v1", name=self._name, uid=uid)
         note = (

@@ -38,6 +38,14 @@ def content(path: Path, largest: int = LARGEST) -> bytes | None:
     return raw
 
 
+def written(path: Path) -> int:
+    """When its content last changed, in nanoseconds since 1970; 0 where there is no such file any more."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def _without_waiting(path: str, flags: int) -> int:
     """A pipe in the place of a file would wait for ever."""
     return os.open(path, flags | os.O_NONBLOCK)

@@ -58,6 +58,8 @@ class Configuration(Struct, frozen=True):
     settings: settings.Settings
     source: str
     assumed: bool = False
+    written: int = 0
+    """When the youngest of its files was, in nanoseconds since 1970; 0: the kubelet itself said it."""
     problems: tuple[str, ...] = ()
 
 
@@ -71,8 +73,9 @@ async def read(sources: Sources, machine: Machine, minor: versions.Minor = versi
         except errors.BadObject as problem:
             problems.append(str(problem))
     try:
-        told, source = await asyncio.to_thread(_from_files, sources)
-        return Configuration(configuration.read(told, source, machine, minor), source, problems=tuple(problems))
+        told, source, written = await asyncio.to_thread(_from_files, sources)
+        read = configuration.read(told, source, machine, minor)
+        return Configuration(read, source, written=written, problems=tuple(problems))
     except (errors.BadObject, hostfiles.Unreadable) as problem:
         return assumed(machine, minor, *problems, str(problem))
 
@@ -88,7 +91,7 @@ async def _answer(configz: Fetch) -> bytes:
 def assumed(machine: Machine, minor: versions.Minor, *problems: str) -> Configuration:
     """A kubelet's defaults, where its configuration cannot be known."""
     defaults = configuration.read(HEAD, "defaults", machine, minor)
-    return Configuration(defaults, "defaults", True, (*problems, "the kubelet's defaults are assumed"))
+    return Configuration(defaults, "defaults", True, problems=(*problems, "the kubelet's defaults are assumed"))
 
 
 def from_configz(raw: bytes) -> Object:
@@ -103,7 +106,7 @@ def from_configz(raw: bytes) -> Object:
     return HEAD | fields.named(inside)
 
 
-def _from_files(sources: Sources) -> tuple[Object, str]:
+def _from_files(sources: Sources) -> tuple[Object, str, int]:
     line = kubeletflags.found(sources.at("/proc"), sources.kubelet_root)
     seen = line or CommandLine()
     # A kubelet that is seen to run without a file has none, whatever lies around.
@@ -116,7 +119,9 @@ def _from_files(sources: Sources) -> tuple[Object, str]:
     source = ", ".join(
         filter(None, (file, f"{len(drop_ins)} drop-ins" * bool(drop_ins), "flags" * bool(seen.overrules)))
     )
-    return overruled(told, seen.overrules), source or "the command line"
+    # Folders too: one is written when a file in it comes or goes.
+    places = {*(sources.at(each) for each in (file, folder) if each), *drop_ins, *(each.parent for each in drop_ins)}
+    return overruled(told, seen.overrules), source or "the command line", max(map(hostfiles.written, places), default=0)
 
 
 def _loaded(path: Path) -> Object:

@@ -29,6 +29,8 @@ class Look(Struct, frozen=True):
     inventory: Inventory | None = None
     unknown: tuple[str, ...] = ()
     """What keeps this from being told to others."""
+    doubt: str = ""
+    """What else does, unless others were told the same of the kubelet's configuration before."""
 
     @property
     def contradictions(self) -> tuple[str, ...]:
@@ -64,7 +66,7 @@ class Looker:
             return Look(read, unknown=("no machine can be made out of what the kernel says",))
         try:
             found = inventory.of(read, read.machine, told, self._placing)
-            return Look(read, found, (*_unknown(read), *self._unlisted(found)))
+            return Look(read, found, (*_unknown(read), *self._unlisted(found)), _doubt(read))
         except (StartRefusal, Undecided) as refusal:
             why = f"no kubelet would start with what {read.settings_source} says on this machine: {refusal}"
             return Look(read, unknown=(*_unknown(read), why))
@@ -92,3 +94,12 @@ def _unknown(read: Readings) -> tuple[str, ...]:
     if read.settings_assumed:
         found.append("the kubelet's configuration is not known")
     return tuple(found)
+
+
+def _doubt(read: Readings) -> str:
+    if not read.settings_unread:
+        return ""
+    return (
+        f"{read.settings_source} was written after the kubelet started, which goes by what it said before;"
+        " start the kubelet anew, or let --configz ask it"
+    )

@@ -79,6 +79,12 @@ class Publisher:
         await self._apply(wanted, lambda: self._document(topology, owner, nrtwire.V1ALPHA1), periodic=periodic)
         return "heartbeat" if equal else "written"
 
+    async def was_so_configured(self, topology: NodeTopology) -> bool:
+        """Whether an agent of this node, perhaps an earlier process, told the same of the kubelet's configuration."""
+        there, version = await self._there()
+        wanted = self._document(topology, None, version)
+        return there is not None and published.is_so_configured(there, wanted.get("attributes", ()))
+
     def _document(self, topology: NodeTopology, owner: Mapping[str, str] | None, version: nrt.Version) -> Document:
         return _owned(forms.document(topology, self._manner.mode, version), owner)
 

@@ -6,9 +6,10 @@ ours goes by the same name there and is told by what it signs its reports with. 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from numalign.api import nrt, nrtwire
+from numalign.api import nrt, nrtwire, topologymanager
 from numalign.api.meta import ObjectMeta
 from numalign.api.wire import Wire
 from numalign.kube import resources
@@ -23,6 +24,13 @@ RTE_UPDATE: Final = "k8stopoawareschedwg/rte-update"
 """Annotation of RTE's: what made it look (exporter spec 1.10)."""
 CLAIM: Final = "app.kubernetes.io/managed-by"
 OURS: Final = ("f:zones", "f:attributes", "f:topologyPolicies")
+SETTINGS: Final = (
+    *topologymanager.ATTRIBUTES,
+    "numalign.io/managers",
+    "numalign.io/kubelet",
+    "numalign.io/reserved-memory",
+)
+"""Attributes that come of the kubelet's configuration alone."""
 
 
 class ManagedFields(Wire, frozen=True):
@@ -48,6 +56,14 @@ def claimed_by(there: Published) -> str:
     """Who says by a label that the object is his; empty: nobody but us."""
     owner = there.metadata.labels.get(CLAIM, "")
     return "" if owner == MANAGER else owner
+
+
+def is_so_configured(there: Published, attributes: Iterable[Mapping[str, str]]) -> bool:
+    """Whether one of our agents told the same of how the kubelet is configured."""
+    signed = there.metadata.annotations.get(SIGNED, "")
+    told = {each.name: each.value for each in there.attributes if each.name in SETTINGS}
+    wanted = {each["name"]: each["value"] for each in attributes if each["name"] in SETTINGS}
+    return bool(signed and told) and told == wanted and not written_by(there, signed)
 
 
 def written_by(there: Published, instance: str) -> str:

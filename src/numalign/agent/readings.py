@@ -54,6 +54,8 @@ class Readings(Struct, frozen=True, kw_only=True):
     settings: Settings
     settings_source: str
     settings_assumed: bool
+    settings_unread: bool = False
+    """Whether their file was written after the kubelet started, which goes by what it said before."""
     kubelet_version: str = ""
     pods: tuple[PodResources, ...] | None = None
     """None: the kubelet did not answer."""
@@ -97,7 +99,8 @@ class Sources:
         self.hardware = Remembered[Survey](STEADY)
         # A kubelet reads its files when it starts, which is seen by its own socket: what they say later does not count
         # before it starts anew.
-        self._fixed = self.configuration.configz is None and self._socket == kubelet_root / podresourcesocket.SOCKET
+        self._own = self._socket == kubelet_root / podresourcesocket.SOCKET
+        self._fixed = self.configuration.configz is None and self._own
         self.configured = Remembered[Configuration](math.inf if self._fixed else STEADY)
         self._offered = Remembered[tuple[bytes | None, Allocatable | None]](OFFERED)
 
@@ -108,6 +111,10 @@ class Sources:
             self._seen, self.kubelet_since = now, self.clock.now()
             self.configured.forget()
             self.forget()
+
+    def started_before(self, written: int) -> bool:
+        """Whether the kubelet had started by then; it makes its socket anew at each start, having read its files."""
+        return self._own and self._seen is not None and written > self._seen.written
 
     def forget(self) -> None:
         """Everything may have changed, but for files that a kubelet reads when it starts."""
@@ -156,6 +163,7 @@ async def read(sources: Sources) -> Readings:
         settings=configuration.settings,
         settings_source=configuration.source,
         settings_assumed=configuration.assumed,
+        settings_unread=sources.started_before(configuration.written),
         kubelet_version=sources.kubelet_version,
         pods=answers.pods,
         allocatable=answers.allocatable,
@@ -219,7 +227,8 @@ def _settled(sources: Sources, fresh: Configuration) -> Configuration:
     last = sources.configured.last
     if last is None:
         return fresh
-    return Configuration(last.settings, last.source, problems=(*fresh.problems, "what was read earlier still counts"))
+    kept = (*fresh.problems, "what was read earlier still counts")
+    return Configuration(last.settings, last.source, written=last.written, problems=kept)
 
 
 async def _steadily(sources: Sources) -> tuple[_Answers, bool]:

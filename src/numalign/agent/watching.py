@@ -10,15 +10,22 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from numalign.agent import inotify
 from numalign.agent.inotify import Event, Inotify
 
 LOG: Final = logging.getLogger(__name__)
 
-Signature = tuple[int, int, int, int] | None
-"""Device, number, time and size of a file; None: not there."""
+
+class Signature(NamedTuple):
+    """What tells a file from another in its place."""
+
+    device: int
+    number: int
+    written: int
+    """In nanoseconds since 1970."""
+    size: int
 
 
 class Watch:
@@ -29,7 +36,7 @@ class Watch:
         self._touched = touched
         self._folders: dict[int, Path] = {}
         self._inotify: Inotify | None = None
-        self._seen: dict[Path, Signature] = {}
+        self._seen: dict[Path, Signature | None] = {}
 
     def open(self) -> None:
         self._seen = {path: signature(path) for path in self._files}
@@ -107,9 +114,10 @@ class Watch:
             self._touched(self._files[path])
 
 
-def signature(path: Path) -> Signature:
+def signature(path: Path) -> Signature | None:
+    """None: not there."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return Signature(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)

@@ -170,8 +170,8 @@ def once(
     look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
     for each in (*look.readings.problems, *look.contradictions):
         output.warn(each)
-    if look.unknown:
-        output.warn(f"an agent would not publish this: {'; '.join(look.unknown)}")
+    if withheld := (*look.unknown, *filter(None, [look.doubt])):
+        output.warn(f"an agent would not publish this: {'; '.join(withheld)}")
     if look.inventory is None:
         output.fail("; ".join(look.unknown))
     written = forms.document(look.inventory.report(node, chosen, left_out), chosen, version)

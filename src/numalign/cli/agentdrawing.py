@@ -60,7 +60,7 @@ def told(look: Look, host: Path) -> MachineTold:
         zones=tuple(_zone(machine, zone, free.get(zone.id, {}), unused.get(zone.id)) for zone in machine.zones),
         offline=cpuset.text(look.readings.offline),
         policies="" if look.unknown else policies,
-        problems=(*look.readings.problems, *look.contradictions, *look.unknown),
+        problems=(*look.readings.problems, *look.contradictions, *look.unknown, *filter(None, [look.doubt])),
     )
 
 

@@ -4,6 +4,7 @@ What the node really is at any moment is known (`truth`), and everything that it
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -50,7 +51,9 @@ class FileNode:
         self.root = folder / "var/lib/kubelet"
         (self.root / "device-plugins").mkdir(parents=True)
         (self.root / "pod-resources").mkdir()
-        (self.root / "config.yaml").write_bytes(msgspec.json.encode(CONFIG))
+        self._time = 0
+        self.configure()
+        self.settings = SETTINGS
         self.gpus = tuple(Device(f"gpu-{number}", (number % 2,)) for number in range(4))
         self.kubelet = self._started()
         self.state = self.kubelet.initial()
@@ -63,7 +66,18 @@ class FileNode:
 
     def _started(self) -> start.Kubelet:
         plugins = {GPU: DevicePlugin(self.gpus)}
-        return start.start(structs.replace(Machine("node", MACHINE.zones), devices=plugins), SETTINGS)
+        return start.start(structs.replace(Machine("node", MACHINE.zones), devices=plugins), self.settings)
+
+    def configure(self, **fields: object) -> None:
+        """Writes its file, which counts when it starts."""
+        self.config = CONFIG | fields
+        (self.root / "config.yaml").write_bytes(msgspec.json.encode(self.config))
+        self._stamp(self.root / "config.yaml")
+
+    def _stamp(self, path: Path) -> None:
+        """Later than anything before, however fast this goes."""
+        self._time += 1
+        os.utime(path, ns=(0, self._time))
 
     def changed(self) -> None:
         """As a kubelet writes it down."""
@@ -91,10 +105,14 @@ class FileNode:
         (self.root / "cpu_manager_state").write_bytes(raw[: len(raw) // 2])
 
     def restart(self) -> None:
-        """The socket is another one."""
+        """The socket is another one, and the file has been read."""
         socket = self.root / "pod-resources/kubelet.sock"
         socket.unlink(missing_ok=True)
         socket.touch()
+        self._stamp(socket)
+        self.settings = configuration.read(self.config, "config.yaml", MACHINE)
+        self.kubelet = self._started()
+        self.truths.append(self.truth())
 
     def admit(self, name: str, cpus: int, gpus: int = 0) -> None:
         amounts = {"cpu": str(cpus), "memory": "1Gi"} | ({GPU: str(gpus)} if gpus else {})

@@ -148,6 +148,53 @@ def test_a_device_that_comes_and_goes_is_told_as_it_is_in_the_end(tmp_path: Path
     played(tmp_path, story)
 
 
+def test_a_file_that_is_written_while_the_kubelet_runs_counts_once_it_has_started_anew(tmp_path: Path) -> None:
+    async def story(node: FileNode) -> None:
+        node.restart()
+        async with node.agent():
+            await later(node, 5)
+            node.configure(topologyManagerPolicy="restricted")
+            node.admit("web", 4)
+            await mended(node)
+        async with node.agent() as another:
+            node.admit("next", 2)
+            await later(node, 3 * PERIOD)
+            assert node.town.read() != node.truth()
+            assert any("start the kubelet anew" in why for why in another.standing.withheld)
+            node.restart()
+            await mended(node)
+            assert node.town.read().manager.policy == "restricted"
+
+    played(tmp_path, story)
+
+
+def test_a_file_that_says_what_it_said_before_is_no_reason_to_be_silent(tmp_path: Path) -> None:
+    async def story(node: FileNode) -> None:
+        node.restart()
+        async with node.agent():
+            await later(node, 5)
+        node.configure(maxPods=200)
+        node.town.away = True
+        async with node.agent():
+            node.admit("web", 4)
+            await later(node, PERIOD)
+            node.town.away = False
+            await mended(node)
+
+    played(tmp_path, story)
+
+
+def test_it_is_one_where_nobody_told_what_it_said_before(tmp_path: Path) -> None:
+    async def story(node: FileNode) -> None:
+        node.restart()
+        node.configure()
+        async with node.agent():
+            await later(node, PERIOD)
+            assert node.town.report() is None
+
+    played(tmp_path, story)
+
+
 class JumpingClock(Clock):
     """Somebody sets the time of day."""
 

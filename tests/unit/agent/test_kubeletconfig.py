@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,18 @@ def test_a_file_alone_gets_the_kubelets_defaults(tmp_path: Path) -> None:
 )
 def test_a_field_that_is_null_in_the_main_file_is_not_given(field: str, tmp_path: Path) -> None:
     put(tmp_path, MAIN, "cpuManagerPolicy: none\n")
-    without = read(tmp_path)
+    without = read(tmp_path).settings
     put(tmp_path, MAIN, f"cpuManagerPolicy: none\n{field}: null\n")
-    assert read(tmp_path) == without
+    assert read(tmp_path).settings == without
+
+
+@pytest.mark.parametrize("youngest", [MAIN, "etc/kubelet.d", "etc/kubelet.d/20-sub/any.conf"])
+def test_the_youngest_of_its_files_and_folders_tells_when_it_was_written(youngest: str, tmp_path: Path) -> None:
+    put(tmp_path, MAIN, "")
+    put(tmp_path, "etc/kubelet.d/10-first.conf", "topologyManagerPolicy: restricted\n")
+    put(tmp_path, "etc/kubelet.d/20-sub/any.conf", "topologyManagerScope: pod\n")
+    os.utime(tmp_path / youngest, ns=(0, 1 << 62))
+    assert read(tmp_path, config_dir=FOLDER).written == 1 << 62
 
 
 def test_drop_ins_are_merged_in_the_order_of_their_names(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -208,6 +209,32 @@ def test_a_restarted_kubelet_is_asked_for_its_configuration_at_once(host: Path) 
     (host / "var/lib/kubelet/config.yaml").write_text(CONFIG.replace("restricted", "best-effort"))
     socket.touch()
     assert read(looked).settings.topology_policy == "best-effort"
+
+
+@pytest.mark.parametrize("later, unread", [(-1, False), (0, False), (1, True)])
+def test_a_file_that_the_running_kubelet_cannot_have_read_is_told_apart(host: Path, later: int, unread: bool) -> None:
+    root = host / "var/lib/kubelet"
+    (root / "pod-resources").mkdir()
+    (root / "pod-resources/kubelet.sock").touch()
+    os.utime(root / "pod-resources/kubelet.sock", ns=(0, 10**18))
+    os.utime(root / "config.yaml", ns=(0, 10**18 + later))
+    assert read(sources(host)).settings_unread is unread
+    proxied = Sources(host=host, kubelet_root=root, socket=host / "run/proxy.sock", clock=Clock())  # type: ignore[arg-type]
+    assert not read(proxied).settings_unread
+
+
+def test_what_the_kubelet_itself_says_needs_no_file(host: Path) -> None:
+    async def configz() -> bytes:
+        return b'{"kubeletconfig": {"topologyManagerPolicy": "best-effort"}}'
+
+    socket = host / "var/lib/kubelet/pod-resources/kubelet.sock"
+    socket.parent.mkdir()
+    socket.touch()
+    os.utime(socket, ns=(0, 1))
+    looked = sources(host)
+    looked.configuration = kubeletconfig.Sources(host=host, configz=configz)
+    found = read(looked)
+    assert (found.settings.topology_policy, found.settings_unread) == ("best-effort", False)
 
 
 def test_a_configuration_that_cannot_be_read_any_more_still_counts(host: Path) -> None:
