@@ -10,13 +10,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.agent import inventory, listing, matching, readings
+from numalign.agent import inventory, kubeletconfig, listing, matching, readings
 from numalign.agent.inventory import Inventory
 from numalign.agent.matching import Told
 from numalign.agent.placing import Placing
 from numalign.agent.readings import Readings, Sources
 from numalign.agent.uids import Uids
 from numalign.api.placementcodec import ContainerRef
+from numalign.kubelet.machine import Machine
 from numalign.kubelet.refusals import StartRefusal, Undecided
 
 TRIES: Final = 2
@@ -69,7 +70,7 @@ class Looker:
             return Look(read, found, (*_unknown(read), *self._unlisted(found)), _doubt(read))
         except (StartRefusal, Undecided) as refusal:
             why = f"no kubelet would start with what {read.settings_source} says on this machine: {refusal}"
-            return Look(read, unknown=(*_unknown(read), why))
+            return Look(read, _hardware(read, read.machine), (*_unknown(read), why))
 
     def _unlisted(self, found: Inventory) -> tuple[str, ...]:
         """A kubelet that has just started lists its pods one after the other."""
@@ -83,6 +84,17 @@ class Looker:
         if self._uids is None or not (read.pods or written):
             return Told()
         return await self._uids.told(written, self.sources.clock.now())
+
+
+def _hardware(read: Readings, machine: Machine) -> Inventory:
+    """All there is to say of a node whose kubelet cannot be made out: what the kernel says."""
+    bare = Readings(
+        machine=machine,
+        settings=kubeletconfig.assumed(machine, read.settings.minor).settings,
+        settings_source=read.settings_source,
+        settings_assumed=True,
+    )
+    return inventory.of(bare, machine, Told())
 
 
 def _unknown(read: Readings) -> tuple[str, ...]:

@@ -61,6 +61,20 @@ def test_once_without_a_kubelet_has_all_that_the_kernel_tells(tmp_path: Path) ->
     assert all(each.allocatable == 0 for zone in topology.zones for each in zone.resources.values())
 
 
+def test_once_with_a_configuration_that_no_kubelet_starts_with_says_so_and_what_the_kernel_tells(
+    tmp_path: Path,
+) -> None:
+    root = machine_trees.preset("2x16", tmp_path)
+    without_kubelet = nrt.normalise(nrtwire.decode(numalign("once", "--host-root", str(root), "-o", "json")))
+    (root / "var/lib/kubelet").mkdir(parents=True)
+    config = "{apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration, cpuManagerPolicy: static}"
+    (root / "var/lib/kubelet/config.yaml").write_text(config)
+    result = CliRunner().invoke(app, ["agent", "once", "--host-root", str(root), "-o", "json"])
+    assert result.exit_code == 0
+    assert "no kubelet would start with what /var/lib/kubelet/config.yaml says" in result.stderr.replace("\n", " ")
+    assert nrt.normalise(nrtwire.decode(result.stdout)) == without_kubelet
+
+
 def test_show_draws_zones_cpus_and_distances(tmp_path: Path) -> None:
     drawn = numalign("show", "--host-root", str(machine_trees.preset("gpu-8", tmp_path)))
     assert drawn.startswith("2 zones, 2 sockets, 96 cores, 2 threads each, 192 CPUs, 2Ti\n")
