@@ -16,6 +16,7 @@ from numalign.kube import errors, lines, reading, request
 from numalign.kube.client import Client
 from numalign.kube.exchange import Answer
 from numalign.kube.objects import Status
+from numalign.kube.outage import Outage
 from numalign.kube.reading import Unreadable
 from numalign.kube.resources import Named, Target
 from numalign.kube.store import Change, Finding, Store
@@ -57,6 +58,7 @@ class Informer(Generic[T]):
         self._handler = handler
         self._options = options
         self._watch = Watch(offers_initial=options.initial_events, resync=options.resync)
+        self._outage = Outage()
         self._finding: Finding[T] = Finding(self.store)
         self._synced = asyncio.Event()
         self._stream: Answer | None = None
@@ -117,8 +119,14 @@ class Informer(Generic[T]):
     def _note(self, problem: errors.KubeError) -> None:
         if self._left:
             return  # no failure, after which a new look would have to wait
-        LOG.warning("%s", problem)
-        self._watch.failed(problem, self._sender.clock.now(), self._sender.clock.chance())
+        now = self._sender.clock.now()
+        if (lasted := self._outage.failed(now)) is not None:
+            LOG.warning("%s%s", problem, f"; for {lasted:.0f} s by now" if lasted else "")
+        self._watch.failed(problem, now, self._sender.clock.chance())
+
+    def _worked(self) -> None:
+        if (lasted := self._outage.worked(self._sender.clock.now())) is not None:
+            LOG.info("%s: the server answers again, after %.0f s", self._target.words, lasted)
 
     async def _look_at_all(self) -> None:
         self._begin_finding()
@@ -131,6 +139,7 @@ class Informer(Generic[T]):
             if not token:
                 break
         self._watch.listed(page.metadata.resource_version, self._sender.clock.now())
+        self._worked()
         await self._finish_finding()
 
     async def _follow(self, step: Follow) -> None:
@@ -140,6 +149,7 @@ class Informer(Generic[T]):
         self._sender.metrics.watches[self._target.resource.plural] += 1
         async with self._sender.stream(asked) as answer:
             self._watch.opened(clock.now())
+            self._worked()
             self._stream = answer
             if self._heard < self._wishes:
                 # Wished for while the stream was being opened: what it goes on from is older than the wish.

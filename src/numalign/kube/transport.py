@@ -53,6 +53,8 @@ class Transport:
         self._metrics = metrics
         self._idle: list[tuple[ssl.SSLContext | None, Connection]] = []
         self._room = asyncio.Semaphore(limits.connections)
+        self._busy = 0
+        """Connections that are being opened or used."""
         self._deadlines = Deadlines(limits.call_seconds)
         self._common: tuple[Headers | None, str] = None, ""
 
@@ -61,6 +63,7 @@ class Transport:
     ) -> Response:
         """TimeoutError, `exchange.Broken`, `dialing.CannotConnect` or `Unwanted` if no whole answer came."""
         await self._enter()
+        self._busy += 1
         try:
             connection = self._kept(context) or await self._opened(context)
             if not wanted():
@@ -73,13 +76,19 @@ class Transport:
             finally:
                 self._give_back(context, connection, answer)
         finally:
+            self._busy -= 1
             self._room.release()
 
     async def prepare(self, context: ssl.SSLContext | None) -> None:
         """One connection more is open and idle, if more are allowed; `dialing.CannotConnect` if it cannot be had."""
         async with self._room:
-            if len(self._idle) < self._limits.connections:
+            if len(self._idle) + self._busy >= self._limits.connections:
+                return
+            self._busy += 1
+            try:
                 self._keep(context, await self._opened(context))
+            finally:
+                self._busy -= 1
 
     @asynccontextmanager
     async def stream(self, request: Request, headers: Headers, context: ssl.SSLContext | None) -> AsyncIterator[Answer]:

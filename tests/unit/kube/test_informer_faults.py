@@ -1,6 +1,7 @@
 """Whatever servers and networks do to it, an informer's store becomes what the server has; nothing is told twice."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -132,3 +133,23 @@ def _replayed(watcher: Watcher) -> dict[tuple[str, str], str]:
         if change.new is not None:
             known[key] = change.new
     return {key: each.metadata.resource_version for key, each in known.items()}
+
+
+def test_a_server_that_is_away_is_told_of_at_first_rarely_later_and_when_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def check() -> None:
+        stub = Stub(faults=once(None, *[status(503, "ServiceUnavailable")] * 40))
+        stub.put("pods", pod("a"))
+        async with watching(stub) as watcher:
+            stub.put("pods", pod("b"))
+            await watcher.until(stub)
+
+    with caplog.at_level(logging.INFO, "numalign.kube.informer"):
+        run(check())
+    first, *others = [record.getMessage() for record in caplog.records]
+    assert first.startswith("watch pods: 503")
+    assert "by now" not in first
+    assert others[-1].startswith("pods: the server answers again, after ")
+    assert all(" s by now" in line for line in others[:-1])
+    assert 2 <= len(others) <= 10

@@ -68,6 +68,16 @@ def test_a_call_finds_the_connection_that_was_opened_for_it() -> None:
     assert with_client(check, Limits(connections=3)) == (3, 3)
 
 
+def test_connections_that_are_in_use_count_among_those_that_may_be_opened_beforehand() -> None:
+    async def check(stub: Stub, client: Client, clock: HandClock) -> int:
+        calls = [asyncio.ensure_future(client.get(N1)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await asyncio.gather(*(client.sender.prepare() for _ in range(3)), *calls)
+        return stub.connections
+
+    assert with_client(check, Limits(connections=3)) == 3
+
+
 def test_a_connection_that_cannot_be_opened_beforehand_is_the_calls_own_affair() -> None:
     async def check() -> None:
         async with Client(access(Stub(port=1)), BRIEF, clock=HandClock()) as client:
