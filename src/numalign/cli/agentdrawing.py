@@ -43,7 +43,9 @@ class MachineTold(Struct, frozen=True):
     zones: tuple[ZoneTold, ...]
     offline: str
     policies: str
-    """Of the kubelet; empty: none answers."""
+    """Of the kubelet; empty: not known."""
+    unknown: tuple[str, ...]
+    """Why nothing is said of what the kubelet could allocate."""
     problems: tuple[str, ...]
 
 
@@ -60,7 +62,8 @@ def told(look: Look, host: Path) -> MachineTold:
         zones=tuple(_zone(machine, zone, free.get(zone.id, {}), unused.get(zone.id)) for zone in machine.zones),
         offline=cpuset.text(look.readings.offline),
         policies="" if look.unknown else policies,
-        problems=(*look.readings.problems, *look.contradictions, *look.unknown, *filter(None, [look.doubt])),
+        unknown=look.unknown,
+        problems=(*look.readings.problems, *look.contradictions, *filter(None, [look.doubt])),
     )
 
 
@@ -131,8 +134,8 @@ def _count(number: int, what: str) -> str:
 def _facts(machine: MachineTold) -> Iterator[tuple[str, str]]:
     if machine.offline:
         yield "offline", f"CPUs {machine.offline}"
-    if not machine.policies:
-        yield "kubelet", "none can be asked here, so that nothing is said of what it could allocate; -o json says why"
+    if machine.unknown:
+        yield "kubelet", f"what it could allocate is not known here: {'; '.join(machine.unknown)}"
         return
     yield "kubelet", machine.policies
     yield from (("note", each) for each in machine.problems)
@@ -172,7 +175,7 @@ def _folded(rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
         first, *others = alike
         empty = first["CPUs"] == "-" and first["memory"] == "0"
         if empty and others:
-            yield {**first, "zone": f"{first['zone']}-{others[-1]['zone']}"}
+            yield {**first, "zone": cpuset.text(cpuset.of(int(each["zone"]) for each in (first, *others)))}
         else:
             yield from (first, *others)
 
@@ -189,15 +192,27 @@ def _one_by_one(page: Page, machine: MachineTold) -> None:
 
 
 def _distances_in_words(machine: MachineTold) -> Table:
-    """Where a matrix is too wide for the page: each zone with those that are equally far."""
-    lines = drawing.labelled()
-    for zone in machine.zones:
+    """Where a matrix is too wide for the page: each zone with those that are equally far, zones in a row of which the
+    same can be said as one."""
+    lines, ids = drawing.labelled(), [zone.zone for zone in machine.zones]
+    places = [place for place, zone in enumerate(machine.zones) if len(zone.distances) == len(ids)]
+    for (own, seen), alike in groupby(places, key=lambda place: _seen_from(machine.zones[place].distances, place)):
+        first, *others = alike
         far: dict[int, list[int]] = {}
-        for other, distance in zip(machine.zones, zone.distances, strict=False):
-            far.setdefault(distance, []).append(other.zone)
-        words = (f"{distance} to {cpuset.text(cpuset.of(others))}" for distance, others in sorted(far.items()))
-        lines.add_row(str(zone.zone), ", ".join(words))
+        for place, distance in enumerate(seen):
+            if others or place != first:
+                far.setdefault(distance, []).append(ids[place])
+        words = (f"{distance} to {cpuset.text(cpuset.of(zones))}" for distance, zones in sorted(far.items()))
+        named = cpuset.of(ids[place] for place in (first, *others))
+        lines.add_row(cpuset.text(named), ", ".join((f"{own} to itself", *words)))
     return lines
+
+
+def _seen_from(distances: tuple[int, ...], place: int) -> tuple[int, tuple[int, ...]]:
+    """How far a zone is from itself and from others; in its own place the distance of a neighbour, so that zones which
+    are equally far from everybody else are alike."""
+    neighbour = place + 1 if place + 1 < len(distances) else place - 1
+    return distances[place], (*distances[:place], distances[neighbour], *distances[place + 1 :])
 
 
 def _distances(page: Page, machine: MachineTold) -> Table:
