@@ -70,6 +70,8 @@ class Readings(Struct, frozen=True, kw_only=True):
     checkpoint_lost: bool = False
     """Whether one of them is broken that was whole a short while ago."""
     problems: tuple[str, ...] = ()
+    hardware_problems: tuple[str, ...] = ()
+    """Those among them that are about what the kernel says."""
 
 
 class Sources:
@@ -156,7 +158,7 @@ async def read(sources: Sources) -> Readings:
     answers, steady = await _steadily(sources)
     found = sources.checkpoints.found
     restless = () if steady else ("the kubelet's checkpoints changed during every look at them",)
-    known = survey.problems if survey else ()
+    hardware = (*missing, *(survey.problems if survey else ()))
     return Readings(
         machine=survey.machine if survey else None,
         offline=survey.offline if survey else 0,
@@ -174,8 +176,7 @@ async def read(sources: Sources) -> Readings:
         consistent=steady,
         checkpoint_lost=sources.checkpoints.lost(sources.clock.now()),
         problems=(
-            *missing,
-            *known,
+            *hardware,
             *configuration.problems,
             *_known_to_end(configuration.settings, survey),
             *_changed_since(configuration.settings, survey, Evidence(found.cpu, found.memory, answers.allocatable)),
@@ -183,6 +184,7 @@ async def read(sources: Sources) -> Readings:
             *sources.checkpoints.problems,
             *restless,
         ),
+        hardware_problems=hardware,
     )
 
 

@@ -191,7 +191,7 @@ def show(
 
     look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
     if look.readings.machine is None:
-        output.fail("; ".join((*look.unknown, *look.readings.problems)))
+        output.fail("; ".join((*look.unknown, *look.readings.hardware_problems)))
     told = agentdrawing.told(look, host_root)
     output.show(agentdrawing.drawn(told) if fmt is Format.TABLE else output.structured(told, fmt))
 

@@ -47,6 +47,8 @@ class MachineTold(Struct, frozen=True):
     unknown: tuple[str, ...]
     """Why nothing is said of what the kubelet could allocate."""
     problems: tuple[str, ...]
+    hardware_problems: tuple[str, ...]
+    """Those among them that are about what the kernel says."""
 
 
 def told(look: Look, host: Path) -> MachineTold:
@@ -64,6 +66,7 @@ def told(look: Look, host: Path) -> MachineTold:
         policies="" if look.unknown else policies,
         unknown=look.unknown,
         problems=(*look.readings.problems, *look.contradictions, *filter(None, [look.doubt])),
+        hardware_problems=look.readings.hardware_problems,
     )
 
 
@@ -80,7 +83,7 @@ def drawn(machine: MachineTold) -> str:
         page.add(table)
     else:
         _one_by_one(page, machine)
-    if len(machine.zones) > 1:
+    if len(machine.zones) > 1 and any(zone.distances for zone in machine.zones):
         page.add()
         page.add("distances")
         matrix = _distances(page, machine)
@@ -136,9 +139,10 @@ def _facts(machine: MachineTold) -> Iterator[tuple[str, str]]:
         yield "offline", f"CPUs {machine.offline}"
     if machine.unknown:
         yield "kubelet", f"what it could allocate is not known here: {'; '.join(machine.unknown)}"
-        return
-    yield "kubelet", machine.policies
-    yield from (("note", each) for each in machine.problems)
+    else:
+        yield "kubelet", machine.policies
+    # Where there is no kubelet, that its files are missing is nothing to be noted.
+    yield from (("note", each) for each in (machine.hardware_problems if machine.unknown else machine.problems))
 
 
 def _cells(zone: ZoneTold) -> Iterator[tuple[str, str]]:
@@ -219,5 +223,5 @@ def _distances(page: Page, machine: MachineTold) -> Table:
     names: Iterable[str] = [str(zone.zone) for zone in machine.zones]
     table = page.table("", *names)
     for zone in machine.zones:
-        table.add_row(str(zone.zone), *map(str, zone.distances))
+        table.add_row(str(zone.zone), *(map(str, zone.distances) if zone.distances else "-" * len(machine.zones)))
     return table

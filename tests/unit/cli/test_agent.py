@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,22 @@ def test_show_names_folded_zones_one_by_one_where_their_numbers_have_gaps(tmp_pa
     tree.write(Machine("gaps", tuple(structs.replace(zone, distances=(10,) * 7) for zone in zones)), tmp_path)
     drawn = numalign("show", "--host-root", str(tmp_path)).splitlines()
     assert [line.split()[0] for line in drawn[4:8] if line] == ["zone", "-" * len(drawn[5]), "0", "2,5-6"]
+
+
+def test_show_draws_what_there_is_of_distances_and_notes_what_is_odd(tmp_path: Path) -> None:
+    root = machine_trees.preset("2x16", tmp_path)
+    machine_trees.put(root, "sys/devices/system/node/node0/distance", "far away")
+    drawn = numalign("show", "--host-root", str(root))
+    assert '"far away" is not one distance for each of 2 zones' in " ".join(drawn.split())
+    assert [line.split() for line in drawn.splitlines()[-2:]] == [["0", "-", "-"], ["1", "21", "10"]]
+
+
+def test_show_draws_no_distances_where_the_kernel_tells_none(tmp_path: Path) -> None:
+    root = machine_trees.preset("2x16", tmp_path)
+    shutil.rmtree(root / "sys/devices/system/node")
+    drawn = numalign("show", "--host-root", str(root))
+    assert "this kernel tells no zones" in " ".join(drawn.split())
+    assert "distances" not in drawn.splitlines()
 
 
 def test_show_tells_programs_the_same(tmp_path: Path) -> None:
