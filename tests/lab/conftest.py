@@ -20,7 +20,8 @@ from tests.lab.tales import Tales
 
 @pytest.fixture(scope="session", autouse=True)
 def able() -> None:
-    problem = ability.missing(len(fleet.nodes()) + len(fleet.apart()))
+    every = (*fleet.nodes(), *fleet.apart())
+    problem = ability.missing(len(every), reporters=len(every), labs=2)
     require(not problem, f"what a lab runs on: {problem}")
 
 

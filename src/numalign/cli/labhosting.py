@@ -29,7 +29,7 @@ UP: Final = "up"
 
 def require(wanted: LabSpec) -> None:
     """LabError or BadObject, before a process is started for it."""
-    if problem := ability.missing(len(wanted.nodes)):
+    if problem := ability.missing(len(wanted.nodes), wanted.reporter_count):
         raise LabError(problem)
     spec.check(wanted)
     if state.SHELF.running(wanted.name) is not None:

@@ -4,26 +4,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
+from numalign.agent.inotify import Inotify
 from numalign.lab import launching, toolchain, tree
 from numalign.lab.errors import LabError
 from numalign.lab.node import KUBELET_ROOT
 
-ELSEWHERE: Final = "`numalign cluster up` is an embedded cluster that needs neither"
+ELSEWHERE: Final = "`numalign cluster up`, an embedded cluster that needs neither"
 PROCESSES: Final = Path("/proc")
-INSTANCES: Final = "/proc/sys/fs/inotify/max_user_instances"
-INSTANCES_EACH: Final = 5
-"""Of inotify, that a kubelet takes."""
+FOR_KUBELET: Final = 5
+FOR_REPORTER: Final = 1
+FOR_CONTROL_PLANE: Final = 2
+"""Instances of inotify that programs take."""
+ENOUGH: Final = 512
+"""Of them for one user: for the largest lab, and others beside it."""
 SHOWN: Final = ("/sys/devices/system", f"/{tree.HUGEPAGES}", "/proc/cpuinfo", "/proc/meminfo")
 
 
-def missing(nodes: int = 1) -> str:
-    """For so many nodes; nothing if all is there."""
+def missing(nodes: int = 1, reporters: int = 0, labs: int = 1) -> str:
+    """For so many nodes, and so many programs that report on them; nothing if all is there."""
     if sys.platform != "linux":
         return f"a lab needs Linux and root; use a virtual machine, or {ELSEWHERE}"
     if os.geteuid() != 0:
@@ -33,11 +38,12 @@ def missing(nodes: int = 1) -> str:
     absent = [path for path in (*SHOWN, *(f"/{each}" for each in tree.TUNABLES)) if not os.path.exists(path)]
     if absent:
         return f"a lab shows kubelets its own {absent[0]}, which this system does not have; use a whole virtual machine"
-    return _crowded(nodes) or _refused()
+    wanted = nodes * FOR_KUBELET + reporters * FOR_REPORTER + labs * FOR_CONTROL_PLANE
+    return _crowded(nodes, wanted) or _refused()
 
 
-def require(nodes: int = 1) -> None:
-    if problem := missing(nodes):
+def require(nodes: int = 1, reporters: int = 0) -> None:
+    if problem := missing(nodes, reporters):
         raise LabError(problem)
     # A folder to mount over; empty, and taken away with the last lab (`release`).
     Path(KUBELET_ROOT).mkdir(parents=True, exist_ok=True)
@@ -65,16 +71,25 @@ def _is_mounted_over(folder: str) -> bool:
     return False
 
 
-def _crowded(nodes: int) -> str:
+def _crowded(nodes: int, wanted: int) -> str:
     """A kubelet that gets none of them ends with "too many open files"."""
-    try:
-        most = int(Path(INSTANCES).read_text())
-    except (OSError, ValueError):
+    free = free_instances(wanted)
+    if free == wanted:
         return ""
-    if nodes * INSTANCES_EACH <= most:
-        return ""
-    setting = f"fs.inotify.max_user_instances={2 * nodes * INSTANCES_EACH}"
-    return f"{nodes} kubelets need more inotify instances than the {most} of this system; `sysctl {setting}`, or fewer"
+    remedy = f"`sysctl fs.inotify.max_user_instances={max(ENOUGH, 2 * wanted)}`, or fewer nodes"
+    return f"{nodes} kubelets need {wanted} inotify instances, and root has {free} left; {remedy}"
+
+
+def free_instances(wanted: int) -> int:
+    """How many of so many instances of inotify this user can still have, found out by having them for a moment: what
+    other programs hold is not to be seen from within a container."""
+    with contextlib.ExitStack() as held:
+        for count in range(wanted):
+            try:
+                held.callback(Inotify().close)
+            except OSError:
+                return count
+    return wanted
 
 
 def _refused() -> str:

@@ -70,6 +70,10 @@ class LabSpec(Struct, frozen=True, kw_only=True):
         asked: dict[Reporter, bool] = {"own": self.agent, "nfd": self.nfd}
         return tuple(reporter for reporter, wanted in asked.items() if wanted)
 
+    @property
+    def reporter_count(self) -> int:
+        return sum(len(self.reporters(node)) for node in self.nodes)
+
 
 def node(
     name: str,

@@ -28,7 +28,7 @@ TENDED: Final = 0.5
 async def up(spec: LabSpec, say: Say = LOG.info) -> AsyncIterator[Lab]:
     """The lab, once its nodes are Ready; LabError or BadObject say why it cannot be."""
     specs.check(spec)
-    ability.require(len(spec.nodes))
+    ability.require(len(spec.nodes), spec.reporter_count)
     try:
         with state.SHELF.held(spec.name) as place:
             _empty(place)

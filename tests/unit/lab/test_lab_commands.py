@@ -94,18 +94,41 @@ def test_other_systems_and_missing_tools_are_named(monkeypatch: pytest.MonkeyPat
     assert "install Go" in ability.missing()
 
 
-def test_more_kubelets_than_the_system_lets_watch_files_are_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_more_kubelets_than_the_system_lets_watch_files_are_refused_with_the_numbers(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr(toolchain, "found", lambda: True)
     monkeypatch.setattr(os.path, "exists", lambda path: True)
     monkeypatch.setattr(launching, "command", lambda *_: ["/bin/true"])
-    monkeypatch.setattr(ability, "INSTANCES", str(tmp_path / "instances"))
-    (tmp_path / "instances").write_text("128\n")
-    assert ability.missing(25) == ""
-    assert "26 kubelets need more inotify instances than the 128" in ability.missing(26)
+    monkeypatch.setattr(ability, "free_instances", lambda wanted: min(wanted, 100))
+    assert ability.missing(19) == ""
+    assert ability.missing(20) == (
+        "20 kubelets need 102 inotify instances, and root has 100 left;"
+        " `sysctl fs.inotify.max_user_instances=512`, or fewer nodes"
+    )
+    assert "19 kubelets need 116" in ability.missing(19, reporters=19)
+    assert "19 kubelets need 101" in ability.missing(19, reporters=0, labs=3)
+
+
+class Instance:
+    """One of three that there are."""
+
+    left = 3
+
+    def __init__(self) -> None:
+        if not Instance.left:
+            raise OSError(24, "Too many open files")
+        Instance.left -= 1
+
+    def close(self) -> None:
+        Instance.left += 1
+
+
+def test_what_others_hold_of_inotify_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ability, "Inotify", Instance)
+    assert [ability.free_instances(wanted) for wanted in (2, 3, 4, 3)] == [2, 3, 3, 3]
 
 
 def test_a_system_that_refuses_mounts_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
