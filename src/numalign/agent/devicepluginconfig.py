@@ -7,7 +7,7 @@ from one text; `plugins` adds, by resource, how the plugin behaves. Everything w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from numalign.agent import devicepreference
@@ -24,19 +24,20 @@ PLUGIN_KEYS: Final = ("prefer", "preStart", "allocate")
 GIFT_KEYS: Final = ("env", "annotations", "mounts", "devices", "cdi")
 LONGEST_ID: Final = 63
 """As the API promises (device plugin API v1beta1, Device.ID)."""
+ANY_ZONE: Final = range(machinedevices.MAX_ZONE + 1)
 CDI_NAME: Final = re.compile(r"[A-Za-z][\w.-]*/[A-Za-z][\w-]*=\S+")
 
 Offers = Mapping[str, Offer]
 
 
-def read(value: object, source: str) -> Offers:
-    """Offers by resource."""
+def read(value: object, source: str, zones: Sequence[int] = ANY_ZONE) -> Offers:
+    """Offers by resource; `zones`: those of the machine, where it is known."""
     file = fields.root(value, KIND, source)
     fields.only(file, KEYS)
     plugins: dict[str, DevicePlugin] = {}
     for resource, section in fields.entries(file.at("devices")):
         room = machinefile.MAX_DEVICES - sum(len(plugin.devices) for plugin in plugins.values())
-        plugins[resource] = machinedevices.read(resource, section, range(machinedevices.MAX_ZONE + 1), room)
+        plugins[resource] = machinedevices.read(resource, section, zones, room)
         _check_ids(section, plugins[resource])
     if not plugins:
         raise file.at("devices").bad('nothing is offered; write something like "devices: {example.com/nic: {0: 2}}"')

@@ -48,7 +48,7 @@ class Registered:
         """Serve and register, where that is not so already; what does not work now is tried with the next call."""
         kubelet = _seen(self._kubelet)
         if kubelet is None:
-            return
+            return self._tell(f"there is no socket {self._kubelet}; no kubelet runs here, or not yet")
         lost = self._served is None or _seen(self._socket) != self._served
         if lost or self._known_to != kubelet or self.plugin.left:
             try:

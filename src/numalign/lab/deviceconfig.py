@@ -27,5 +27,5 @@ def of(spec: NodeSpec) -> Mapping[str, Any]:
 
 def known(machine: Machine, file: Mapping[str, Any], source: str) -> Machine:
     """The machine with these devices and no others."""
-    offers = devicepluginconfig.read(file, source)
+    offers = devicepluginconfig.read(file, source, machine.zone_ids)
     return structs.replace(machine, devices={resource: offer.plugin for resource, offer in offers.items()})

@@ -144,6 +144,18 @@ def test_the_first_offer_must_be_right(folder: Path) -> None:
         asyncio.run(Plugins(folder, Offered({"devices": 7}).read).run(TICK))
 
 
+def test_while_there_is_no_kubelet_that_is_said_once_for_each_resource(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def alone() -> None:
+        async with plugins(folder, Offered(NICS)):
+            await asyncio.sleep(10 * TICK)
+
+    asyncio.run(alone())
+    [said] = caplog.messages
+    assert said == f"not registered yet: there is no socket {folder}/kubelet.sock; no kubelet runs here, or not yet"
+
+
 def test_a_kubelet_that_starts_again_learns_of_the_plugin_again(folder: Path) -> None:
     async def whole() -> tuple[set[str], set[str]]:
         first, second = DeviceManager(folder), DeviceManager(folder)

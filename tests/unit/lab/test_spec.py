@@ -63,6 +63,11 @@ def test_a_machine_without_devices_needs_no_plugin() -> None:
     assert deviceconfig.of(spec.node("a", SMALL)) == {}
 
 
+def test_devices_in_zones_that_the_machine_does_not_have_are_refused() -> None:
+    with pytest.raises(BadObject, match="the machine has no zone 9"):
+        deviceconfig.known(SMALL, {"devices": {"example.com/gpu": {9: 4}}}, "gpus.yaml")
+
+
 def test_the_lab_decides_nothing_that_decides_admission() -> None:
     """Else the model, which reads what people wrote, would speak of another kubelet."""
     asked = spec.node("a", SMALL)
