@@ -75,9 +75,9 @@ class Looker:
     def _unlisted(self, found: Inventory) -> tuple[str, ...]:
         """A kubelet that has just started lists its pods one after the other."""
         young = self.sources.clock.now() - self.sources.kubelet_since < YOUNG
-        return (
-            ("the kubelet does not list all of the pods yet that hold something",) if young and found.unlisted else ()
-        )
+        if not (young and found.answered and found.unlisted):
+            return ()
+        return ("the kubelet does not list all of the pods yet that hold something",)
 
     async def _told(self, read: Readings) -> Told:
         written = matching.uids(read)

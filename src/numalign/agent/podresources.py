@@ -42,7 +42,6 @@ ErrorKind = Literal[
 ]
 KINDS: Final[dict[str, ErrorKind]] = {
     "UNAVAILABLE": "unavailable",
-    "PERMISSION_DENIED": "forbidden",
     "UNIMPLEMENTED": "unimplemented",
     "DEADLINE_EXCEEDED": "timeout",
     "RESOURCE_EXHAUSTED": "too-large",
@@ -137,6 +136,9 @@ def _error(call: str, failure: rpc.CallFailed) -> PodResourcesError:
     if call == "List" and failure.code == "UNIMPLEMENTED":
         why = "this kubelet has no podresources v1, which came with 1.20; v1alpha1 tells neither CPUs nor zones"
         return PodResourcesError("unimplemented", why)
+    if failure.code == "PERMISSION_DENIED":
+        why = f"the kubelet's podresources {call}: {failure.text}; it takes root, or the socket's group"
+        return PodResourcesError("forbidden", why)
     # A switched off call fails with no code of its own (exporter spec 2.3).
     kind = "unimplemented" if "disabled" in failure.text else KINDS.get(failure.code, "refused")
     return PodResourcesError(kind, f"the kubelet's podresources {call}: {failure.text or failure.code}")

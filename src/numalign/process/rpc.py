@@ -66,6 +66,7 @@ class Channel:
 
         if len(bytes(socket)) > LONGEST_PATH:
             raise CallFailed("INVALID_ARGUMENT", f"the path {socket} is longer than a unix socket's may be")
+        self._socket = socket
         self._channel = aio.insecure_channel(f"unix:{socket}", options=CHANNEL_OPTIONS)
 
     async def call(self, method: str, request: bytes, deadline: float = DEADLINE) -> bytes:
@@ -74,7 +75,7 @@ class Channel:
         try:
             answer: bytes = await self._channel.unary_unary(method)(request, timeout=deadline)
         except aio.AioRpcError as failure:
-            raise _failed(failure) from None
+            raise self._failed(failure) from None
         return answer
 
     async def stream(self, method: str, request: bytes) -> AsyncIterator[bytes]:
@@ -86,7 +87,7 @@ class Channel:
             async for answer in call:
                 yield answer
         except aio.AioRpcError as failure:
-            raise _failed(failure) from None
+            raise self._failed(failure) from None
         finally:
             call.cancel()
 
@@ -94,11 +95,12 @@ class Channel:
         """Whatever is still under way after so many seconds is cancelled, with the tasks that wait for it."""
         await self._channel.close(grace)
 
-
-def _failed(failure: Any) -> CallFailed:
-    code, text = failure.code().name, failure.details() or ""
-    # gRPC calls whatever keeps it from connecting unavailable; who may not will not later either.
-    return CallFailed("PERMISSION_DENIED" if code == "UNAVAILABLE" and "ermission denied" in text else code, text)
+    def _failed(self, failure: Any) -> CallFailed:
+        code, text = failure.code().name, failure.details() or ""
+        if code == "UNAVAILABLE" and "ermission denied" in text:
+            # gRPC calls whatever keeps it from connecting unavailable; who may not will not later either.
+            return CallFailed("PERMISSION_DENIED", f"{self._socket} cannot be connected to: Permission denied")
+        return CallFailed(code, text)
 
 
 class Link:

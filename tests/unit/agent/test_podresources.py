@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from numalign.agent.podresources import (
 from numalign.api.errors import BadObject
 from numalign.process.rpc import CallFailed, Service
 from tests.unit.agent.podresources_server import FakeKubelet, serving
+from tests.unit.agent.somebody import anybody
 
 T = TypeVar("T")
 
@@ -186,3 +188,26 @@ def test_an_endpoint_is_read_as_rte_reads_it(url: str, path: str) -> None:
 def test_any_other_endpoint_is_refused(url: str) -> None:
     with pytest.raises(BadObject, match="unix:///path"):
         podresources.endpoint(url)
+
+
+def test_who_may_not_use_the_socket_is_told_what_it_takes() -> None:
+    async def asked(socket: Path) -> PodResourcesError:
+        async with serving(socket, FakeKubelet().service()):
+            socket.chmod(0)
+            client = PodResourcesClient(socket)
+            try:
+                with anybody(), pytest.raises(PodResourcesError) as raised:
+                    await client.list()
+                return raised.value
+            finally:
+                await client.close()
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        failure = asyncio.run(asked(folder / "kubelet.sock"))
+    assert failure.kind == "forbidden"
+    assert failure.text == (
+        f"the kubelet's podresources List: {folder}/kubelet.sock cannot be connected to: Permission denied;"
+        " it takes root, or the socket's group"
+    )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,9 +19,9 @@ from numalign.kubelet import presets
 from numalign.kubelet.machine import Core, Machine, Zone
 from numalign.lab import tree
 from tests.unit.agent import machine_trees
+from tests.unit.agent.somebody import anybody
 
 MACHINES = presets.names()
-NOBODY = 65534
 
 
 def numalign(*words: str) -> str:
@@ -152,19 +149,6 @@ def test_show_folds_zones_of_which_there_is_nothing_to_say(tmp_path: Path) -> No
         "  2-17   10 to itself, 80 to 0, 120 to 1, 255 to 2-33",
         "  18-33  10 to itself, 80 to 1, 120 to 0, 255 to 2-33",
     ]
-
-
-@contextlib.contextmanager
-def anybody() -> Iterator[None]:
-    """Root reads everything, so that tests by root go on as somebody else."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
 
 
 def test_who_may_not_read_the_kubelets_folder_is_told_so_and_gets_the_hardware() -> None:
