@@ -21,7 +21,7 @@ from numalign.agent.plainform import real
 from numalign.agent.podresources import Allocatable, DeviceEntry, PodResources
 from numalign.agent.readings import Readings
 from numalign.api.nodetopology import Amounts, NodeTopology, Zone
-from numalign.kubelet import admission, report
+from numalign.kubelet import admission, report, versions
 from numalign.kubelet.machine import Device, DevicePlugin, Machine
 from numalign.kubelet.report import Pods
 from numalign.kubelet.start import Kubelet
@@ -47,9 +47,12 @@ class Inventory(Struct, frozen=True):
     """Whether the kubelet says what its pods hold."""
     contradictions: tuple[str, ...] = ()
     """Where the kubelet's answer and its checkpoints or its configuration do not tell the same."""
+    dated: bool = True
+    """Whether the kubelet's version is known, and not taken to be the newest."""
 
     def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
         own = report.told(node, self.kubelet, self.state, self.placed)
+        own = own if self.dated else report.undated(own)
         if mode == "own":
             return own if self.answered else report.with_capacities(own, self.kubelet.machine)
         counted = plainform.zones(self.kubelet.machine, self.allocatable, self.pods, mode, left_out.resources)
@@ -89,6 +92,7 @@ def of(readings: Readings, machine: Machine, told: Told, placing: Placing | None
         unlisted=bool(match.open),
         answered=readings.pods is not None,
         contradictions=contradictions,
+        dated=versions.parse(readings.kubelet_version) is not None,
     )
 
 

@@ -23,6 +23,7 @@ from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 
 MILLI = 1000
+UNKNOWN_VERSION = "unknown"
 
 
 def of(
@@ -58,6 +59,15 @@ def with_capacities(topology: NodeTopology, machine: machine.Machine) -> NodeTop
     """For a node whose kubelet does not answer: also what its zones have, whoever may be given it."""
     present = {zone.id: _present(zone) for zone in machine.zones}
     return structs.replace(topology, zones=tuple(_with_capacity(zone, present[zone.id]) for zone in topology.zones))
+
+
+def undated(topology: NodeTopology) -> NodeTopology:
+    """For a kubelet whose version nobody told: readers go by the Node's, or make an assumption of their own."""
+    build = topology.facts.kubelet
+    if build is None:
+        return topology
+    unknown = structs.replace(build, version=UNKNOWN_VERSION)
+    return structs.replace(topology, facts=structs.replace(topology.facts, kubelet=unknown))
 
 
 def _with_capacity(zone: Zone, present: Mapping[str, int]) -> Zone:

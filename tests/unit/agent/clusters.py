@@ -19,7 +19,7 @@ from numalign.api.nodetopology import NodeTopology
 from numalign.kube import auth
 from numalign.kube.auth import Access, Identity, Login
 from numalign.kube.client import Client
-from numalign.kubelet import presets, start
+from numalign.kubelet import presets, start, versions
 from numalign.kubelet.settings import Settings
 from numalign.simulator import furnishing, virtualtime, wires
 from numalign.simulator.apiserver import admission
@@ -75,7 +75,10 @@ class Town:
         self.add_node()
 
     def add_node(self) -> str:
-        made = self.api.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
+        status = {"nodeInfo": {"kubeletVersion": f"v{versions.NEWEST}.0"}}
+        made = self.api.create(
+            NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}, "status": status}
+        )
         return str(made["metadata"]["uid"])
 
     def access(self) -> Access:

@@ -24,6 +24,7 @@ def at(kubelet: Kubelet, state: KubeletState) -> Readings:
         settings=kubelet.settings,
         settings_source="test",
         settings_assumed=False,
+        kubelet_version=f"v{kubelet.settings.minor}.0",
         pods=tuple(map(listed, pods)),
         allocatable=offered(kubelet),
         cpu_checkpoint=CPUCheckpoint("static", state.cpu) if state.cpu else None,

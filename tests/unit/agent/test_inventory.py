@@ -11,6 +11,8 @@ from numalign.agent.inventory import Inventory
 from numalign.agent.matching import Told
 from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.agent.readings import Readings
+from numalign.api import managers
+from numalign.api.managers import KubeletBuild
 from numalign.api.nodetopology import NodeTopology
 from numalign.kubelet import plainreport, presets, report, start
 from numalign.kubelet.device import DeviceState
@@ -46,6 +48,14 @@ def test_a_report_made_from_the_kubelets_answers_is_the_one_made_from_its_memory
         inventory_ = found(looks.at(kubelet, state), kubelet.machine, looks.told(state))
         assert not inventory_.contradictions
         assert inventory_.report("n") == report.of("n", kubelet, state)
+
+
+def test_a_version_that_nobody_told_is_not_made_up() -> None:
+    kubelet = start.start(presets.machine("2x16"), Settings(feature_gates={"PodLevelResourceManagers": True}))
+    readings = structs.replace(looks.at(kubelet, kubelet.initial()), kubelet_version="")
+    told = found(readings, kubelet.machine).report("n").facts.kubelet
+    assert told == KubeletBuild(version="unknown", feature_gates={"PodLevelResourceManagers": True})
+    assert managers.decode_build(managers.encode_build(told)) == told
 
 
 @holds_for(lives().map(healthy), examples=30)
