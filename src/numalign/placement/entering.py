@@ -6,7 +6,6 @@ ledger again. A pod that is seen on its node before that, as it was decided, is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Final
 
 from numalign.api.pod import Pod
@@ -51,7 +50,7 @@ class Entering:
 
         Of plain pods only the containers can change, and what is told of how they fare."""
         if self._indexed < len(self._decisions):
-            for decision in islice(self._decisions, self._indexed, None):
+            for decision in self._decisions[self._indexed :]:
                 self._by_uid[decision.uid] = decision
             self._indexed = len(self._decisions)
         decided, spec, status = self._by_uid.get(uid), pod.spec, pod.status
