@@ -7,7 +7,6 @@ machine, too."""
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Iterator, Sequence
 from random import Random
@@ -28,6 +27,7 @@ from numalign.kube.clock import SystemClock
 from numalign.kube.server import Server
 from numalign.kube.tls import Contexts, Trust
 from numalign.kube.watch import Meaning
+from numalign.process import garbage
 from numalign.scheduler.binding import Bind
 from numalign.scheduler.main import TICK, Scheduler, Setup
 
@@ -195,8 +195,8 @@ def measure(workload: Workload) -> dict[str, float]:
     if before != wanted:
         raise RuntimeError(f"{wanted - before} of {wanted} pods that should be there before found no node")
     disturbance = Disturbance(workload.churn, running) if workload.churn else None
-    gc.collect()
-    gc.freeze()
+    # As the process does once it knows its world.
+    garbage.settle()
     started = time.process_time()
     for first in range(0, len(pods), AT_ONCE):
         running.arrive(pods[first : first + AT_ONCE])
