@@ -28,14 +28,17 @@ class SharedPods:
 
     def __init__(self) -> None:
         self._latest: OrderedDict[Key, Pod] = OrderedDict()
+        self._sized: set[Key] = set()
+        """Keys that take the sizes to tell pods apart: bare pods of one image may take turns with several."""
         self._names: dict[str, str] = {}
 
     def shared(self, pod: Pod) -> Pod:
-        key = _key(pod)
+        plain = _key(pod)
+        key = plain + _sizes(pod) if plain in self._sized else plain
         before = self._latest.get(key, pod)
         spec = self._spec(pod.spec, before.spec)
-        if spec is pod.spec and before is not pod:
-            # Bare pods of one image may take turns with several sizes.
+        if spec is pod.spec and before is not pod and key is plain:
+            self._tell_apart_by_size(key)
             key += _sizes(pod)
             before = self._latest.get(key, pod)
             spec = self._spec(pod.spec, before.spec)
@@ -48,10 +51,17 @@ class SharedPods:
             self._latest.popitem(last=False)
         return made
 
+    def _tell_apart_by_size(self, key: Key) -> None:
+        if len(self._sized) >= MOST_KINDS:
+            self._sized.clear()
+        self._sized.add(key)
+        latest = self._latest.pop(key)
+        self._latest[key + _sizes(latest)] = latest
+
     def _spec(self, spec: PodSpec, before: PodSpec) -> PodSpec:
         """All but the node and the names of volumes, which are any pod's own."""
-        if spec == before:
-            return before
+        if spec.node_name == before.node_name and spec.volumes == before.volumes:
+            return before if spec == before else spec
         like = structs.replace(before, node_name=self._name(spec.node_name), volumes=spec.volumes)
         return like if like == spec else spec
 

@@ -51,8 +51,10 @@ def test_other_amounts_under_the_same_name_are_kept_apart() -> None:
 
 def test_pods_that_take_turns_with_sizes_share_with_those_of_their_size() -> None:
     sharing = SharedPods()
-    small, _, again = (sharing.shared(pod(name, cpu=cpu)) for name, cpu in (("a", "1"), ("b", "2"), ("c", "1")))
-    assert small.spec.containers is again.spec.containers
+    sizes = ("1", "2", "1", "2", "1")
+    small, large, *again = (sharing.shared(pod(f"p{at}", cpu=cpu)).spec.containers for at, cpu in enumerate(sizes))
+    assert [each is small for each in again] == [True, False, True]
+    assert again[1] is large
 
 
 def test_conditions_that_decide_nothing_are_dropped_and_times_of_running_containers() -> None:
