@@ -151,7 +151,8 @@ class Book:
         self.records[uid] = record
         if self.named is not None:
             self._watch(record)
-        if after is not before or is_pending != was_pending:
+        # Who holds nothing so far counts for nothing, pending or not.
+        if after is not before or (is_pending != was_pending and after is not NONE):
             self.sums.change(uid, (before, was_pending), (after, is_pending))
 
     def name(self, placements: tuple[PodPlacement, ...] | None) -> None:

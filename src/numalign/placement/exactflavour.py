@@ -112,6 +112,8 @@ class ExactFlavour:
     def table(self, shape: Shape) -> VerdictTable:
         """The shape's answers, true for the columns as they are now."""
         table = self.verdicts.find(shape)
+        if table.seen == self.columns.log.generation:
+            return table  # who surveys mostly places right after
         if self._fast is not None:
             self._fast.follow(table)
         else:
@@ -120,11 +122,12 @@ class ExactFlavour:
 
     def place(self, pod: Pod, shape: Shape, number: int) -> Decision | None:
         """The pod on a row that somebody else has picked."""
-        for uid in self.tenants.known((demands.identity(pod),)):
+        uid = demands.identity(pod)
+        if uid in self.tenants:
             self._withdraw(uid)
         self.mirror.refresh()
         table = self.table(shape)
-        if table.codes[number] < 0:
+        if table.codes.item(number) < 0:
             return None
         quickly = self._fast.place(pod, table, number) if self._fast is not None else None
         return quickly or self.placed(pod, table, number)
@@ -168,9 +171,9 @@ class ExactFlavour:
     def placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """Try the pod on a row in earnest. None: it is not certain to be admitted there, which holds until the row
         changes."""
-        score = int(table.codes[number])
-        if self.columns.kind[number] == UNREPORTED:
-            return self._counted(self._decision(pod, table, number, NOTHING), table)
+        score = table.codes.item(number)
+        if self.columns.flat.kind[number] == UNREPORTED:
+            return self._placed_unreported(pod, table, number)
         decision = self._placed_simply(pod, table, number)
         if decision is not None:
             return decision
@@ -183,6 +186,19 @@ class ExactFlavour:
             return None
         self.mirror.refresh()
         return self._counted(self._decision(pod, table, number, held), table)
+
+    def _placed_unreported(self, pod: Pod, table: VerdictTable, number: int) -> Decision:
+        """Where only the node as a whole counts: whether it has room for another one is known right away."""
+        decision, log = self._decision(pod, table, number, NOTHING), self.columns.log
+        is_current = table.seen == log.generation
+        has_room = fit.charge(self.columns, number, table.totals)
+        self.tenants.note_one(decision.uid, self.columns.names[number], table.totals.pairs)
+        self.mirror.enter((decision,), (number,), (NOBODY,))
+        if is_current:
+            table.seen = log.generation
+            if not has_room:
+                table.put(number, Code.TOTALS)
+        return decision
 
     def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """By numbers alone, where every container has one zone in whatever order pods arrive."""
@@ -254,8 +270,8 @@ class ExactFlavour:
 
     def _decision(self, pod: Pod, table: VerdictTable, number: int, holder: Holder) -> Decision:
         self.next_pod()
-        warning = self.evaluation.judgement(table, int(self.columns.kind[number])).reason
-        uid, node, score = demands.identity(pod), self.columns.names[number], int(table.codes[number])
+        warning = self.evaluation.judgement(table, self.columns.flat.kind[number]).reason
+        uid, node, score = demands.identity(pod), self.columns.names[number], table.codes.item(number)
         return Decision(uid, node, score, warning, holder, pod)
 
     def _counted(self, decision: Decision, table: VerdictTable) -> Decision:

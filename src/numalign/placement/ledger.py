@@ -137,6 +137,11 @@ class Ledger:
             return self._update(self._books[node], uid, pod)
         if known:
             self.problems[Problem.POD_ON_TWO_NODES] += 1
+        return self.found(pod, forecast)
+
+    def found(self, pod: Pod, forecast: Forecast | None = None) -> Change:
+        """The same for a pod that is alive, and was not known to be on its node."""
+        uid, node = demands.identity(pod), pod.spec.node_name
         book = self._book(node)
         record = self._record(book, pod)
         record.bound, record.found, record.forecast = True, pod.has_started, forecast

@@ -19,7 +19,7 @@ from numalign.placement import agentrereading, ingest, nodesettings, rereading, 
 from numalign.placement.books import Book, Row
 from numalign.placement.changes import Change
 from numalign.placement.columns import NOBODY, Columns
-from numalign.placement.decisions import Decision, Wake, WakeCause
+from numalign.placement.decisions import NOTHING, Decision, Wake, WakeCause
 from numalign.placement.entering import Entering
 from numalign.placement.entries import Holding
 from numalign.placement.facts import (
@@ -278,7 +278,7 @@ class Mirror:
         self._note(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
     def enter(self, decisions: Sequence[Decision], rows: Sequence[int], tenures: Sequence[int]) -> None:
-        """Decisions by templates, which have been charged to the columns."""
+        """Decisions by templates, which have been charged to the columns, or for nodes without a report."""
         self._entering.add(decisions, rows, tenures)
 
     def confirms(self, pod: Pod) -> bool:
@@ -288,6 +288,11 @@ class Mirror:
 
     def _enter(self, decision: Decision, number: int, tenure: int, seen: Pod | None) -> None:
         template, node, pod = decision.holder, decision.node, decision.pod
+        if template is NOTHING:
+            # Of a node without a report the ledger wants to know nothing but who was seen there.
+            if seen is not None:
+                self._ledger.found(seen)
+            return
         assert isinstance(template, Template), "whoever is placed by numbers has one"
         assert node is not None
         assert pod is not None

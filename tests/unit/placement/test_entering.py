@@ -10,7 +10,7 @@ from numalign.api.pod import Pod
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
 from numalign.placement.exactflavour import ExactFlavour
-from numalign.placement.facts import BindFailed, PodGone, PodSeen, Tick
+from numalign.placement.facts import BindFailed, NodeSeen, PodGone, PodSeen, ReportSeen, Tick
 from numalign.placement.mirror import Mirror
 from tests.campaigns import campaign
 from tests.unit.placement import test_engine as engines
@@ -49,11 +49,21 @@ def happen(rng: Random, engine: Engine, decision: Decision, now: float) -> None:
         engine.apply(BindFailed(decision.uid))
     if rng.random() < 0.05:
         engine.apply(Tick(now))
+    if rng.random() < 0.05:
+        engine.apply(ReportSeen(engines.report(rng.choice(NAMES)), now))
 
 
-def state_after(seed: int, *, looks: bool) -> tuple[Any, ...]:
-    """After many pods came and went; `looks`: somebody looks into the ledger after every decision."""
-    rng, engine = Random(seed), engines.engine(*NAMES)
+def without_reports() -> Engine:
+    engine = Engine()
+    for name in NAMES:
+        engine.apply(NodeSeen(engines.node(name)))
+    return engine
+
+
+def state_after(seed: int, *, looks: bool, reported: bool) -> tuple[Any, ...]:
+    """After many pods came and went; `looks`: somebody looks into the ledger after every decision. `reported`: so are
+    all nodes from the start."""
+    rng, engine = Random(seed), engines.engine(*NAMES) if reported else without_reports()
     for number in range(30):
         pod = engines.pod(f"p{rng.randrange(20)}", cpu=rng.randint(1, 3))
         decision = engine.decide(pod, float(number), rng)
@@ -67,18 +77,19 @@ def state_after(seed: int, *, looks: bool) -> tuple[Any, ...]:
     return records, snapshot(columns), columns.requested.tolist(), columns.pods.tolist()
 
 
+@pytest.mark.parametrize("reported", [True, False], ids=["reports", "no reports at first"])
 @pytest.mark.parametrize("count", [pytest.param(20, id="quick"), campaign(20)])
-def test_it_makes_no_difference_when_decisions_are_entered(count: int) -> None:
+def test_it_makes_no_difference_when_decisions_are_entered(count: int, reported: bool) -> None:
     for seed in range(count):
-        assert state_after(seed, looks=False) == state_after(seed, looks=True)
+        assert state_after(seed, looks=False, reported=reported) == state_after(seed, looks=True, reported=reported)
 
 
-def test_a_pod_that_is_seen_as_it_was_decided_is_entered_as_bound() -> None:
-    engine = engines.engine("a")
+@pytest.mark.parametrize("engine", [engines.engine("a"), without_reports()], ids=["report", "no report"])
+def test_a_pod_that_is_seen_as_it_was_decided_is_entered_as_bound(engine: Engine) -> None:
     pod = engines.pod("p")
-    engines.decided(engine, pod)
-    there = engines.bound(pod, "a")
+    node = engines.decided(engine, pod).node or ""
+    there = engines.bound(pod, node)
     assert engine.apply(PodSeen(there, 0.0)) == []
-    book = mirror_of(engine).ledger.book("a")
+    book = mirror_of(engine).ledger.book(node)
     assert book is not None
     assert (book.records["p"].bound, book.records["p"].pod) == (True, there)
