@@ -166,25 +166,28 @@ class Ranks:
 
     def _look_at(self, rows: Iterable[int], judged: Codes) -> None:
         ranks, codes, podium = self._rank_of, self._code_of, self._podium
+        is_open, base, likes, known, of_zones = self._is_open, self._base_of, self._likes, self._known, self._of_zones
         for row in rows:
             codes[row] = code = judged.item(row)
-            before, rank = ranks[row], self._rank(row, code)
+            before, rank = ranks[row], OUT
+            if code >= 0 and is_open[row]:
+                amounts = known.get(likes[row])
+                if amounts is None:
+                    amounts = self._remembered(row)
+                if amounts != OUT:
+                    rank = amounts + base[row] + of_zones[code]
             if rank != before:
                 self.fitting += (rank != OUT) - (before != OUT)
                 ranks[row] = rank
                 if podium is not None:
                     podium.move(row, before, rank)
 
-    def _rank(self, row: int, code: int) -> int:
-        if code < 0 or not self._is_open[row]:
-            return OUT
-        like = self._likes[row]
-        known = self._known.get(like)
-        if known is None:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            known = self._known[like] = self._by_amounts(row)
-        return known + self._base_of[row] + self._of_zones[code] if known != OUT else OUT
+    def _remembered(self, row: int) -> int:
+        """What amounts add to the rank of this row and its like, worked out."""
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        found = self._known[self._likes[row]] = self._by_amounts(row)
+        return found
 
     def _by_amounts(self, row: int) -> int:
         for each in self._filters:
@@ -193,7 +196,7 @@ class Ranks:
         return sum([weight * each.row(row) for weight, each in self._scores])
 
     def _ranks_of(self, rows: Rows) -> NDArray[np.int64]:
-        """Twin of `_rank` for many rows, all of them open."""
+        """Twin of `_look_at` for many rows, all of them open."""
         codes = self._codes[rows]
         fits = codes >= 0
         for each in self._filters:
