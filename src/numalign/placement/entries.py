@@ -50,7 +50,7 @@ class ContainerZones(Struct, frozen=True):
         return mask
 
 
-class Holding(Struct, frozen=True, kw_only=True):
+class Holding(Struct, frozen=True, kw_only=True, gc=False):
     """One pod's share of a node."""
 
     uid: str

@@ -29,7 +29,7 @@ COVERED: Final = Cover.YES
 """Looked up once: every fact about a pod asks for them."""
 
 
-class Record(Struct, kw_only=True, eq=False):
+class Record(Struct, kw_only=True, eq=False, gc=False):
     """One pod on one node; everything but the first three fields changes over its life."""
 
     uid: str

@@ -20,9 +20,12 @@ LOG: Final = logging.getLogger(__name__)
 MOST_PODS: Final = 4096
 FIRST_LINES: Final = 8
 LAST_LINES: Final = 56
+MOST_LINES: Final = FIRST_LINES + LAST_LINES
 
 
-class Line(Struct, frozen=True):
+class Line(Struct, frozen=True, gc=False):
+    """Of which thousands are kept: it holds nothing that the garbage collector would have to look at."""
+
     at: float
     what: str
     about: Mapping[str, object]
@@ -39,10 +42,11 @@ class Story:
         self.lines: list[Line] = []
 
     def add(self, line: Line) -> None:
-        if len(self.lines) == FIRST_LINES + LAST_LINES:
-            del self.lines[FIRST_LINES]
+        lines = self.lines
+        if len(lines) == MOST_LINES:
+            del lines[FIRST_LINES]
             self.left_out += 1
-        self.lines.append(line)
+        lines.append(line)
 
     @property
     def name(self) -> str:

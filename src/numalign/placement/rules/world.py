@@ -31,8 +31,11 @@ TaintKey = tuple[str, str, str]
 """Key, value and effect; when a taint was added does not matter."""
 
 
-class Assigned(Struct, frozen=True, kw_only=True):
-    """A pod on a row, bound or about to be, with what the rules need of it."""
+class Assigned(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod on a row, bound or about to be, with what the rules need of it.
+
+    Nothing in it refers back, so that the garbage collector need not walk through those of all pods; the same goes for
+    what the ledger and the informers note of each."""
 
     uid: str
     row: int
