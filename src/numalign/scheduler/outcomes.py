@@ -5,10 +5,11 @@ forgotten and goes back to the queue, and whoever waits for its room may try."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from numalign.kube.clock import Clock
-from numalign.placement.decisions import Decision
+from numalign.placement.decisions import Aligned
 from numalign.scheduler import clusterevents, metrics
 from numalign.scheduler.binding import Bind
 from numalign.scheduler.cluster import Cluster
@@ -20,6 +21,7 @@ from numalign.scheduler.stories import SILENT, Stories
 from numalign.scheduler.volumes import Volumes
 
 DONE, GONE, REFUSED = "done", "gone", "refused"
+MOST_PLACEMENTS: Final = 1024
 ALIGNMENTS: Final = {0: "none", 1: "one-zone"}
 
 
@@ -59,7 +61,7 @@ class Outcomes:
         self._publisher.scheduled(bind.pod.metadata, bind.node)
         ready = bind.queued.ready if bind.queued.ready is not None else bind.queued.added
         self._metrics.bound(bind.queued.attempts, now - ready)
-        self._metrics.placed.add(_alignment(bind.decision))
+        self._metrics.placed.add(_alignment(bind.decision.placement))
         self._count(bind, DONE, metrics.SCHEDULED)
         self._stories.tell(bind.pod.metadata, "bound", node=bind.node)
 
@@ -98,10 +100,11 @@ class Outcomes:
         self._metrics.attempt_seconds.observe(result, bind.queued.profile, number=seconds)
 
 
-def _alignment(decision: Decision) -> str:
+@lru_cache(maxsize=MOST_PLACEMENTS)
+def _alignment(placement: tuple[Aligned, ...]) -> str:
     """How far apart the widest container of the pod may be, as far as that is known."""
     widest = 0
-    for each in decision.placement:
+    for each in placement:
         for zones in each.zones:
             widest = max(widest, len(zones))
     return ALIGNMENTS.get(widest, "several-zones")
