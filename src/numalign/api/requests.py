@@ -4,8 +4,7 @@
 the stock scheduler and the kubelet hold against a node (kube-scheduler spec, pod requests).
 """
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Iterable
 
 from msgspec import structs
 
@@ -54,7 +53,7 @@ def defaulted(pod: Pod) -> Pod:
 def of_containers(pod: Pod, amounts: Callable[[Container], ResourceList]) -> ResourceList:
     """The containers' part of the total, by whatever amounts are told for each."""
     if not pod.spec.init_containers:
-        return reduce(added, map(amounts, pod.spec.containers), {})
+        return together(map(amounts, pod.spec.containers))
     # A sidecar keeps running while later init containers run, and beside the app containers.
     sidecars: ResourceList = {}
     peak: ResourceList = {}
@@ -64,14 +63,19 @@ def of_containers(pod: Pod, amounts: Callable[[Container], ResourceList]) -> Res
         else:
             running = added(amounts(container), sidecars)
         peak = larger(peak, running)
-    apps: ResourceList = {}
-    for container in pod.spec.containers:
-        apps = added(apps, amounts(container))
-    return larger(added(apps, sidecars), peak)
+    return larger(added(together(map(amounts, pod.spec.containers)), sidecars), peak)
+
+
+def together(each: Iterable[ResourceList]) -> ResourceList:
+    total: ResourceList = {}
+    for amounts in each:
+        for name, amount in amounts.items():
+            total[name] = total[name] + amount if name in total else amount
+    return total
 
 
 def added(left: ResourceList, right: ResourceList) -> ResourceList:
-    return left | {name: left[name] + amount if name in left else amount for name, amount in right.items()}
+    return together((left, right))
 
 
 def larger(left: ResourceList, right: ResourceList) -> ResourceList:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from msgspec import Struct, structs
 
@@ -40,13 +40,22 @@ class ContainerDemand(Struct, frozen=True):
 class PodDemand(Struct, frozen=True, dict=True):
     """All containers in admission order, and what the pod as a whole comes to."""
 
-    uid: str
+    pod: Pod
+    """As the kubelet sees it."""
     containers: tuple[ContainerDemand, ...]
-    limits: Mapping[str, int]
     pinned: bool
     """Whether CPU and memory manager care for the pod at all."""
     budget: ContainerDemand | None = None
     """Pod-level resources that the managers serve as one allocation (kubelet spec 10.2 to 10.4)."""
+
+    @property
+    def uid(self) -> str:
+        return identity(self.pod)
+
+    @cached_property
+    def limits(self) -> Mapping[str, int]:
+        """What the device manager counts; only nodes that align pods as a whole ask."""
+        return _whole(requests.effective_limits(self.pod))
 
     @cached_property
     def cpus(self) -> int:
@@ -103,9 +112,8 @@ def of(pod: Pod, reading: Reading) -> PodDemand:
     managed = reading.pod_level and reading.pod_level_managers
     pinned = guaranteed and (managed or not served_whole)
     return PodDemand(
-        uid=identity(pod),
+        pod=pod,
         containers=tuple(_containers(pod, reading, pinned=pinned, must_be_guaranteed=served_whole)),
-        limits=_whole(requests.effective_limits(pod)),
         pinned=pinned,
         budget=_budget(pod, pinned=guaranteed) if served_whole and managed else None,
     )
@@ -161,10 +169,11 @@ def _cpus(wants: ResourceList) -> int:
 
 
 def _memory(wants: ResourceList) -> Mapping[str, int] | None:
-    pinned = {name: wants[name] for name in sorted(wants) if _is_memory(name)}
+    pinned = {name: wants[name] for name in sorted(filter(_is_memory, wants))}
     return _whole(pinned) if all(amount.is_whole for amount in pinned.values()) else None
 
 
+@lru_cache(maxsize=4096)
 def _is_memory(name: str) -> bool:
     return name == resourcenames.MEMORY or resourcenames.is_hugepages(name)
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from numalign.api import cpuset, quantity
-from numalign.api.pod import Container
+from numalign.api.meta import ObjectMeta
+from numalign.api.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Reading, Role
 from numalign.kubelet.hints import Hint
@@ -250,7 +251,7 @@ CRASHES = {
 
 
 def demanding(request: dict[str, int]) -> PodDemand:
-    return PodDemand("p", (ContainerDemand("c", Role.APP, 0, request, {}),), {}, pinned=True)
+    return PodDemand(Pod(metadata=ObjectMeta(uid="p")), (ContainerDemand("c", Role.APP, 0, request, {}),), pinned=True)
 
 
 @pytest.mark.parametrize("machine, request_, why", CRASHES.values(), ids=CRASHES)
