@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from numalign.placement.columns import Columns
-from numalign.placement.kernels import abreast, block
+from numalign.placement.kernels import block, wholly
 from numalign.placement.kernels.block import Lanes
 
 MOST: Final = 1 << 21
@@ -34,6 +34,6 @@ class KeptLanes:
             return None
         behind = log.since(self._seen)
         if self._lanes is None or self._lanes.free.shape != (zones, width, rows):
-            self._lanes, behind = block.lanes(abreast.SCRATCH, (zones, width, rows)), None
+            self._lanes, behind = block.lanes(wholly.SCRATCH, (zones, width, rows)), None
         self._seen = log.generation
         return self._lanes._replace(behind=columns.every_row if behind is None else behind)

@@ -1,10 +1,11 @@
 """The most common case for many rows side by side: every container in a zone that has room for all it asks.
 
-`surveying` calls it for tables of all rows; it is the machine code twin of `directarrays`. A resource of a zone is a
-lane of numbers, one for each row, so that processors compare and divide several of them at once. Lanes hold floats:
-amounts up to 2^52 are whole there too, and need not be converted to be divided. Rows where anything else could matter
-stay `GENERAL`. All lanes lie in one array, the field, and are known by where they begin: handing arrays from function
-to function takes longer than looking at a row. Part of the row kernels: see `work` for their language."""
+`surveying` calls it for rows from anywhere, container by container; it is the machine code twin of `directarrays`. A
+resource of a zone is a lane of numbers, one for each row, so that processors compare and divide several of them at
+once. Lanes hold floats: amounts up to 2^52 are whole there too, and need not be converted to be divided. Rows where
+anything else could matter stay `GENERAL`. All lanes lie in one array, the field, and are known by where they begin:
+handing arrays from function to function takes longer than looking at a row. Part of the row kernels: see `work` for
+their language."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from numalign.placement.kernels.block import ABREAST, UNFIT
-from numalign.placement.kernels.plans import MOST_PLACES, RESTRICTED, SINGLE, ZONES, Plan
+from numalign.placement.kernels.plans import RESTRICTED, SINGLE, ZONES, Plan
 from numalign.placement.kernels.scoring import LARGE, SHIFT, WHOLE
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import BALANCED, FEWEST_ZONES, MOST
@@ -29,8 +30,6 @@ SHORT, FOUND, LOST, COUNT, FIRST, SECOND, TOTAL, SCORED, GROUPED = range(0, 9 * 
 container and for the pod; whether a zone's memory is in a group, zone by zone."""
 ROOM: Final = GROUPED + ZONES * STRIDE
 """From here on, for each zone and resource, what is free and what there is."""
-SCRATCH: Final = ROOM + 2 * ZONES * MOST_PLACES * STRIDE
-"""Where the lanes of all rows begin, if they are there."""
 
 
 class Zoned(NamedTuple):
@@ -42,50 +41,50 @@ class Zoned(NamedTuple):
     cells: Any
 
 
-class Layout(NamedTuple):
-    """How the lanes of all rows follow each other: free amounts by zone and column, all there is, what nodes have to
-    spare by column, which zones are in groups. No rows: there are none."""
-
-    span: int
-    """How many rows are looked at, or lanes are filled up to, in whole steps of a processor."""
-    zones: int = 0
-    width: int = 0
-    rows: int = 0
-
-
 def field_for(plan: Plan) -> Any:
-    """Without lanes of all rows."""
     return np.empty(ROOM + 2 * plan.zones * plan.places * STRIDE)
 
 
-def decide_abreast(
-    plan: Plan, field: Any, layout: Layout, start: int, rows: Any, count: int, zoned: Zoned, codes: Any, masks: Any
-) -> None:
-    """Codes or scores of the first `count` rows, and masks by [step, number]; those with a code in `LOST` keep it.
-
-    With lanes of all rows these are neighbours from `start` on, else `start` is 0."""
-    loaded = 0
-    clear(field, TOTAL, layout.span)
-    clear(field, SCORED, layout.span)
+def decide_abreast(plan: Plan, field: Any, rows: Any, count: int, zoned: Zoned, codes: Any, masks: Any) -> None:
+    """Codes or scores of the first `count` rows, and masks by [step, number]."""
+    loaded, span = 0, span_of(count)
+    for lane in range(span):
+        field[LOST + lane] = 0.0 if lane < count else float(UNFIT)
+    clear(field, TOTAL, span)
+    clear(field, SCORED, span)
     for step in range(plan.steps):
-        if plan.memory[step + 1] == plan.memory[step] and plan.cpus[step] == 0:
-            for lane in range(layout.span):
-                masks[step, lane] = 0 if plan.policy == SINGLE else plan.every
+        if asks_nothing(plan, step):
+            for lane in range(span):
+                masks[step, lane] = mask_of_nothing(plan)
             continue
-        begin_step(field, layout.span)
+        begin_step(field, span)
         left = count
         for rank in range(plan.zones):
             if rank == loaded:
-                load_zone(plan, field, layout, rank, start, rows, count, zoned)
+                load_zone(plan, field, span, rank, rows, count, zoned)
                 loaded += 1
-            look(plan, field, layout, step, rank, start)
-            left = settle(plan, field, layout, step, rank, start, masks)
+            look(plan, field, span, step, rank)
+            left = settle(plan, field, span, step, rank, masks)
             if left == 0:
                 break
         if left > 0:
             give_up(plan, field, step, rows, count, zoned)
-        sum_up(plan, field, layout.span)
-    conclude(plan, field, layout.span, codes, masks)
+        sum_up(plan, field, span)
+    conclude(plan, field, span, codes, masks)
+
+
+def asks_nothing(plan: Plan, step: int) -> bool:
+    return bool(plan.memory[step + 1] == plan.memory[step] and plan.cpus[step] == 0)
+
+
+def mask_of_nothing(plan: Plan) -> int:
+    """Of a container that asks for nothing."""
+    return 0 if plan.policy == SINGLE else plan.every
+
+
+def mask_at(plan: Plan, rank: int) -> int:
+    """Twin of `simple.stored`, of a container that asks for something."""
+    return 0 if plan.policy == SINGLE and plan.zones == 1 else 1 << plan.zone_order[rank]
 
 
 def span_of(count: int) -> int:
@@ -118,18 +117,8 @@ def begin_step(field: Any, span: int) -> None:
     clear(field, SECOND, span)
 
 
-def load_zone(
-    plan: Plan, field: Any, layout: Layout, rank: int, start: int, rows: Any, count: int, zoned: Zoned
-) -> None:
-    """What is charged from step to step; without lanes of all rows the rest, too."""
+def load_zone(plan: Plan, field: Any, span: int, rank: int, rows: Any, count: int, zoned: Zoned) -> None:
     zone, free, allocatable = np.uint32(plan.zone_order[rank]), zoned.free, zoned.allocatable
-    if layout.rows > 0:
-        for place in range(plan.places if plan.steps > 1 else 0):
-            room = np.uint64(at_place(plan, rank, place))
-            whole = np.uint64(at_lane(plan, layout, rank, place) + start)
-            for lane in range(np.uint64(layout.span)):
-                field[room + lane] = field[whole + lane]
-        return
     grouped = GROUPED + rank * STRIDE
     for lane in range(count):
         field[grouped + lane] = 0.0 if zoned.cells[np.uint32(rows[lane]), zone] == 1 << zone else 1.0
@@ -140,7 +129,7 @@ def load_zone(
         for lane in range(count):
             field[np.uint64(at + STRIDE + lane)] = float(allocatable[np.uint32(rows[lane]), zone, column])
         # Whatever else lay there might be numbers that processors are slow with.
-        for lane in range(count, layout.span):
+        for lane in range(count, span):
             field[at + lane], field[at + STRIDE + lane] = 0.0, 0.0
 
 
@@ -149,54 +138,28 @@ def at_place(plan: Plan, rank: int, place: int) -> int:
     return ROOM + 2 * (rank * plan.places + place) * STRIDE
 
 
-def at_lane(plan: Plan, layout: Layout, rank: int, place: int) -> int:
-    return SCRATCH + (plan.zone_order[rank] * layout.width + plan.columns[place]) * layout.rows
-
-
-def at_free(plan: Plan, layout: Layout, rank: int, place: int, start: int) -> int:
-    if layout.rows > 0 and plan.steps == 1:
-        return at_lane(plan, layout, rank, place) + start
-    return at_place(plan, rank, place)
-
-
-def at_there(plan: Plan, layout: Layout, rank: int, place: int, start: int) -> int:
-    if layout.rows > 0:
-        return at_lane(plan, layout, rank, place) + layout.zones * layout.width * layout.rows + start
-    return at_place(plan, rank, place) + STRIDE
-
-
-def at_spare(layout: Layout, column: int) -> int:
-    return SCRATCH + (2 * layout.zones * layout.width + column) * layout.rows
-
-
-def at_grouped(plan: Plan, layout: Layout, rank: int, start: int) -> int:
-    if layout.rows > 0:
-        return at_spare(layout, layout.width + plan.zone_order[rank]) + start
-    return GROUPED + rank * STRIDE
-
-
-def look(plan: Plan, field: Any, layout: Layout, step: int, rank: int, start: int) -> None:
+def look(plan: Plan, field: Any, span: int, step: int, rank: int) -> None:
     """Which rows have no room in this zone, or have one already."""
     if plan.memory[step] < plan.devices[step]:
-        grouped = np.uint64(at_grouped(plan, layout, rank, start))
-        for lane in range(np.uint64(layout.span)):
+        grouped = np.uint64(GROUPED + rank * STRIDE)
+        for lane in range(np.uint64(span)):
             field[np.uint64(SHORT) + lane] = max(field[np.uint64(FOUND) + lane], field[grouped + lane])
     else:
-        for lane in range(np.uint64(layout.span)):
+        for lane in range(np.uint64(span)):
             field[np.uint64(SHORT) + lane] = field[np.uint64(FOUND) + lane]
     for item in range(plan.memory[step] - 1, plan.memory[step + 1]):
         cpus = item < plan.memory[step]
         need = float(plan.cpus[step] if cpus else plan.amounts[item])
-        free = np.uint64(at_free(plan, layout, rank, 0 if cpus else plan.places_asked[item], start))
-        for lane in range(np.uint64(layout.span)):
+        free = np.uint64(at_place(plan, rank, 0 if cpus else plan.places_asked[item]))
+        for lane in range(np.uint64(span)):
             short = 1.0 if field[free + lane] < need else 0.0
             field[np.uint64(SHORT) + lane] = max(field[np.uint64(SHORT) + lane], short)
 
 
-def settle(plan: Plan, field: Any, layout: Layout, step: int, rank: int, start: int, masks: Any) -> int:
+def settle(plan: Plan, field: Any, span: int, step: int, rank: int, masks: Any) -> int:
     """Rows with room in this zone take it; how many are left without one."""
-    mask, settled, left = 0 if plan.policy == SINGLE and plan.zones == 1 else 1 << plan.zone_order[rank], 0, 0
-    for lane in range(np.uint64(layout.span)):
+    mask, settled, left = mask_at(plan, rank), 0, 0
+    for lane in range(np.uint64(span)):
         # Short are all that have one already.
         found, short = field[np.uint64(FOUND) + lane], field[np.uint64(SHORT) + lane]
         field[np.uint64(FOUND) + lane] = found + 1.0 - short
@@ -204,7 +167,7 @@ def settle(plan: Plan, field: Any, layout: Layout, step: int, rank: int, start: 
         left += int(found + 1.0 - short == 0.0)
     if settled == 0:
         return left
-    for lane in range(np.uint64(layout.span)):
+    for lane in range(np.uint64(span)):
         masks[step, lane] = mask if field[np.uint64(SHORT) + lane] == 0.0 else masks[step, lane]
     for item in range(plan.memory[step] - 1, plan.memory[step + 1]):
         cpus = item < plan.memory[step]
@@ -212,13 +175,13 @@ def settle(plan: Plan, field: Any, layout: Layout, step: int, rank: int, start: 
         need = float(plan.cpus[step] if cpus else plan.amounts[item])
         if need == 0.0:
             continue
-        free, there = at_free(plan, layout, rank, place, start), at_there(plan, layout, rank, place, start)
+        free = at_place(plan, rank, place)
         if plan.strategy == BALANCED:
-            add_parts(field, layout.span, float(plan.weights[place]), free, there, need)
+            add_parts(field, span, float(plan.weights[place]), free, need)
         else:
-            add_shares(field, layout.span, float(plan.weights[place]), np.uint64(free), np.uint64(there), need)
+            add_shares(field, span, float(plan.weights[place]), np.uint64(free), need)
         if step + 1 < plan.steps:
-            charge(field, layout.span, np.uint64(free), need)
+            charge(field, span, np.uint64(free), need)
     return left
 
 
@@ -227,8 +190,9 @@ def charge(field: Any, span: int, free: Any, need: float) -> None:
         field[free + lane] -= need * (1.0 - field[np.uint64(SHORT) + lane])
 
 
-def add_shares(field: Any, span: int, weight: float, free: Any, there: Any, need: float) -> None:
+def add_shares(field: Any, span: int, weight: float, free: Any, need: float) -> None:
     """Twin of `scoring.counted`."""
+    there = free + np.uint64(STRIDE)
     for lane in range(np.uint64(span)):
         most = field[there + lane]
         counts = weight if most > 0.0 and field[np.uint64(SHORT) + lane] == 0.0 else 0.0
@@ -237,8 +201,9 @@ def add_shares(field: Any, span: int, weight: float, free: Any, there: Any, need
         field[np.uint64(SECOND) + lane] += counts
 
 
-def add_parts(field: Any, span: int, weight: float, free: int, there: int, need: float) -> None:
+def add_parts(field: Any, span: int, weight: float, free: int, need: float) -> None:
     """The same for `BALANCED`, in whole numbers, as ten thousand times an amount may be none of a float's."""
+    there = free + STRIDE
     for lane in range(span if weight > 0.0 else 0):
         if field[SHORT + lane] == 0.0 and field[there + lane] > 0.0:
             shift = SHIFT if field[there + lane] > LARGE else 0

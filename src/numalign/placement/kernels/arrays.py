@@ -85,11 +85,13 @@ def follow(every: Lanes, block: RowBlock, nodes: Nodes) -> None:
     """Copy the rows that lanes are behind with; twin of `surveying.follow`."""
     if len(every.behind):
         where = neighbours(every.behind)
-        every.free[:, :, where] = np.maximum(block.free[where], 0).transpose(1, 2, 0)
-        every.allocatable[:, :, where] = block.allocatable[where].transpose(1, 2, 0)
+        free, allocatable = block.free[where], block.allocatable[where]
+        every.free[:, :, where] = np.maximum(free, 0).transpose(1, 2, 0)
+        every.allocatable[:, :, where] = allocatable.transpose(1, 2, 0)
         every.spare[:, where] = (nodes.offered[where] - nodes.requested[where]).T
         apart = 1 << np.arange(block.cells.shape[1])
-        every.grouped[:, where] = (block.cells[where] != apart).T
+        of_nothing = ((free > 0) & (allocatable <= 0)).any(axis=2)
+        every.odd[:, where] = (of_nothing | (block.cells[where] != apart)).T
 
 
 class Walk:

@@ -82,8 +82,9 @@ class Lanes(NamedTuple):
     allocatable: Floats
     spare: Floats
     """What nodes as a whole have left, by [column, row]."""
-    grouped: Floats
-    """1 where the memory of a zone belongs to a group of zones, by [zone position, row]."""
+    odd: Floats
+    """1 where a zone takes a closer look, by [zone position, row]: its memory belongs to a group of zones, or some is
+    free of what there is nothing of."""
     behind: Rows
     """Rows that have changed since; a survey takes them over before anything else."""
 
@@ -93,13 +94,13 @@ def lanes(room: int, shape: tuple[int, int, int]) -> Lanes:
     zones, width, rows = shape
     ends = np.cumsum([room, *(zones * width * rows,) * 2, width * rows, zones * rows])
     field = np.zeros(ends[-1])
-    free, allocatable, spare, grouped = (field[first:end] for first, end in pairwise(ends.tolist()))
+    free, allocatable, spare, odd = (field[first:end] for first, end in pairwise(ends.tolist()))
     return Lanes(
         field,
         free.reshape(shape),
         allocatable.reshape(shape),
         spare.reshape(width, rows),
-        grouped.reshape(zones, rows),
+        odd.reshape(zones, rows),
         np.zeros(0, np.int32),
     )
 

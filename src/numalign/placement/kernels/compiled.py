@@ -28,6 +28,7 @@ from numalign.placement.kernels import (
     simple,
     surveying,
     walk,
+    wholly,
     work,
 )
 from numalign.placement.kernels.abreast import WIDER, Zoned
@@ -49,7 +50,7 @@ def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[
     )
 
 
-ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, simple, direct, walk, abreast, surveying)
+ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, simple, direct, walk, abreast, wholly, surveying)
 OF_MASKS: Final = tuple(name for name, length in plans.LENGTHS.items() if length == plans.MASKS)
 """Tables of masks and small numbers, which come last in a record and in less space: there is a record per shape."""
 WIDE: Final = tuple(name for name in Plan.__struct_fields__ if name not in OF_MASKS)
@@ -77,7 +78,7 @@ def survey(
     """These rows, as far as a look at single zones decides, into `answers` by row; twin of `arrays.survey`."""
     scratch, padded = surveying.scratch(made, len(rows)), _with_room(block, made)
     zoned = Zoned(padded.free, padded.size, padded.allocatable, padded.cells)
-    if padded is not block or not surveying.suits(made):
+    if padded is not block or not surveying.suits_lanes(made):
         every = None
     undecided, others = _compiled_survey(recorded(made), nodes, zoned, every, rows, answers, scratch)
     return Left(scratch.left[0, :undecided], scratch.left[1, :others])
@@ -122,7 +123,7 @@ def warm() -> None:
     every_row = np.zeros(ABREAST, np.int32)
     loose = every_row.astype(np.bool_)
     nodes = Nodes(0, every_row, loose, every_row, every_row, by_column, by_column, nobody, nobody)
-    for every in None, lanes(abreast.SCRATCH, (1, 2, ABREAST)):
+    for every in None, lanes(wholly.SCRATCH, (1, 2, ABREAST)):
         survey(block, nodes, first, plans.plan(rules, Program(()), Scoring()), answers, every)
 
 

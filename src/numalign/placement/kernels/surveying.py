@@ -10,10 +10,19 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from numalign.placement.kernels.abreast import LOST, Layout, Zoned, at_spare, decide_abreast, field_for, span_of
+from numalign.placement.kernels.abreast import (
+    LOST,
+    Zoned,
+    asks_nothing,
+    decide_abreast,
+    field_for,
+    mask_of_nothing,
+)
 from numalign.placement.kernels.block import ABREAST, NO_ROOM, Lanes, Nodes, Outcomes
 from numalign.placement.kernels.plans import Plan
 from numalign.placement.kernels.simple import GENERAL
+from numalign.placement.kernels.strategies import BALANCED
+from numalign.placement.kernels.wholly import TORN, WHERE, Layout, at_spare, decide_wholly, room_for_asks, sum_asks
 
 OTHER: Final = -10
 """Instead of a code: the row is of another kind."""
@@ -32,13 +41,14 @@ class Scratch(NamedTuple):
     zones: Any
     some: Any
     left: Any
+    asked: Any
+    """See `wholly`."""
 
 
 def scratch(plan: Plan, rows: int) -> Scratch:
-    found, some = np.empty(ABREAST, np.int32), np.empty(ABREAST, np.int32)
-    return Scratch(
-        field_for(plan), found, np.zeros((plan.steps, ABREAST), np.uint8), some, np.empty((2, rows), np.int32)
-    )
+    found, zones = np.empty(ABREAST, np.int32), np.zeros((plan.steps, ABREAST), np.uint8)
+    some, left = np.empty(rows, np.int32), np.empty((2, rows), np.int32)
+    return Scratch(field_for(plan), found, zones, some, left, room_for_asks())
 
 
 def suits(plan: Plan) -> bool:
@@ -51,6 +61,11 @@ def suits(plan: Plan) -> bool:
     return True
 
 
+def suits_lanes(plan: Plan) -> bool:
+    """Whether `wholly` may be asked first, too, which counts no parts of `BALANCED`."""
+    return suits(plan) and bool(plan.strategy != BALANCED)
+
+
 def decide_rows(plan: Plan, zoned: Zoned, rows: Any, codes: Any, masks: Any) -> int:
     """Codes and masks by number, `GENERAL` or `WIDER` where they are not for us; the stage where the former go on."""
     if not suits(plan):
@@ -58,9 +73,7 @@ def decide_rows(plan: Plan, zoned: Zoned, rows: Any, codes: Any, masks: Any) -> 
     field, found, zones = field_for(plan), np.empty(ABREAST, np.int32), np.zeros((plan.steps, ABREAST), np.uint8)
     for start in range(0, len(rows), ABREAST):
         count = min(ABREAST, len(rows) - start)
-        layout, some = Layout(span_of(count), 0, 0, 0), rows[start : start + count]
-        begin(field, count, layout.span)
-        decide_abreast(plan, field, layout, 0, some, count, zoned, found, zones)
+        decide_abreast(plan, field, rows[start : start + count], count, zoned, found, zones)
         for number in range(count):
             codes[start + number] = found[number]
             for step in range(plan.steps):
@@ -77,27 +90,33 @@ def leave(plan: Plan, codes: Any) -> int:
 
 def survey_rows(plan: Plan, nodes: Nodes, zoned: Zoned, rows: Any, answers: Outcomes, scratch: Scratch) -> Any:
     """Codes and masks by row. `left` has two parts: rows that are not decided, and those of other kinds; how many."""
-    codes, masks = answers
-    field, found, zones, some, left = scratch
-    undecided, others, suited, loose = 0, 0, suits(plan), nodes.loose
+    undecided, others, suited = 0, 0, suits(plan)
     for start in range(0, len(rows), ABREAST):
-        count, others = with_room(nodes, rows, start, codes, some, left, others)
-        for number in range(count):
-            found[number] = GENERAL
-        if suited:
-            layout = Layout(span_of(count), 0, 0, 0)
-            begin(field, count, layout.span)
-            decide_abreast(plan, field, layout, 0, some, count, zoned, found, zones)
-        for number in range(count):
-            row = np.uint32(some[number])
-            if found[number] <= GENERAL or loose[row]:
-                left[0, undecided] = row
-                undecided += 1
-                continue
-            codes[row] = found[number]
-            for step in range(plan.steps):
-                masks[row, step] = zones[step, number]
+        count, others = with_room(nodes, rows, start, answers.code_or_score, scratch.some, scratch.left, others)
+        undecided = look_into(plan, nodes, zoned, scratch.some[:count], suited, answers, scratch, undecided)
     return undecided, others
+
+
+def look_into(
+    plan: Plan, nodes: Nodes, zoned: Zoned, some: Any, suited: bool, answers: Outcomes, scratch: Scratch, undecided: int
+) -> int:
+    """Up to 256 rows, container by container; how many are not decided by now."""
+    codes, masks = answers
+    field, found, zones, _, left, _ = scratch
+    for number in range(len(some)):
+        found[number] = GENERAL
+    if suited:
+        decide_abreast(plan, field, some, len(some), zoned, found, zones)
+    for number in range(len(some)):
+        row = np.uint32(some[number])
+        if found[number] <= GENERAL or nodes.loose[row]:
+            left[0, undecided] = row
+            undecided += 1
+            continue
+        codes[row] = found[number]
+        for step in range(plan.steps):
+            masks[row, step] = zones[step, number]
+    return undecided
 
 
 def with_room(nodes: Nodes, rows: Any, start: int, codes: Any, some: Any, left: Any, others: int) -> tuple[int, int]:
@@ -128,30 +147,33 @@ def survey_all(
     plan: Plan, nodes: Nodes, zoned: Zoned, every: Lanes, rows: Any, answers: Outcomes, scratch: Scratch
 ) -> Any:
     """The same for all rows there are, by their lanes, of a plan that suits."""
-    codes, masks = answers
-    _, found, zones, _, left = scratch
-    field, (kept_zones, width, room), loose = every.field, every.free.shape, nodes.loose
-    undecided, others, layout = 0, 0, Layout(ABREAST, kept_zones, width, room)
+    _, found, _, some, left, asked = scratch
+    field, layout, first = every.field, Layout(*every.free.shape), sum_asks(plan, asked)
+    undecided, others, torn = 0, 0, 0
     follow(nodes, zoned, every)
     for start in range(0, len(rows), ABREAST):
-        count = min(ABREAST, len(rows) - start)
+        these = rows[start : start + ABREAST]
         exclude(nodes, field, layout, start)
-        decide_abreast(plan, field, layout, start, rows[start : start + count], count, zoned, found, zones)
-        if count_odd(found, loose, start, count) == 0:
-            write(plan, codes, masks, start, count, found, zones)
+        decide_wholly(plan, asked, first, field, layout, start, these, zoned, found)
+        if count_odd(found, nodes.loose, start, len(these)) == 0:
+            write(plan, field, found, start, range(len(these)), answers)
             continue
-        for lane in range(count):
+        for lane in range(len(these)):
             row, code = np.uint32(start + lane), found[lane]
             if code == OTHER:
                 left[1, others] = row
                 others += 1
-            elif code <= GENERAL or (loose[row] and code != NO_ROOM):
+            elif code == TORN:
+                some[torn] = row
+                torn += 1
+            elif code <= GENERAL or (nodes.loose[row] and code != NO_ROOM):
                 left[0, undecided] = row
                 undecided += 1
             else:
-                codes[row] = code
-                for step in range(plan.steps):
-                    masks[row, step] = zones[step, lane]
+                write(plan, field, found, start, range(lane, lane + 1), answers)
+    for start in range(0, torn, ABREAST):
+        these = some[start : min(torn, start + ABREAST)]
+        undecided = look_into(plan, nodes, zoned, these, True, answers, scratch, undecided)
     return undecided, others
 
 
@@ -165,12 +187,17 @@ def count_odd(found: Any, loose: Any, start: int, count: int) -> int:
     return odd
 
 
-def write(plan: Plan, codes: Any, masks: Any, start: int, count: int, found: Any, zones: Any) -> None:
-    for lane in range(count):
+def write(plan: Plan, field: Any, found: Any, start: int, lanes: range, answers: Outcomes) -> None:
+    """All containers that ask for anything are in one zone."""
+    codes, masks = answers
+    for lane in lanes:
         codes[np.uint64(start + lane)] = found[np.uint64(lane)]
-    for lane in range(count):
-        for step in range(plan.steps):
-            masks[np.uint64(start + lane), step] = zones[step, np.uint64(lane)]
+    for step in range(plan.steps):
+        asks = not asks_nothing(plan, step)
+        for lane in lanes:
+            idle = mask_of_nothing(plan) if found[np.uint64(lane)] >= 0 else 0
+            mask = np.uint8(np.int32(field[np.uint64(WHERE + lane)])) if asks else idle
+            masks[np.uint64(start + lane), step] = mask
 
 
 def exclude(nodes: Nodes, field: Any, layout: Layout, start: int) -> None:
@@ -189,12 +216,6 @@ def exclude(nodes: Nodes, field: Any, layout: Layout, start: int) -> None:
         field[np.uint64(LOST) + lane] = field[np.uint64(LOST) + lane] if same else float(OTHER)
 
 
-def begin(field: Any, count: int, span: int) -> None:
-    """No row is out yet; beyond the last one there are none."""
-    for lane in range(span):
-        field[LOST + lane] = 0.0 if lane < count else float(OTHER)
-
-
 def follow(nodes: Nodes, zoned: Zoned, every: Lanes) -> None:
     """Copy the rows that lanes are behind with."""
     zones, columns, _ = every.free.shape
@@ -206,4 +227,7 @@ def follow(nodes: Nodes, zoned: Zoned, every: Lanes) -> None:
                 every.free[zone, column, row] = float(max(0, zoned.free[row, zone, column]))
                 every.allocatable[zone, column, row] = float(zoned.allocatable[row, zone, column])
         for zone in range(zones):
-            every.grouped[zone, row] = 0.0 if zoned.cells[row, zone] == 1 << zone else 1.0
+            odd = zoned.cells[row, zone] != 1 << zone
+            for column in range(columns):
+                odd |= zoned.allocatable[row, zone, column] <= 0 < zoned.free[row, zone, column]
+            every.odd[zone, row] = 1.0 if odd else 0.0

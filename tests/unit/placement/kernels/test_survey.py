@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from numalign.placement.columns import VACANT
-from numalign.placement.kernels import Kernel, abreast, arrays, plans, scalar, stackedarrays
+from numalign.placement.kernels import Kernel, arrays, plans, scalar, stackedarrays, wholly
 from numalign.placement.kernels.block import ABREAST, NO_ROOM, Lanes, Nodes, Outcomes, RowBlock, lanes
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.noderules import NodeRules
 from numalign.placement.programs import Ask, Program
 from tests.campaigns import holds_for
 from tests.conftest import require
-from tests.unit.placement.kernels.blocks import CPU, asks, block_of, questions, scorings
+from tests.unit.placement.kernels.blocks import CPU, GPU, asks, block_of, questions, scorings
 
 Survey = Callable[[Nodes], tuple[list[int], list[int], list[int]]]
 KIND = 3
@@ -47,7 +47,7 @@ def answers_for(rows: int, program: Program) -> Outcomes:
 def lanes_of(block: RowBlock) -> Lanes:
     """Lanes of all rows, which nobody has taken over yet."""
     rows, zones, width = block.free.shape
-    kept = lanes(abreast.SCRATCH, (zones, width, room_for(rows)))
+    kept = lanes(wholly.SCRATCH, (zones, width, room_for(rows)))
     kept.field.fill(5.0)
     return kept._replace(behind=np.arange(rows, dtype=np.int32))
 
@@ -156,3 +156,28 @@ def test_a_single_zone_that_is_too_small_is_refused_at_once_by_machine_code() ->
     block = block_of(RULES, {CPU: (8, 8)})
     answers, left = surveyed(kernel_named("compiled"), block, asks(Ask(cpus=9)), Scoring())
     assert (answers.code_or_score.tolist(), left) == ([-1], [])
+
+
+TWO_CPUS_EACH = asks(Ask(cpus=2), Ask(), Ask(cpus=2))
+BY_ZONES = {
+    "room for the whole pod": ((4, 8), [1, 0, 1]),
+    "room for some containers": ((3, 8), [1, 0, 2]),
+    "room for none of them": ((1, 8), [2, 0, 2]),
+}
+
+
+@pytest.mark.parametrize("free, masks", BY_ZONES.values(), ids=BY_ZONES)
+def test_the_first_zone_gets_the_containers_it_has_room_for(
+    kernel: Kernel, free: tuple[int, int], masks: list[int]
+) -> None:
+    block = block_of(RULES, {CPU: free}, size={CPU: (8, 8)})
+    answers, left = surveyed(kernel, block, TWO_CPUS_EACH, Scoring(), lanes_of(block))
+    assert (answers.masks.tolist(), left) == ([masks], [])
+
+
+def test_what_is_free_where_there_is_nothing_of_it_does_not_count(kernel: Kernel) -> None:
+    block = block_of(RULES, {CPU: (8, 8), GPU: (1, 1)})
+    block.allocatable[0, 0, GPU] = 0
+    program = asks(Ask(cpus=4, devices=((GPU, 1),)))
+    answers, left = surveyed(kernel, block, program, Scoring(), lanes_of(block))
+    assert (answers.code_or_score.tolist(), answers.masks.tolist(), left) == ([50], [[1]], [])
