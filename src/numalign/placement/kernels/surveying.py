@@ -155,10 +155,8 @@ def survey_all(
         these = rows[start : start + ABREAST]
         exclude(nodes, field, layout, start)
         decide_wholly(plan, asked, first, field, layout, start, these, zoned, found)
-        if count_odd(found, nodes.loose, start, len(these)) == 0:
-            write(plan, field, found, start, range(len(these)), answers)
-            continue
-        for lane in range(len(these)):
+        write(plan, field, found, nodes.loose, start, len(these), answers)
+        for lane in range(len(these) if count_odd(found, nodes.loose, start, len(these)) > 0 else 0):
             row, code = np.uint32(start + lane), found[lane]
             if code == OTHER:
                 left[1, others] = row
@@ -169,8 +167,6 @@ def survey_all(
             elif code <= GENERAL or (nodes.loose[row] and code != NO_ROOM):
                 left[0, undecided] = row
                 undecided += 1
-            else:
-                write(plan, field, found, start, range(lane, lane + 1), answers)
     for start in range(0, torn, ABREAST):
         these = some[start : min(torn, start + ABREAST)]
         undecided = look_into(plan, nodes, zoned, these, True, answers, scratch, undecided)
@@ -178,7 +174,7 @@ def survey_all(
 
 
 def count_odd(found: Any, loose: Any, start: int, count: int) -> int:
-    """How many rows are not simply to be written down."""
+    """How many rows may not be decided yet."""
     odd = 0
     for lane in range(count):
         odd += int(found[np.uint64(lane)] <= GENERAL)
@@ -187,14 +183,16 @@ def count_odd(found: Any, loose: Any, start: int, count: int) -> int:
     return odd
 
 
-def write(plan: Plan, field: Any, found: Any, start: int, lanes: range, answers: Outcomes) -> None:
-    """All containers that ask for anything are in one zone."""
+def write(plan: Plan, field: Any, found: Any, loose: Any, start: int, count: int, answers: Outcomes) -> None:
+    """The codes of rows that are decided; all containers that ask for anything are in one zone."""
     codes, masks = answers
-    for lane in lanes:
-        codes[np.uint64(start + lane)] = found[np.uint64(lane)]
+    for lane in range(count):
+        row, code = np.uint64(start + lane), found[np.uint64(lane)]
+        decided = code == NO_ROOM or (code > GENERAL and not loose[row])
+        codes[row] = code if decided else codes[row]
     for step in range(plan.steps):
         asks = not asks_nothing(plan, step)
-        for lane in lanes:
+        for lane in range(count):
             idle = mask_of_nothing(plan) if found[np.uint64(lane)] >= 0 else 0
             mask = np.uint8(np.int32(field[np.uint64(WHERE + lane)])) if asks else idle
             masks[np.uint64(start + lane), step] = mask
