@@ -133,6 +133,9 @@ HISTORIES: dict[str, Raw] = {
     "less-than-none": scored(
         pod(container(ONE)), report(zone(0, {"cpu": "-1", "memory": "8Gi"})), "BalancedAllocation"
     ),
+    "beyond-64-bits": scored(
+        pod(container({"cpu": "1", "memory": "700P"})), report(zone(0, {"cpu": "4", "memory": "1E"})), "MostAllocated"
+    ),
     "far-zones": scored(pod(container(ONE)), report(zone(0, costs=FAR), zone(1, costs=FAR)), "LeastNUMANodes"),
     "below-zero": scored(
         pod(container({"cpu": "12", "memory": "1Gi"})),

@@ -258,6 +258,18 @@ def test_a_pod_without_containers_has_no_mean_in_the_plugin() -> None:
     assert rated({"scores": {"n": 7}}, pod=pod).outcome is Outcome.MISMATCH
 
 
+def test_percents_of_large_amounts_go_round_in_the_plugin() -> None:
+    most = {"scoringStrategy": {"type": "MostAllocated"}}
+    wanted = {"requests": {"memory": "700P"}, "limits": {"memory": "700P"}}
+    pod = {"spec": {"containers": [{"name": "c", "resources": wanted}]}, "status": {"qosClass": "Guaranteed"}}
+    report = TWICE["input"]["nrts"][0]
+    free = {"name": "node-0", "type": "Node", "resources": [{"name": "memory", "available": "1E"}]}
+    changed = {"pod": pod, "config": most, "nrts": [{**report, "zones": [free]}]}
+    assert rated({"scores": {"n": -3}}, **changed).anchor == "beyond-64-bits"
+    assert rated({"scores": {"n": 70}}, **changed).outcome is Outcome.EQUAL
+    assert rated({"scores": {"n": 7}}, **changed).outcome is Outcome.MISMATCH
+
+
 CYCLE = {
     "config": {"scoringStrategy": {"type": "MostAllocated"}},
     "nodes": [{"metadata": {"name": name}} for name in ("roomy", "snug", "small")],

@@ -99,7 +99,25 @@ def _rating(demand: Demand, node: NumaNode, by: Scoring) -> int:
         return _balanced(demand, node)
     if not demand.asked:
         raise Crashed  # asks-nothing: the sum of no weights is the divisor
-    return scoring.RATES[by.strategy](demand, node, by.weights)
+    total = weights = 0
+    for name, wanted in demand.asked:
+        weight, free = by.weights.get(name, 1), node.free.get(name, 0)
+        weights += weight
+        if free and wanted <= free:
+            taken, whole = _units(wanted), _units(free)
+            total += weight * _percent(taken if by.strategy is Strategy.MOST_ALLOCATED else whole - taken, whole)
+    return _quotient(total, weights)
+
+
+def _percent(part: int, whole: int) -> int:
+    """beyond-64-bits: the product goes round where it does not fit."""
+    product = part * scoring.HIGHEST
+    return _quotient((product - NOT_A_NUMBER) % (1 << 64) + NOT_A_NUMBER, whole)
+
+
+def _quotient(number: int, divisor: int) -> int:
+    """Towards zero."""
+    return number // divisor if (number < 0) == (divisor < 0) else -(-number // divisor)
 
 
 def _balanced(demand: Demand, node: NumaNode) -> int:

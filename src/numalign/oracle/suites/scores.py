@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from numalign.api.quantity import NANO
 from numalign.oracle.reference import defects
 from numalign.oracle.suites import objects
 from numalign.oracle.suites.reportedzones import ZONE_64, crashed
@@ -72,6 +73,13 @@ def _has_less_than_none(given: Mapping[str, Any]) -> bool:
     return _strategy(given) is Strategy.BALANCED_ALLOCATION and any(free < 0 for free in amounts)
 
 
+def _is_beyond_64_bits(given: Mapping[str, Any]) -> bool:
+    """Percents of an amount do not fit there."""
+    amounts = (free for each in _readings(given) for node in each.numa_nodes for free in node.free.values())
+    by_room = _strategy(given) in (Strategy.LEAST_ALLOCATED, Strategy.MOST_ALLOCATED)
+    return by_room and any(free * scoring.HIGHEST >= NANO << 63 for free in amounts)
+
+
 def _is_far(given: Mapping[str, Any]) -> bool:
     far = any(cost > 255 for each in _readings(given) for node in each.numa_nodes for cost in node.costs.values())
     return far and _strategy(given) is Strategy.LEAST_NUMA_NODES
@@ -106,6 +114,7 @@ DELIBERATE = (
     ),
     Deliberate("balanced-one", "a single resource is in balance with itself", _asks_for_one, _defective),
     Deliberate("less-than-none", "a negative amount is no more than none", _has_less_than_none, _defective),
+    Deliberate("beyond-64-bits", "percents of large amounts are counted in full", _is_beyond_64_bits, _defective),
     Deliberate("far-zones", "distances above 255 are distances too", _is_far, _defective),
     Deliberate("below-zero", "a score is never below 0", _has_many_zones, _defective),
 )
