@@ -9,9 +9,10 @@ import contextlib
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from numalign.lab import controlplane
 from numalign.lab.controlplane import Programs
@@ -23,6 +24,9 @@ MEDIA = {
     "strategic": "application/strategic-merge-patch+json",
     "apply": "application/apply-patch+yaml",
 }
+
+IDLE: Final = 30.0
+"""Seconds after which a server may have closed a connection that nobody used."""
 
 
 def programs() -> tuple[Path, Path] | None:
@@ -38,12 +42,16 @@ class RealServer:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         self.connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)
+        self._used = time.monotonic()
 
     def call(self, verb: str, path: str, body: Any = None, media: str = "application/json") -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": media, "Accept": "application/json"}
+        if time.monotonic() - self._used > IDLE:
+            self.connection.close()  # the next request opens it anew
         self.connection.request(verb, path, None if body is None else json.dumps(body), headers)
         answer = self.connection.getresponse()
         data = answer.read()
+        self._used = time.monotonic()
         return answer.status, json.loads(data) if data[:1] == b"{" else data.decode()
 
     def patch(self, how: str, path: str, body: Any) -> tuple[int, Any]:
