@@ -91,8 +91,13 @@ def _met(pod: PodStory, bound: float, held: float, other: PodStory, told: _Told)
             return "was still in the books"
     if other.bound >= bound - TOGETHER and other.held <= held + SAME_LOOK and other.zones & pod.wanted:
         return "came first"
-    untold = other.bound <= bound < other.left and other.uid not in told.uids
-    return "was expected there" if untold and not was_there and other.wanted & pod.zones else ""
+    if not other.bound <= bound < other.left or other.uid in told.uids:
+        return ""
+    # It is judged itself for being elsewhere.
+    if not was_there and other.wanted & pod.zones:
+        return "was expected there"
+    unexpected = pod.wanted & other.zones and not pod.wanted & other.wanted
+    return "sat where nobody expected it" if unexpected and other.held <= held + SAME_LOOK else ""
 
 
 class _Told(Struct):

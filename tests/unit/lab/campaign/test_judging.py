@@ -167,6 +167,13 @@ def test_a_pod_in_the_place_that_another_one_was_expected_in(uids: tuple[str, ..
     assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
 
 
+@pytest.mark.parametrize("uids, excused", TOLD.values(), ids=TOLD)
+def test_a_pod_whose_place_another_one_has_that_was_expected_elsewhere(uids: tuple[str, ...], excused: bool) -> None:
+    elsewhere = [*placed("b", at=10.0, zones=(0,), sits=(2,)), line(15.0, "told", node="n", uids=uids)]
+    verdict = judging.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(3,))])
+    assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
+
+
 def test_a_pod_that_came_first_and_sits_elsewhere_explains_nothing() -> None:
     late = placed("b", at=20.5, zones=(3,))
     early = placed("a", at=20.8, zones=(0,), sits=(1,))
