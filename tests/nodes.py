@@ -48,6 +48,15 @@ def machine(zones: int = 2, cores: int = 4, threads: int = 1, **more: Any) -> Ma
     )
 
 
+def with_l3s(machine: Machine, size: int) -> Machine:
+    """So many neighbouring CPUs share an L3, whatever their zones."""
+    zones = (
+        structs.replace(zone, cores=tuple(structs.replace(core, uncore=core.cpus[0] // size) for core in zone.cores))
+        for zone in machine.zones
+    )
+    return structs.replace(machine, zones=tuple(zones))
+
+
 def plugin(*zones: int | Sequence[int] | None, stem: str = "d", asked: bool = True) -> DevicePlugin:
     """One device per entry: its zone, its zones, or None for a device that tells nothing about zones."""
     places = [(each,) if isinstance(each, int) else None if each is None else tuple(each) for each in zones]

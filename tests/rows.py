@@ -22,7 +22,7 @@ from numalign.kubelet.state import KubeletState
 from numalign.placement import programs
 from numalign.placement.entries import Entry
 from numalign.placement.hardware import Cores
-from numalign.placement.noderules import NodeRules
+from numalign.placement.noderules import BY_L3, NodeRules
 from numalign.placement.programs import Program
 from numalign.placement.resources import CPU, Resources
 from numalign.placement.rowfacts import Groups
@@ -60,6 +60,7 @@ class View:
             reading=kubelet.reading,
             minor=settings.minor,
             regular=self.cores.regular,
+            l3_straddles=self.cores.l3_straddles and BY_L3 in options,
         )
 
     def _by_position(self, distances: Mapping[int, Sequence[int]]) -> tuple[tuple[int, ...], ...]:

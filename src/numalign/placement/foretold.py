@@ -92,7 +92,8 @@ def either(foretold: Containers, modelled: Holding | None, anywhere: Holding, fa
 
 def _is_strict(rules: NodeRules) -> bool:
     """Whether a container that is aligned to zones gets everything there."""
-    return rules.policy in ("single-numa-node", "restricted") and BY_SOCKET not in rules.cpu_options
+    leaves = BY_SOCKET in rules.cpu_options or rules.l3_straddles
+    return rules.policy in ("single-numa-node", "restricted") and not leaves
 
 
 def _keeps_policy(forecast: Forecast, rules: NodeRules) -> bool:

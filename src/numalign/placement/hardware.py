@@ -95,6 +95,13 @@ class Cores(Struct, frozen=True, dict=True):
         inner = topology.zones_in_socket if topology.zones_first else topology.sockets_in_zone
         return alike and all(len(outer) == 1 for outer in inner.values()) and self._averages_hold
 
+    @cached_property
+    def l3_straddles(self) -> bool:
+        """Whether an L3 group lies in several zones; one of whole zones does no harm, those are taken before it."""
+        zones, uncores = self.topology.zones.values(), self.topology.uncores.values()
+        touched = [(own, [zone for zone in zones if zone & own]) for own in uncores]
+        return any(len(inside) > 1 and any(zone & ~own for zone in inside) for own, inside in touched)
+
     @property
     def _averages_hold(self) -> bool:
         """Sockets of one size, or none with a sibling in its zone: else the kubelet mistakes some for free ones."""

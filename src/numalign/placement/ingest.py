@@ -26,7 +26,7 @@ from numalign.kubelet.settings import Settings
 from numalign.kubelet.versions import Minor
 from numalign.placement import hardware, nodesettings, supplies
 from numalign.placement.hardware import Cores
-from numalign.placement.noderules import NodeRules
+from numalign.placement.noderules import BY_L3, NodeRules
 from numalign.placement.rowfacts import Assumption, Groups, RowFacts, Stock, Supplies, Supply, supplies_of
 
 Found = Mapping[str, Supply]
@@ -71,6 +71,7 @@ class Make(NamedTuple):
     feature_gates: tuple[tuple[str, bool], ...]
     minor: Minor
     regular: bool
+    l3_straddles: bool
 
 
 def read(topology: NodeTopology, node: Node | None) -> RowFacts:
@@ -201,12 +202,14 @@ def _rules(report: Report) -> NodeRules:
         minor=settings.minor,
         # Without a core map nobody can tell how CPUs in several zones are split.
         regular=cores.regular if cores else not report.static_cpus,
+        l3_straddles=cores.l3_straddles if cores else report.static_cpus,
     )
     return _rules_of(make)
 
 
 @lru_cache(maxsize=MAKES)
 def _rules_of(make: Make) -> NodeRules:
+    options = nodesettings.switched_on(dict(make.cpu_options))
     return _shared_rules(
         NodeRules(
             zones=make.zones,
@@ -214,13 +217,14 @@ def _rules_of(make: Make) -> NodeRules:
             scope=make.scope,
             distances=make.distances,
             static_cpus=make.static_cpus,
-            cpu_options=nodesettings.switched_on(dict(make.cpu_options)),
+            cpu_options=options,
             threads_per_core=make.threads,
             sockets=make.sockets,
             static_memory=make.static_memory,
             reading=Reading.of(Settings(feature_gates=dict(make.feature_gates), minor=make.minor)),
             minor=make.minor,
             regular=make.regular,
+            l3_straddles=make.l3_straddles and BY_L3 in options,
         )
     )
 

@@ -46,6 +46,9 @@ class NodeRules(Struct, frozen=True, kw_only=True, dict=True, cache_hash=True):
     minor: tuple[int, int] = (1, 37)
     regular: bool = True
     """Whether the count picker holds (engine spec 2): cores alike, sockets inside zones or zones inside sockets."""
+    l3_straddles: bool = False
+    """Whether CPUs are given out by L3 groups, and one of them has a part of a zone and something of another. It is
+    listed twice then and counted twice, and what is missing comes from anywhere (kubelet spec 5.6)."""
 
     @cached_property
     def every_zone(self) -> int:

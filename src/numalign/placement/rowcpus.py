@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from numalign.kubelet.demand import Role
 from numalign.placement import rowcores
 from numalign.placement.entries import Entry
-from numalign.placement.noderules import ACROSS_ZONES, BY_L3, BY_SOCKET, FULL_CORES
+from numalign.placement.noderules import ACROSS_ZONES, BY_SOCKET, FULL_CORES
 from numalign.placement.resources import CPU
 from numalign.placement.rowcauses import Cause, Refuses, Unsure, Want
 from numalign.placement.rowcores import Run
@@ -149,7 +149,8 @@ class CPUPool:
         if self._peculiar:
             taken.rest, taken.where = need, self.domain
         elif self.open or len(alignment.masks) > 1 or not alignment.known:
-            taken.rest, taken.where = need, zones_with(self.have, area if alignment.trusted else self.domain)
+            stays = alignment.trusted and not self._may_leave(area)
+            taken.rest, taken.where = need, zones_with(self.have, area if stays else self.domain)
             self._settle_single_zone(taken)
         else:
             aligned = min(need, total(self.have, area))
@@ -178,7 +179,11 @@ class CPUPool:
     @property
     def _may_take_less(self) -> bool:
         """Whether CPUs in several zones may count twice, or count without being free (kubelet spec 5.6)."""
-        return self._peculiar or BY_L3 in self.rules.cpu_options or self._uneven_sockets
+        return self._peculiar or self.rules.l3_straddles or self._uneven_sockets
+
+    def _may_leave(self, area: int) -> bool:
+        """Whether CPUs counted twice may be made up for in other zones, though there is room for all in these."""
+        return self.rules.l3_straddles and area & (area - 1) != 0
 
     @property
     def _picks_oddly(self) -> bool:
@@ -202,7 +207,7 @@ class CPUPool:
             picked = self._picked(run)
             if picked is None:
                 taken.rest += count
-                taken.where |= holding
+                taken.where |= zones_with(self.have) if self._may_leave(holding) else holding
                 return
         else:
             picked = [min(count, have) if holding >> position & 1 else 0 for position, have in enumerate(self.have)]

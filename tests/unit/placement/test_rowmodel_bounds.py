@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from numalign.api import cpuset
 from numalign.api.pod import Pod
 from numalign.kubelet.presets import GIB
 from numalign.placement import rowmodel
@@ -24,6 +25,17 @@ def asked(node: Node, newcomer: Pod, entries: Sequence[Entry] = (), **row: Any) 
     view = View(node.kubelet)
     changed = structs.replace(view.row(node.state), entries=tuple(entries), **row)
     return rowmodel.evaluate(changed, view.program(newcomer))
+
+
+BY_L3: dict[str, Any] = {
+    "cpu_options": {"prefer-align-cpus-by-uncorecache": "true"},
+    "memory_policy": "None",
+    "reserved_memory": (),
+}
+
+
+def members(cpus: int | None) -> list[int]:
+    return list(cpuset.members(cpus or 0))
 
 
 SOMEWHERE = {
@@ -87,7 +99,21 @@ def test_a_split_that_hangs_on_ids_and_decides_later_is_for_the_kubelet_model() 
     )
     verdict = asked(node, pod("p", *(guaranteed(f"c{n}", 3) for n in range(5))))
     assert verdict.fits
-    assert any(entry.zones == 0b11 and not entry.certain for entry in verdict.entries)
+    assert any(entry.zones == 0b11 and entry.certain for entry in verdict.entries)
+
+
+def test_an_l3_that_lies_in_two_zones_is_counted_twice_so_that_cpus_come_from_a_third() -> None:
+    machine = nodes.with_l3s(nodes.machine(zones=3, cores=6), size=4)
+    node = Node(machine, "restricted", **BY_L3, reserved_cpus=1 << 0 | 1 << 11, reserved={"cpu": 2000})
+    verdict, placed = asked(node, simple("p", 8)), node.placed(simple("p", 8))["app"]
+    assert (placed.affinity.mask, members(placed.cpus)) == (0b011, [1, 2, 4, 5, 6, 7, 16, 17])
+    assert verdict.possible == ((0b011,),)
+    assert Entry(CPU, 8, 0b111, certain=False) in verdict.entries
+
+
+def test_an_l3_of_whole_zones_keeps_cpus_together() -> None:
+    node = Node(nodes.with_l3s(nodes.machine(zones=4, cores=4), size=8), "restricted", **BY_L3)
+    assert Entry(CPU, 6, 0b0011) in asked(node, simple("p", 6)).entries
 
 
 def test_sizes_that_the_report_leaves_open_leave_restricted_open() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from numalign.kubelet import admission
 from numalign.placement import rowmodel
 from numalign.placement.rowcauses import Cause
 from numalign.placement.rowmodel import Verdict
+from tests import nodes
 from tests.campaigns import holds_for
+from tests.nodes import Node, simple
+from tests.rows import View
 from tests.strategies import kubelet as drawn
 from tests.strategies.placement import Lived, lived, loosened
 from tests.unit.placement import agreement
@@ -75,6 +80,29 @@ def test_evaluating_leaves_the_row_as_it_was(life: Lived) -> None:
         program = life.view.program(pod)
         assert rowmodel.evaluate(row, program) == rowmodel.evaluate(row, program)
     assert row == life.view.row(admission.collect(life.kubelet, life.state))
+
+
+BY_L3: dict[str, Any] = {
+    "cpu_options": {"prefer-align-cpus-by-uncorecache": "true"},
+    "memory_policy": "None",
+    "reserved_memory": (),
+}
+SIZES = st.lists(st.integers(1, 12), min_size=3, max_size=8)
+
+
+@holds_for(st.integers(4, 7), st.integers(3, 5), st.sampled_from(("restricted", "best-effort")), SIZES, examples=40)
+def test_an_l3_of_two_zones_gives_cpus_where_they_are_said_to_be(
+    cores: int, l3: int, policy: str, sizes: list[int]
+) -> None:
+    node = Node(nodes.with_l3s(nodes.machine(zones=4, cores=cores), l3), policy, **BY_L3)
+    view = View(node.kubelet)
+    for number, cpus in enumerate(sizes):
+        asked = Asked(view, node.state, simple(f"p{number}", cpus))
+        verdict = rowmodel.evaluate(view.row(node.state), asked.program)
+        assert not asked.contradicts(verdict), verdict
+        node.state = asked.after
+        if number % 3 == 1:
+            node.end(f"p{number - 1}")
 
 
 MANY = {"topology_options": {"max-allowable-numa-nodes": "16"}, "minor": drawn.MINORS[-1]}

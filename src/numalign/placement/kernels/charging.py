@@ -215,7 +215,7 @@ def draw_cpus(plan: Plan, work: Work, step: int, area: int) -> None:
         elif work.kept_high[0] > 0 or not plan.cpus_later[step] or not divide(plan, work, run, part):
             drain(plan, work, 0, run, part)
             work.unknown[0] = 1
-        if plan.count[with_some] > 1 and (plan.by_l3 or not even_sockets(plan, work)):
+        if plan.count[with_some] > 1 and not even_sockets(plan, work):
             work.overstated = 1
 
 

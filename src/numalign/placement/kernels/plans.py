@@ -57,7 +57,6 @@ class Plan(Struct, frozen=True, kw_only=True, dict=True):
     zones_per_socket: int
     """With `align-by-socket`, else 0."""
     spread_over_zones: int
-    by_l3: int
     countable: int
     """Whether counts per zone tell how CPUs are divided among zones, as long as cores are whole."""
     numa_first: int
@@ -166,7 +165,6 @@ def _ground(rules: NodeRules, scoring: Scoring) -> Ground:
         "threads": max(1, rules.threads_per_core),
         "zones_per_socket": _zones_per_socket(rules),
         "spread_over_zones": int(ACROSS_ZONES in rules.cpu_options),
-        "by_l3": int(BY_L3 in rules.cpu_options),
         "countable": int(_countable(rules)),
         "numa_first": int(len(_sockets(rules)) >= _zones_with_cpus(rules)),
         "device_zones_only": int(versions.behaviour(versions.Minor(*rules.minor)).device_hints_over_device_zones),
@@ -199,7 +197,8 @@ def _standing(rules: NodeRules, program: Program, items: Sequence[tuple[int, int
         return ROW_MODEL
     if BY_SOCKET in rules.cpu_options and not _sockets(rules):
         return ROW_MODEL
-    if rules.sockets and not rules.regular and any(step.ask.cpus for step in program.steps):
+    odd = rules.l3_straddles or (rules.sockets and not rules.regular)
+    if odd and any(step.ask.cpus for step in program.steps):
         # Cores of different kinds are counted in averages, and may be taken without being free (kubelet spec 4).
         return ROW_MODEL
     if _checks_empty_requests(rules, program):
