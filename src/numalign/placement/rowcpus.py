@@ -51,7 +51,8 @@ class CPUPool:
         self.full_lo -= sum(entry.amount for entry in self.open)
         self.runs: list[Run] = []
         self.is_steady = True
-        """Whether everything was taken where a mask of one zone said, so that the picker had no choice of zones."""
+        """Whether everything was taken where a mask of one zone said, so that the picker had no choice of zones, and at
+        no moment more had to be free than is held in the end."""
 
     def lo(self, mask: int) -> int:
         return total(self.have, mask) - (touching(self.open, mask) if self.open else 0)
@@ -120,6 +121,8 @@ class CPUPool:
     def _require_full_cores(self, need: int) -> None:
         if FULL_CORES not in self.rules.cpu_options:
             return
+        # What init containers hold does not count as free, though it can be had again.
+        self.is_steady = self.is_steady and not any(self.kept_hi)
         if need % self.rules.threads_per_core:
             raise Refuses(Cause.PARTIAL_CORES, (self.want(need),))
         if need > self.full_hi:

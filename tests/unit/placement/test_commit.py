@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from numalign.api.pod import Pod
+from numalign.kubelet.presets import GIB
 from numalign.placement import commit, kubeletmodel
 from numalign.placement.commit import Newcomer, Path, Placement
 from numalign.placement.entries import ContainerZones, Entry, Holding, Source
@@ -110,6 +111,23 @@ def test_a_pod_that_some_order_would_refuse_is_not_placed_now(row: Row) -> None:
     placement = row.place(simple("c", 6))
     assert placement.verdict.code is Verdict.NOT_CERTAIN
     assert len(row.pending) == 2
+
+
+def test_whole_cores_that_an_init_container_needs_for_a_moment_are_left_for_it() -> None:
+    node = Node(
+        nodes.machine(cores=2, threads=2),
+        "single-numa-node",
+        "pod",
+        cpu_options={"full-pcpus-only": "true"},
+        reserved_cpus=0b11,
+        reserved={"cpu": 2000, "memory": 2 * GIB},
+    )
+    large, small = pod("large", guaranteed("app", 4), init=[guaranteed("prepare", 2)]), simple("small", 2)
+    row = Row(node)
+    assert row.place(large).verdict.fits
+    assert not row.place(small).verdict.fits
+    node.placed(small)
+    assert node.admit(large).reason == "SMTAlignmentError"
 
 
 def test_many_pods_may_each_be_wherever_the_others_leave_room() -> None:
