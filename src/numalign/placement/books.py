@@ -214,7 +214,7 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
     width = len(settled_homeless)
     if not book.sums.settled and not book.sums.vague and not book.pending and not book.perhaps_free:
-        return _alike(facts, settled, settled_homeless, groupings.groups(facts, book.records.values(), resources))
+        return _alike(facts, settled, settled_homeless, _groups(book, facts, resources))
     tops = ceilings(facts, resources)
     grouped = facts.groups is not None
     _apply(settled, settled_homeless, book.sums.settled)
@@ -222,7 +222,7 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
     lasting = [record.share for record in vague if not record.is_pending]
     entries = _vague(settled, width, tops, [*lasting, Share(doubtful=book.perhaps_free)], grouped=grouped)
-    groups = groupings.groups(facts, book.records.values(), resources)
+    groups = _groups(book, facts, resources)
     if not book.pending:
         return _alike(facts, settled, settled_homeless, groups, tuple(entries))
     free, homeless = list(settled), list(settled_homeless)
@@ -239,8 +239,13 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
         settled_entries=tuple(entries),
         pending=tuple(record.holding for record in pending if record.holding is not None),
         groups=groups,
-        settled_groups=groupings.groups(facts, book.records.values(), resources, pending=False),
+        settled_groups=_groups(book, facts, resources, pending=False),
     )
+
+
+def _groups(book: Book, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
+    records, perhaps_free = book.records.values(), book.perhaps_free
+    return groupings.groups(facts, records, resources, perhaps_free=perhaps_free, pending=pending)
 
 
 def _alike(

@@ -17,11 +17,22 @@ from numalign.placement.rowfacts import Groups, RowFacts
 from numalign.placement.shares import Cover, Life
 
 
-def groups(facts: RowFacts, records: Iterable[Record], resources: Resources, *, pending: bool = True) -> Groups | None:
-    """With pods that are pending, or without. None: not known, or memory is not managed."""
+def groups(
+    facts: RowFacts,
+    records: Iterable[Record],
+    resources: Resources,
+    *,
+    perhaps_free: Iterable[Entry] = (),
+    pending: bool = True,
+) -> Groups | None:
+    """With pods that are pending, or without. None: not known, or memory is not managed.
+
+    `perhaps_free`: what the report has of pods that may be gone, and their groups with them."""
     found = facts.groups
     if found is None or facts.rules.policy == "single-numa-node":
         return found
+    if any(_is_memory(entry, resources) for entry in perhaps_free):
+        return None
     shown, ended, later = _sorted(records)
     if any(_memory(record, resources) for record in ended):
         found = _remaining(len(facts.rules.zones), shown, resources)
@@ -60,7 +71,11 @@ def _remaining(zones: int, shown: Sequence[Record], resources: Resources) -> Gro
 
 def _memory(record: Record, resources: Resources) -> list[Entry]:
     entries = record.holding.entries if record.holding else ()
-    return [entry for entry in entries if entry.zones and supplies.is_memory(resources.names[entry.column])]
+    return [entry for entry in entries if entry.zones and _is_memory(entry, resources)]
+
+
+def _is_memory(entry: Entry, resources: Resources) -> bool:
+    return supplies.is_memory(resources.names[entry.column])
 
 
 def _is_block(entry: Entry) -> bool:

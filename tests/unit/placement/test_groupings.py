@@ -90,6 +90,16 @@ def test_a_group_lasts_while_a_block_of_it_does() -> None:
     assert row(ledger).groups == groups
 
 
+def test_a_group_of_a_pod_that_nobody_knows_may_have_ended_with_it() -> None:
+    groups = Groups((0b011, 0b011, 0b100), 0b111)
+    ledger = words.ledger()
+    ledger.report(facts(holds(A, 0b011), holds(B, 0b100), groups=groups))
+    ledger.seen(words.running(B), 1.0)
+    assert row(ledger).groups is None
+    ledger.seen(words.running(A), 1.0)
+    assert row(ledger).groups == groups
+
+
 def test_blocks_that_overlap_leave_the_groups_open() -> None:
     ledger, third = words.ledger(), words.pod("c")
     ledger.report(facts(holds(A, 0b100), holds(B, 0b011), holds(third, 0b001), groups=Groups((1, 3, 4), 0b111)))
