@@ -113,10 +113,15 @@ def ended(seeds: range, *, foretelling: bool) -> list[int]:
     return wrong
 
 
-def test_ends_that_only_the_old_engine_heard_of_are_known_from_its_forecasts() -> None:
-    seeds = range(20)
-    assert ended(seeds, foretelling=True) == []
-    assert ended(seeds, foretelling=False) != []
+@pytest.mark.parametrize("foretelling", [True, False], ids=["with forecasts", "without"])
+def test_ends_that_only_the_old_engine_heard_of_deceive_nobody(foretelling: bool) -> None:
+    assert ended(range(20), foretelling=foretelling) == []
+
+
+def test_such_ends_are_known_from_forecasts_as_well_as_from_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "_has_strangers", lambda *_: False)
+    assert ended(range(20), foretelling=True) == []
+    assert ended(range(20), foretelling=False) != []
 
 
 @pytest.mark.slow
