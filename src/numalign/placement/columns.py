@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from numalign.placement import largepages
 from numalign.placement.changelog import ChangeLog, Rows
 from numalign.placement.noderules import MOST_ZONES, NodeRules
 from numalign.placement.pick import BLOCK
@@ -315,9 +316,9 @@ class Columns:
     @staticmethod
     def _made(name: str, rows: int, zones: int, columns: int) -> NDArray[np.generic]:
         if name in BY_ZONE:
-            return np.zeros((rows, zones, columns), np.int64)
+            return largepages.zeros((rows, zones, columns), np.int64)
         if name in BY_COLUMN:
-            return np.zeros((rows, columns), np.int64)
+            return largepages.zeros((rows, columns), np.int64)
         if name == "cells":
             return np.zeros((rows, zones), np.uint8)
         if name in FLAGS:

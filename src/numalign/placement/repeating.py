@@ -40,9 +40,10 @@ from numalign.placement.jobs import (
     TRUSTING,
     WANTED,
 )
-from numalign.placement.kernels import compiled, direct
+from numalign.placement.kernels import compiled, direct, prefetching
 from numalign.placement.kernels.compiled import _compiled_rows
 from numalign.placement.kernels.plans import ZONES
+from numalign.placement.kernels.prefetching import ahead
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.surveying import MANY
 from numalign.placement.pick import NO_ROW, another
@@ -67,11 +68,31 @@ def _run(job: Any, generation: int, seen: int, wanted: int) -> int:
         numbers[ROW] = row
         if row == NO_ROW:
             why = FULL
-        elif _place(job, row):
+            continue
+        _ask_for(job, row)
+        if _place(job, row):
             why = DONE if _replay(job) else ASK_ROW
         elif chosen >= 0 or not _postponed(job, row):
             why = ASK_PLACE
     return int(numbers[PLACED] * REASONS + why)
+
+
+def _ask_for(job: Any, row: int) -> None:
+    """All that is looked at to place a pod there and to evaluate the row again."""
+    for zone in range(job.plan[0].zones):
+        ahead(job.free, row, zone)
+        ahead(job.allocatable, row, zone)
+    ahead(job.requested, row, 0)
+    ahead(job.offered, row, 0)
+    ahead(job.homeless_size, row, 0)
+    ahead(job.cells, row, 0)
+    ahead(job.masks, row, 0)
+    ahead(job.full_core_cpus, row, 0)
+    ahead(job.pods, row, 0)
+    ahead(job.most_pods, row, 0)
+    ahead(job.kind, row, 0)
+    ahead(job.loose, row, 0)
+    ahead(job.tenure, row, 0)
 
 
 def _replay(job: Any) -> bool:
@@ -235,7 +256,7 @@ for _module, _names in (
     (tightrows, ("gather", "settle", "lone_zone", "has_homeless", "has_room", "holds_anything", "charge")),
     (peaking, ("best", "reached", "put", "lift", "find_all", "find_peak", "find_top")),
     (HERE, ("_has_room", "_evaluate", "_lowered", "_note_strange", "_decide_directly", "_replayed_directly", "_store")),
-    (HERE, ("_replay", "_hangs_on_order", "_note", "_place", "_postponed", "_run", "another")),
+    (HERE, ("_ask_for", "_replay", "_hangs_on_order", "_note", "_place", "_postponed", "_run", "another")),
 ):
     for _name in _names:
         register_jitable(getattr(_module, _name))
@@ -250,4 +271,4 @@ def _entry(fingerprint: int) -> Any:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(run)
 
 
-run = _entry(compiled.fingerprint((*compiled.ROW_KERNELS, tightrows, peaking, HERE)))
+run = _entry(compiled.fingerprint((*compiled.ROW_KERNELS, prefetching, tightrows, peaking, HERE)))
