@@ -32,29 +32,31 @@ Deciding = Callable[[Sequence[Pod]], Sequence[Decision]]
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """`ways`: keys of `WAYS`."""
+    """`ways`: keys of `WAYS`; `most`: pods of one shape."""
 
     cluster: Cluster
     compiled: bool
     ways: tuple[str, ...]
+    most: int
 
 
-def rates(cluster: Cluster, ways: Sequence[str], *, compiled: bool) -> dict[str, float]:
-    """Decisions per second, by way of asking."""
-    return _child.asked(__spec__.name, Task(cluster=cluster, compiled=compiled, ways=tuple(ways)))
+def rates(cluster: Cluster, ways: Sequence[str], *, compiled: bool, most: int = 60 * BATCH) -> dict[str, float]:
+    """Decisions per second, by way of asking; batches are of `most` pods together, if there is room for them."""
+    return _child.asked(__spec__.name, Task(cluster=cluster, compiled=compiled, ways=tuple(ways), most=most))
 
 
 class Asker:
     """One engine and the pods for it."""
 
-    def __init__(self, cluster: Cluster, facts: Facts) -> None:
+    def __init__(self, cluster: Cluster, facts: Facts, most: int) -> None:
         self.cluster = cluster
+        self.most = most
         self.engine = filled(facts)
         self.rng = Random(cluster.seed)
 
     def batches(self) -> float:
         """One shape, many pods at a time."""
-        return self._repeated(min(60 * BATCH, PODS_PER_NODE * self.cluster.nodes), BATCH)
+        return self._repeated(min(self.most, PODS_PER_NODE * self.cluster.nodes), BATCH)
 
     def singly(self) -> float:
         """One shape, pod by pod."""
@@ -120,7 +122,8 @@ def measure(task: Task) -> dict[str, float]:
     if task.compiled and not Engine().warm():
         raise RuntimeError("numba is not there; `make fast` installs it")
     facts = list(task.cluster.described())
-    return {way: WAYS[way](warmed(Asker(task.cluster, facts), compiled=task.compiled)) for way in task.ways}
+    askers = ((way, Asker(task.cluster, facts, task.most)) for way in task.ways)
+    return {way: WAYS[way](warmed(asker, compiled=task.compiled)) for way, asker in askers}
 
 
 def warmed(asker: Asker, *, compiled: bool) -> Asker:
