@@ -28,7 +28,8 @@ ATTRIBUTES: Final = (POLICY, SCOPE, MAX_ZONES)
 
 DEFAULT_MAX_ZONES: Final = 8
 MOST_ZONES: Final = 1024
-NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+NUMBER: Final = re.compile(r"[+-]?0{0,1000}[0-9]{1,19}")
+LARGEST: Final = (1 << 63) - 1
 
 LEGACY: Final[dict[str, tuple[Policy, Scope]]] = {
     "SingleNUMANodePodLevel": ("single-numa-node", "pod"),
@@ -101,7 +102,7 @@ def _scope(text: str) -> Scope | None:
 
 def _usable_limit(text: str) -> int | None:
     limit = int(text) if NUMBER.fullmatch(text) else 0
-    return min(limit, MOST_ZONES) if limit > 1 else None
+    return min(limit, MOST_ZONES) if 1 < limit <= LARGEST else None
 
 
 def _legacy(policies: Sequence[str], guesses: list[Guess]) -> tuple[Policy | None, Scope | None]:
