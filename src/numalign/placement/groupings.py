@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 
-from numalign.placement import rowstate, shares, supplies
+from numalign.placement import rowstate, shares, supplies, zonemasks
 from numalign.placement.entries import Entry
 from numalign.placement.records import Record
 from numalign.placement.resources import MEMORY, Resources
@@ -31,12 +31,14 @@ def groups(
 
     `perhaps_free`: what the report has of pods that may be gone, and their groups with them."""
     found = facts.groups
-    if found is None or facts.rules.policy == "single-numa-node":
+    if facts.rules.policy == "single-numa-node" or not facts.rules.static_memory:
         return found
     if any(_is_memory(entry, resources) for entry in perhaps_free):
         return None
     shown, ended, later = _sorted(records)
-    if any(_memory(record, resources) for record in ended):
+    if found is None:
+        found = _told_by_pods(facts, shown, [*ended, *later], resources)
+    elif any(_memory(record, resources) for record in ended):
         found = _remaining(len(facts.rules.zones), shown, resources)
     for record in later:
         for entry in _memory(record, resources) if found and (pending or not record.is_pending) else ():
@@ -63,6 +65,34 @@ def _sorted(records: Iterable[Record]) -> tuple[list[Record], list[Record], list
             ended.append(record)
     later.sort(key=lambda record: record.order)
     return shown, ended, later
+
+
+def _told_by_pods(
+    facts: RowFacts, shown: Sequence[Record], others: Sequence[Record], resources: Resources
+) -> Groups | None:
+    """Of a node that reports none (engine spec R8): those of the pods on it, if what is in use is what they have.
+
+    `others`: pods that the report may have as well, or may have no more."""
+    found = _remaining(len(facts.rules.zones), shown, resources)
+    if found is None:
+        return None
+    stock = facts.supplies.stock
+    for place, name in enumerate(stock.names):
+        if not supplies.is_memory(name):
+            continue
+        column = resources.column(name)
+        offered, left = stock.of(place, stock.allocatable), stock.of(place, facts.supplies.free)
+        for cell in {*found.cells}:
+            used = sum(offered[at] - left[at] for at in zonemasks.positions(cell))
+            least = _held(shown, column, cell, resources)
+            if not least <= used <= least + _held(others, column, cell, resources):
+                return None
+    return found
+
+
+def _held(records: Iterable[Record], column: int, zones: int, resources: Resources) -> int:
+    entries = (entry for record in records for entry in _memory(record, resources))
+    return sum(entry.amount for entry in entries if entry.column == column and entry.zones & zones)
 
 
 def _remaining(zones: int, shown: Sequence[Record], resources: Resources) -> Groups | None:

@@ -15,7 +15,7 @@ from numalign.placement.programs import Amounts as Request
 from numalign.placement.resources import MEMORY
 from numalign.placement.rowcauses import Cause, Refuses, Unsure, Want
 from numalign.placement.rowmerge import Alignment, Listing
-from numalign.placement.rowsizes import by_zone, inside, smallest, total, touching, zones_with
+from numalign.placement.rowsizes import by_zone, inside, smallest, total, touching
 from numalign.placement.rowstate import RowState
 
 
@@ -55,13 +55,13 @@ class MemoryPool:
         self.blocks: list[Block] = []
 
     def _unknown_groups(self) -> int:
-        """Zones that may be in a group: those in use where nobody knows the groups (engine spec R8)."""
+        """Zones that may be in a group: where nobody knows the groups, all as soon as memory is in use. Blocks are
+        taken from their first zone on, so that the others may look untouched (engine spec R8 says less)."""
         if self.row.groups is not None or self.rules.policy == "single-numa-node":
             return 0
-        used = 0
-        for column, free in self.free.items():
-            used |= zones_with([size - left for size, left in zip(self.row.size[column], free, strict=True)])
-        return used
+        tables = ((self.row.size[column], free) for column, free in self.free.items())
+        in_use = any(left < size for sizes, free in tables for size, left in zip(sizes, free, strict=True))
+        return self.rules.every_zone if in_use else 0
 
     # What is free and permitted
 

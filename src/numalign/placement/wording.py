@@ -76,7 +76,7 @@ ASSUMPTIONS: Final[Mapping[Assumption, str]] = {
     Assumption.CPU_OPTIONS_NONE: "CPU manager options not reported; none assumed",
     Assumption.MEMORY_POLICY_FROM_AMOUNTS: "memory manager policy not reported; Static where memory is listed",
     Assumption.SIZE_FROM_ALLOCATABLE: "sizes of zones not reported; what is allocatable counts",
-    Assumption.GROUPS_UNKNOWN: "memory groups not reported; only what holds for any grouping is certain",
+    Assumption.GROUPS_UNKNOWN: "memory groups not reported; those of known pods count, if these explain what is in use",
     Assumption.CORES_UNKNOWN: "cores not reported; only what holds for any cores is certain",
     Assumption.DISTANCES_UNKNOWN: "distances between zones not reported; none are preferred",
     Assumption.CLOSEST_DESPITE_GAPS: (

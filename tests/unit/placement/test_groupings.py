@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from numalign.api.pod import Pod
@@ -18,9 +20,15 @@ APART = Groups((0b001, 0b010, 0b100))
 A, B = words.pod("a"), words.pod("b")
 
 
-def facts(*placements: PodPlacement, groups: Groups | None = APART, policy: str = "restricted") -> RowFacts:
-    more = {"groups": groups, "policy": policy, "zones": (0, 1, 2)}
-    return words.with_memory((8, 8, 8), (8, 8, 8), placements=placements, zone_cpus=(0xFF, 0xFF00, 0xFF0000), **more)
+def facts(
+    *placements: PodPlacement,
+    groups: Groups | None = APART,
+    policy: str = "restricted",
+    free: tuple[int, int, int] = (8, 8, 8),
+    **more: Any,
+) -> RowFacts:
+    given = {"groups": groups, "policy": policy, "zones": (0, 1, 2), **more}
+    return words.with_memory((8, 8, 8), free, placements=placements, zone_cpus=(0xFF, 0xFF00, 0xFF0000), **given)
 
 
 def block(pod: Pod, zones: int, amount: int = 1, span: int | None = None) -> Holding:
@@ -45,13 +53,26 @@ def test_a_pending_block_binds_its_zones_and_nothing_is_vague() -> None:
     assert (row(ledger).entries, [amount // GIB for amount in words.by_zone(row(ledger), MEMORY)]) == ((), [0, 7, 8])
 
 
-UNKNOWN = {"groups nobody knows": (None, "restricted"), "memory that is not managed": (None, "none")}
-
-
-@pytest.mark.parametrize("groups, policy", UNKNOWN.values(), ids=UNKNOWN)
-def test_blocks_on_a_node_with(groups: Groups | None, policy: str) -> None:
+def test_on_a_node_that_reports_no_groups_pods_tell_them() -> None:
     ledger = words.ledger()
-    ledger.report(facts(groups=groups, policy=policy))
+    ledger.report(facts(holds(B, 0b100), groups=None, free=(8, 8, 7)))
+    ledger.seen(words.running(B), 1.0)
+    ledger.predict(NODE, A, block(A, 0b011))
+    assert row(ledger).groups == Groups((0b011, 0b011, 0b100), 0b111)
+    assert row(ledger).settled_groups == Groups((0b001, 0b010, 0b100), 0b100)
+
+
+@pytest.mark.parametrize("free", [(8, 7, 7), (8, 8, 8)], ids=["more is in use", "less is in use"])
+def test_pods_that_do_not_explain_the_report_tell_no_groups(free: tuple[int, int, int]) -> None:
+    ledger = words.ledger()
+    ledger.report(facts(holds(B, 0b100), groups=None, free=free))
+    ledger.seen(words.running(B), 1.0)
+    assert row(ledger).groups is None
+
+
+def test_memory_that_is_not_managed_has_no_groups() -> None:
+    ledger = words.ledger()
+    ledger.report(facts(groups=None, policy="none", static_memory=False))
     ledger.predict(NODE, A, block(A, 0b011))
     assert (row(ledger).groups, row(ledger).entries) == (None, (Entry(MEMORY, GIB, 0b011, span=2),))
 

@@ -17,6 +17,7 @@ REFUSED = 1 << 20
 def test_a_table_is_empty_and_takes_numbers(rows: int, advice: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(largepages, "ON_LARGE_PAGES", advice)
     table = largepages.zeros((rows, 2, 4), np.int64)
-    assert (table.shape, table.dtype, table.flags.c_contiguous, table.any()) == ((rows, 2, 4), np.int64, True, False)
+    assert (table.shape, str(table.dtype), table.flags.c_contiguous) == ((rows, 2, 4), "int64", True)
+    assert not table.any()
     table[-1, 1, 3] = -7
     assert table.sum() == -7

@@ -124,12 +124,13 @@ def test_sizes_that_the_report_leaves_open_leave_restricted_open() -> None:
     assert asked(Node(machine, "single-numa-node"), simple("p", 4), unknown_size={CPU: 2}).fits
 
 
-def test_groups_that_nobody_knows_leave_used_zones_open() -> None:
+def test_groups_that_nobody_knows_leave_every_zone_open_once_memory_is_in_use() -> None:
     node = Node(nodes.machine(), "restricted")
+    assert asked(node, simple("p", 1), groups=None).fits
     node.placed(simple("first", 1))
     verdict = asked(node, simple("p", 1), groups=None)
-    assert verdict.fits
-    assert verdict.possible == ((1, 2),)
+    assert verdict.shortfall
+    assert (verdict.code, verdict.shortfall.cause) == (Verdict.NOT_CERTAIN, Cause.GROUPS_UNKNOWN)
     assert asked(Node(nodes.machine(), "single-numa-node"), simple("p", 1), groups=None).possible == ((1,),)
 
 

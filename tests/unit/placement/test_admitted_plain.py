@@ -1,0 +1,75 @@
+"""A pod we place is admitted where publishers tell no more than RTE and NFD do, and the kubelet has no options set.
+
+Beside `test_admitted`, where our agent tells everything. Devices that lie in two zones are left out: a plain report
+counts them in both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from numalign.api.nodetopology import NodeTopology
+from numalign.kubelet import plainreport
+from numalign.kubelet.machine import Machine
+from numalign.kubelet.plainreport import Publisher
+from tests.unit.placement import clusters
+from tests.unit.placement.clusters import ModelNode
+from tests.unit.placement.test_admitted import Story
+
+PLAIN: dict[str, Any] = {
+    "tm_options": {},
+    "cpu_options": {},
+    "cpu_policy": "static",
+    "gate_pod_level_resource_managers": False,
+}
+FORMS: tuple[Publisher, ...] = ("rte", "nfd")
+
+
+class PlainNode(ModelNode):
+    form: Publisher
+
+    @property
+    def topology(self) -> NodeTopology:
+        return plainreport.of(self.name, self.kubelet, self.state, self.form)
+
+
+def told(form: Publisher, seeds: range, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    drawn = clusters.node
+
+    def node(rng: Random, name: str) -> PlainNode:
+        while True:
+            found = drawn(rng, name, **PLAIN)
+            if not _has_wide_devices(found.kubelet.machine):
+                made = PlainNode(name, found.kubelet, found.wishes)
+                made.form = form
+                return made
+
+    monkeypatch.setattr(clusters, "node", node)
+    total: Counter[str] = Counter()
+    for seed in seeds:
+        total.update(Story(seed).tell(40))
+    return total
+
+
+def _has_wide_devices(machine: Machine) -> bool:
+    return any(len(device.zones or ()) > 1 for plugin in machine.devices.values() for device in plugin.devices)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pods_on_nodes_with_plain_reports_are_admitted_where_we_said(
+    form: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(form, range(40), monkeypatch)["placed"] > 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("part", range(5))
+def test_thousands_of_pods_on_nodes_with_plain_reports(
+    form: Publisher, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = 1000 * (part + 1)
+    assert told(form, range(first, first + 200), monkeypatch)["placed"] > 1000
