@@ -31,6 +31,8 @@ class Member(Struct):
     program: Program | None
     entries: tuple[Entry, ...] = ()
     possible: Masks = ()
+    is_anywhere: bool = False
+    """It has to be admitted, and may be anywhere as it is."""
 
 
 class Found(Struct, frozen=True):
@@ -44,9 +46,9 @@ def place(
     settled: RowState, pending: Sequence[Holding], program: Program, program_of: Callable[[int], Program | None]
 ) -> Found | None:
     """Room for the newcomer in every order; None: there may be none in some."""
-    members = [Member(program_of(each.shape), *_held(each)) for each in pending]
+    members = [Member(program_of(each.shape), *_held(each), each.promised) for each in pending]
     members.append(Member(program))
-    if len(members) <= FEW and all(member.program is not None for member in members):
+    if len(members) <= FEW and all(member.program is not None and not member.is_anywhere for member in members):
         members = [Member(member.program) for member in members]
         holds = _in_all_orders(settled, members, members)
     else:
@@ -79,7 +81,7 @@ def _whatever_comes_first(settled: RowState, members: Sequence[Member]) -> bool:
             verdict = _among(settled, members, member)
             if verdict is None:
                 return False
-            changed = _widen(member, verdict) or changed
+            changed = (not member.is_anywhere and _widen(member, verdict)) or changed
         if not changed:
             return True
     return False

@@ -72,7 +72,7 @@ def place(
     """Place a pod on a row, given without its pending pods; these are in the order of their binding."""
     program = program_of(newcomer.shape)
     assert program is not None, "the engine made this shape's program to get here"
-    alike = all(each.shape == newcomer.shape for each in pending)
+    alike = _are_alike(pending, newcomer.shape)
     if alike or trust_bind_order:
         return _in_bind_order(settled, pending, newcomer, program)
     first = rowmodel.evaluate(settled, program)
@@ -89,7 +89,7 @@ def place(
 
 
 def _in_bind_order(settled: RowState, pending: Sequence[Holding], newcomer: Newcomer, program: Program) -> Placement:
-    alike = all(each.shape == newcomer.shape for each in pending)
+    alike = _are_alike(pending, newcomer.shape)
     path = (Path.SAME_SHAPE if alike else Path.BIND_ORDER) if pending else Path.ALONE
     verdict = rowmodel.evaluate(_everybody(settled, pending), program)
     if verdict.code is Verdict.NOT_DECIDED and newcomer.ask is not None and not settled.entries:
@@ -97,6 +97,11 @@ def _in_bind_order(settled: RowState, pending: Sequence[Holding], newcomer: Newc
     if not alike:
         return Placement(verdict=verdict, path=path)
     return _among_equals(verdict, path, pending, newcomer.shape)
+
+
+def _are_alike(pending: Iterable[Holding], shape: int) -> bool:
+    """Whether all are of this shape, and it is known what they hold together."""
+    return all(each.shape == shape and not each.promised for each in pending)
 
 
 def _among_equals(verdict: RowVerdict, path: Path, pending: Sequence[Holding], shape: int) -> Placement:

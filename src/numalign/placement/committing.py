@@ -77,7 +77,7 @@ class Committer:
         rules = row.facts.rules
         return commit.place(
             rowbridge.settled(row, self._mirror.columns.resources),
-            [_as_far_as_known(each) for each in row.pending],
+            [each if each.promised else _as_far_as_known(each) for each in row.pending],
             Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
             lambda number: self.program(number, rules),
             trust_bind_order=self._trusting,
@@ -107,6 +107,7 @@ class Committer:
         return structs.replace(
             holding,
             source=Source.UNKNOWN,
+            promised=holding.promised or holding.source is Source.PREDICTED,
             entries=unknowns.anywhere(program, row.facts, self._mirror.columns.resources),
             containers=tuple(ContainerZones(each.container, every) for each in holding.containers),
         )

@@ -65,3 +65,5 @@ class Holding(Struct, frozen=True, kw_only=True, gc=False):
     """Which pod of this shape on the node sits where is not known; what they hold together is."""
     unsteady: bool = False
     """Whether pods that come before it could move it although there is room for all of them."""
+    promised: bool = False
+    """It was found a place, and nobody knows any more where that is: whoever comes now may not take it."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import structs
+
 from numalign.placement import foretold as forecasts
 from numalign.placement import judging
 from numalign.placement.beliefs import Beliefs
@@ -75,7 +77,8 @@ class ForeignPods:
         if foretold is not None and not forecasts.agrees(foretold, modelled):
             # Pods that are not there yet may still be moved by others; who may be anywhere cannot.
             has_come = record.started is not None
-            record.holding = forecasts.either(foretold, modelled, anywhere, facts) if has_come else anywhere
+            lost = structs.replace(anywhere, promised=True)
+            record.holding = forecasts.either(foretold, modelled, anywhere, facts) if has_come else lost
             book.put(record)
             self._give_up_on(book, facts)
         elif modelled is None:
@@ -87,5 +90,5 @@ class ForeignPods:
         """The node is not as the model has it, so that others it was asked about may be anywhere, too."""
         for record in [each for each in book.pending.values() if each.after < 0 and each.is_predicted]:
             record.holding = None
-            self._beliefs.ensure(record, facts)
+            record.holding = structs.replace(self._beliefs.ensure(record, facts), promised=True)
             book.put(record)

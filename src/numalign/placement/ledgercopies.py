@@ -48,6 +48,7 @@ class HoldingCopy(Wire, frozen=True):
     shape: int = -1
     interchangeable: bool = False
     unsteady: bool = False
+    promised: bool = False
 
 
 class RecordCopy(Wire, frozen=True):
@@ -210,6 +211,7 @@ def _holding(copy: RecordCopy, pod: Pod, how: _Restoring) -> Holding | None:
         shape=how.shapes.get(held.shape, -1),
         interchangeable=held.interchangeable,
         unsteady=held.unsteady,
+        promised=held.promised,
     )
 
 
@@ -285,6 +287,7 @@ def _held(holding: Holding, names: Sequence[str]) -> HoldingCopy:
         shape=holding.shape,
         interchangeable=holding.interchangeable,
         unsteady=holding.unsteady,
+        promised=holding.promised,
     )
 
 

@@ -1,7 +1,8 @@
 """A pod we place is admitted where publishers tell no more than RTE and NFD do, and the kubelet has no options set.
 
-Beside `test_admitted`, where our agent tells everything. Devices that lie in two zones are left out: a plain report
-counts them in both."""
+Beside `test_admitted`, where our agent tells everything. Devices that lie in two zones are left out, as a plain report
+counts them in both. So is what counts in the kubelet's choice of zones and is in no plain report: sick devices, and the
+CPUs of a zone that are all kept for the system."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from numalign.api import cpuset
 from numalign.api.nodetopology import NodeTopology
 from numalign.kubelet import plainreport
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.plainreport import Publisher
+from numalign.kubelet.start import Kubelet
 from tests.unit.placement import clusters
 from tests.unit.placement.clusters import ModelNode
 from tests.unit.placement.test_admitted import Story
@@ -42,7 +45,7 @@ def told(form: Publisher, seeds: range, monkeypatch: pytest.MonkeyPatch) -> Coun
     def node(rng: Random, name: str) -> PlainNode:
         while True:
             found = drawn(rng, name, **PLAIN)
-            if not _has_wide_devices(found.kubelet.machine):
+            if not _has_odd_devices(found.kubelet.machine) and not _has_hidden_cpus(found.kubelet):
                 made = PlainNode(name, found.kubelet, found.wishes)
                 made.form = form
                 return made
@@ -54,8 +57,14 @@ def told(form: Publisher, seeds: range, monkeypatch: pytest.MonkeyPatch) -> Coun
     return total
 
 
-def _has_wide_devices(machine: Machine) -> bool:
-    return any(len(device.zones or ()) > 1 for plugin in machine.devices.values() for device in plugin.devices)
+def _has_odd_devices(machine: Machine) -> bool:
+    devices = [device for plugin in machine.devices.values() for device in plugin.devices]
+    return any(len(device.zones or ()) > 1 or not device.healthy for device in devices)
+
+
+def _has_hidden_cpus(kubelet: Kubelet) -> bool:
+    zones = (cpuset.of(cpu for core in zone.cores for cpu in core.cpus) for zone in kubelet.machine.zones)
+    return any(zone and not zone & ~kubelet.settings.reserved_cpus for zone in zones)
 
 
 @pytest.mark.parametrize("form", FORMS)
