@@ -15,6 +15,7 @@ import pytest
 from numalign.api import cpuset
 from numalign.api.nodetopology import NodeTopology
 from numalign.kubelet import plainreport
+from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.plainreport import Publisher
 from numalign.kubelet.start import Kubelet
@@ -63,8 +64,9 @@ def _has_odd_devices(machine: Machine) -> bool:
 
 
 def _has_hidden_cpus(kubelet: Kubelet) -> bool:
-    zones = (cpuset.of(cpu for core in zone.cores for cpu in core.cpus) for zone in kubelet.machine.zones)
-    return any(zone and not zone & ~kubelet.settings.reserved_cpus for zone in zones)
+    zones = [cpuset.of(cpu for core in zone.cores for cpu in core.cpus) for zone in kubelet.machine.zones]
+    reserved = kubelet.cpu.reserved if isinstance(kubelet.cpu, StaticCPUs) else 0
+    return any(zone and not zone & ~reserved for zone in zones)
 
 
 @pytest.mark.parametrize("form", FORMS)
