@@ -67,6 +67,11 @@ class Acting:
                 with contextlib.suppress(errors.NotFound):
                     await insist(lambda: self._client.delete(PODS.at(name, NAMESPACE), options))
 
+    async def drain(self, node: str) -> None:
+        """Let every pod of the node go at once."""
+        for pod in [pod for pod in self._watching.pods.values() if pod.spec.node_name == node]:
+            await self.perform(Delete(at=self._history.now, name=pod.metadata.name, forced=True))
+
     def take_away(self, fault: Fault) -> None:
         """It comes back by itself. What is away already, since steps were late, is left in peace."""
         if fault.part not in self._gone:

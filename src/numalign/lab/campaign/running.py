@@ -18,6 +18,7 @@ from numalign.lab import up
 from numalign.lab.campaign import fleet, report, script
 from numalign.lab.campaign.acting import Acting
 from numalign.lab.campaign.history import History, Line
+from numalign.lab.campaign.mending import Mending
 from numalign.lab.campaign.report import Report, Run
 from numalign.lab.campaign.resting import Resting
 from numalign.lab.campaign.script import Fault, Rest, Step
@@ -47,11 +48,13 @@ class Campaign:
             watching = Watching(self._lab, client, self.history)
             acting = Acting(self._lab, client, watching)
             resting = Resting(self._lab.spec.nodes, client, watching)
+            mending = Mending(self._lab, self.history, acting.drain)
             acting.start_second_scheduler()
             steps = script.drawn(self._asked.seed, self._asked.minutes * 60, self._lab.spec.nodes)
             try:
                 await tasks.together(
-                    self._perform(steps, acting, resting), {"watching": watching.run(), "telling": self._tell()}
+                    self._perform(steps, acting, resting),
+                    {"watching": watching.run(), "telling": self._tell(), "mending": mending.run()},
                 )
             finally:
                 acting.let_go()
