@@ -33,6 +33,8 @@ NOBODY, MIXED, UNSOUND = -1, -2, -3
 Amounts = NDArray[np.int64]
 ITEM: Final = 8
 """Bytes of an amount."""
+SHELF: Final = 1024
+"""So many names are put side by side."""
 FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS = 256, 2, 8
 BY_ZONE: Final = ("free", "settled", "size", "allocatable")
 BY_COLUMN: Final = ("homeless", "homeless_size", "offered", "requested")
@@ -284,6 +286,9 @@ class Columns:
         rows, zones, columns = self.free.shape
         if len(self.names) == rows:
             self._grow(rows * 2, zones, columns)
+        if len(self.names) % SHELF == 0:
+            # Names come with objects that are strewn over memory; a decision that names a node would wait for it.
+            self.names[-SHELF:] = [(name + " ")[:-1] for name in self.names[-SHELF:]]
         self.names.append("")
         if len(self.names) > self.room:
             self.room += BLOCK
