@@ -2,8 +2,8 @@
 
 `books` asks for every row. Under single-numa-node no group can arise and the report's word stands. Elsewhere pods that
 the report does not cover bind zones on top of it, in the order of their binding; once a covered one has ended, groups
-follow from the blocks that remain (engine spec R5). Blocks whose zones are not certain are entries of the row, and the
-row model sees the doubt there."""
+follow from the blocks that remain (engine spec R5), and so they do where the report has none, if it has what these pods
+hold. Blocks whose zones are not certain are entries of the row, and the row model sees the doubt there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def groups(
         return None
     shown, ended, later = _sorted(records)
     if found is None:
-        found = _told_by_pods(facts, shown, [*ended, *later], resources)
+        lingering = [record for record in records if record.life is Life.LINGERING]
+        found = _told_by_pods(facts, shown, [*ended, *later, *lingering], resources)
     elif any(_memory(record, resources) for record in ended):
         found = _remaining(len(facts.rules.zones), shown, resources)
     for record in later:

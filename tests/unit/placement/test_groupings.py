@@ -62,6 +62,17 @@ def test_on_a_node_that_reports_no_groups_pods_tell_them() -> None:
     assert row(ledger).settled_groups == Groups((0b001, 0b010, 0b100), 0b100)
 
 
+@pytest.mark.parametrize("free", [(8, 7, 7), (8, 8, 7)], ids=["has it still", "has it no more"])
+def test_a_deleted_pod_may_still_be_in_the_report_that_pods_explain(free: tuple[int, int, int]) -> None:
+    ledger = words.ledger()
+    ledger.report(facts(holds(A, 0b010), holds(B, 0b100), groups=None, free=(8, 7, 7)))
+    for pod in (A, B):
+        ledger.seen(words.running(pod), 1.0)
+    ledger.gone(words.running(A), 2.0)
+    ledger.report(facts(holds(B, 0b100), groups=None, free=free))
+    assert row(ledger).groups == Groups((0b001, 0b010, 0b100), 0b100)
+
+
 @pytest.mark.parametrize("free", [(8, 7, 7), (8, 8, 8)], ids=["more is in use", "less is in use"])
 def test_pods_that_do_not_explain_the_report_tell_no_groups(free: tuple[int, int, int]) -> None:
     ledger = words.ledger()
