@@ -114,7 +114,7 @@ def test_devices_that_fall_sick_and_recover_are_followed_and_those_that_a_pod_ha
                 devices.offer(node, sick)
                 until_offered(single, sick, held)
     most = [len(zone - held) for zone in IN_ZONES]
-    assert len(versions) > 6
+    assert len(versions) >= 6
     assert all(free <= top for version in versions for (_, free), top in zip(gpus(version), most, strict=True))
 
 
