@@ -49,7 +49,7 @@ def _give_address(spec: Tree, before: Tree, others: list[Tree]) -> None:
     if not spec.get("clusterIP"):
         used = {(each.get("spec") or {}).get("clusterIP") for each in others}
         spec["clusterIP"] = before.get("clusterIP") or next(each for each in _addresses() if each not in used)
-    if spec.get("clusterIPs", [""])[0] != spec["clusterIP"]:
+    if (spec.get("clusterIPs") or [""])[0] != spec["clusterIP"]:
         spec["clusterIPs"] = [spec["clusterIP"]]
 
 

@@ -60,6 +60,13 @@ def test_completing_what_is_complete_changes_nothing(kept: Any) -> None:
     assert not admission.errors(resource, again, kept)
 
 
+@pytest.mark.parametrize("addresses", [{}, {"clusterIPs": []}, {"clusterIPs": ["10.96.0.7"]}], ids=str)
+def test_a_service_has_its_address_in_the_list_as_well(addresses: dict[str, list[str]]) -> None:
+    spec = {"ports": [{"port": 80}], "clusterIP": "10.96.0.9"} | addresses
+    kept = completed({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec})
+    assert kept["spec"]["clusterIPs"] == ["10.96.0.9"]
+
+
 def pod(**spec: Any) -> Tree:
     containers = [{"name": "c", "image": "b"}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers} | spec}
