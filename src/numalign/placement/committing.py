@@ -30,7 +30,7 @@ from numalign.placement.objectmodel import Restored
 from numalign.placement.programs import Program
 from numalign.placement.rowmodel import RowVerdict, Verdict
 from numalign.placement.shapes import Shape, Shapes
-from numalign.placement.shares import Life
+from numalign.placement.shares import Cover, Life
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
 NOBODY_COMES: Final[Mapping[str, Pod]] = MappingProxyType({})
@@ -170,8 +170,9 @@ def _looks(shape: Shape, row: Row) -> Looks:
 
 
 def _has_left(book: Book) -> bool:
-    """Whether a pod left after the report, which still shows it."""
-    return any(record.life is not Life.LIVE for record in book.records.values())
+    """Whether a pod left after the report, which still shows it. One that the report never had is in nobody's way, and
+    may be remembered for minutes where nothing else happens."""
+    return any(record.life is not Life.LIVE and record.cover is not Cover.NO for record in book.records.values())
 
 
 def _without(restored: Restored, uids: Iterable[str]) -> KubeletState:
