@@ -144,7 +144,8 @@ class CPUPool:
         """CPUs beside a reserved one are on no full core, and those of init containers are not counted again."""
         beside = max(0, sum(self.have) - sum(self.kept_lo) - self.full_lo)
         self.full_lo -= need
-        self.full_hi -= max(0, need - beside - sum(self.kept_hi))
+        if not self._may_take_less:
+            self.full_hi -= max(0, need - beside - sum(self.kept_hi))
 
     def _split(self, need: int, alignment: Alignment) -> Taken:
         taken = Taken(len(self.have))

@@ -136,7 +136,7 @@ def take_cpus(plan: Plan, work: Work, step: int, mask: int) -> int:
     if total < need:
         return ASK if work.overstated or may_overstate(plan, work, area & work.domains[0]) else UNFIT
     if plan.full_cores:
-        enough = whole_cores_left(work, need)
+        enough = whole_cores_left(plan, work, need)
         if enough != FITS:
             return enough
     if plan.spread_over_zones and may_go_wrong(plan, work, area, need):
@@ -157,7 +157,7 @@ def may_overstate(plan: Plan, work: Work, area: int) -> bool:
     return plan.count[area] > 1 and area != work.domains[0] and not even_sockets(plan, work)
 
 
-def whole_cores_left(work: Work, need: int) -> int:
+def whole_cores_left(plan: Plan, work: Work, need: int) -> int:
     """`full-pcpus-only`: free CPUs on cores without a reserved one, those kept for the pod itself not counted."""
     if work.full_core_cpus < 0:
         return ASK
@@ -165,7 +165,8 @@ def whole_cores_left(work: Work, need: int) -> int:
         return FITS
     # Of what was taken, this many at most came from cores with a reserved CPU.
     least = max(0, work.least_taken - work.lone_cpus)
-    return UNFIT if need > work.full_core_cpus - least else ASK
+    # Sockets of different sizes are taken with CPUs that are not free, so that more may be left.
+    return UNFIT if need > work.full_core_cpus - least and even_sockets(plan, work) else ASK
 
 
 def may_go_wrong(plan: Plan, work: Work, area: int, need: int) -> bool:
