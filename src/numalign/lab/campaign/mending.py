@@ -49,6 +49,8 @@ class Mending:
         await self._drain(node.name)
         await asyncio.to_thread(node.kubelet.stop)
         node.memory_state.unlink(missing_ok=True)
+        # It may have asked once more in the meantime.
+        self._read[node.name] = node.kubelet.program.log.stat().st_size
         # On this thread, the one whose end its own is tied to.
         node.kubelet.start()
         self._history.write("back", name=title)

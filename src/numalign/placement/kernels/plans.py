@@ -199,7 +199,8 @@ def _standing(rules: NodeRules, program: Program, items: Sequence[tuple[int, int
         return ROW_MODEL
     odd = rules.l3_straddles or (rules.sockets and not rules.regular)
     if odd and any(step.ask.cpus for step in program.steps):
-        # Cores of different kinds are counted in averages, and may be taken without being free (kubelet spec 4).
+        # Cores of different kinds are counted in averages, and may be taken without being free (kubelet spec 4); L3s of
+        # two zones are counted twice (5.6).
         return ROW_MODEL
     if _checks_empty_requests(rules, program):
         return ROW_MODEL

@@ -26,7 +26,10 @@ class Kubelet:
         self.did: list[str] = []
 
     def stop(self) -> None:
+        """It had asked once more before that."""
         self.did.append("stop")
+        with self.program.log.open("a") as log:
+            log.write(BROKEN)
 
     def start(self) -> None:
         self.did.append("start")
