@@ -223,8 +223,6 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     lasting = [record.share for record in vague if not record.is_pending]
     entries = _vague(settled, width, tops, [*lasting, Share(doubtful=book.perhaps_free)], grouped=grouped)
     groups = _groups(book, facts, resources)
-    if groups is None and facts.groups is not None:
-        entries += groupings.perhaps_bound(facts.groups)
     if not book.pending:
         return _alike(facts, settled, settled_homeless, groups, tuple(entries))
     free, homeless = list(settled), list(settled_homeless)

@@ -8,13 +8,11 @@ hold. Blocks whose zones are not certain are entries of the row, and the row mod
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import or_
 
 from numalign.placement import rowstate, shares, supplies, zonemasks
 from numalign.placement.entries import Entry
 from numalign.placement.records import Record
-from numalign.placement.resources import MEMORY, Resources
+from numalign.placement.resources import Resources
 from numalign.placement.rowfacts import Groups, RowFacts
 from numalign.placement.shares import Cover, Life
 
@@ -45,13 +43,6 @@ def groups(
         for entry in _memory(record, resources) if found and (pending or not record.is_pending) else ():
             found = rowstate.bound(found, entry.zones) if found and _is_block(entry) else found
     return found
-
-
-def perhaps_bound(groups: Groups) -> list[Entry]:
-    """Zones that the report has in groups which may have ended, said in a row that has none: whether a block may lie
-    there is not certain, even if nothing of the zone is in use."""
-    zones = reduce(or_, (cell for cell in groups.cells if cell & (cell - 1)), 0)
-    return [Entry(MEMORY, 0, zones, certain=False)] if zones else []
 
 
 def _sorted(records: Iterable[Record]) -> tuple[list[Record], list[Record], list[Record]]:
