@@ -55,8 +55,8 @@ class MemoryPool:
         self.blocks: list[Block] = []
 
     def _unknown_groups(self) -> int:
-        """Zones that may be in a group: where nobody knows the groups, all as soon as memory is in use, or may be. Blocks
-        are taken from their first zone on, so that the others may look untouched (engine spec R8 says less)."""
+        """Zones that may be in a group: where nobody knows the groups, all as soon as memory is in use, or may be.
+        Blocks are taken from their first zone on, so that the others may look untouched (engine spec R8 says less)."""
         if self.row.groups is not None or self.rules.policy == "single-numa-node":
             return 0
         tables = ((self.row.size[column], free) for column, free in self.free.items())
