@@ -1,8 +1,8 @@
-"""Recorded cases, ready to be put to the model: recognised, typed, with the machines that they name.
+"""Loads recorded kubelet cases: recognised by family, typed, with the machines that they name.
 
-`load` takes files and gives every case once, however often it is found: a case is its family and its content, id
-included. Whatever is wrong with a file is said before anything is replayed, as a `BadObject` that names file, line and
-field. A field that is missing among the expectations is not wrong with the file: it is a difference."""
+`replay` and `reask` use them. `load` returns every distinct case once. An unreadable file raises a `BadObject` with
+file, line and field before anything is replayed. An expected field that is missing in a case is a difference, not an
+error in the file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MISSING = re.compile(r"Object missing required field `(?P<field>.*)`")
 
 
 class Vector(Struct, frozen=True):
-    """One recorded case: its typed inputs for the model, and all of it in canonical form for the comparison."""
+    """One recorded case: typed inputs for the model, and its canonical form for the comparison."""
 
     where: str
     family: Family
@@ -49,7 +49,7 @@ def load(paths: Iterable[Path]) -> list[Vector]:
 
 
 def of(found: Found, table: Callable[[], Topologies], minor: Minor = RECORDED_FROM) -> Vector:
-    """One case; the table of machines is asked for only where the case names one."""
+    """One case. `table` is read only if the case names a machine."""
     family = _family(found)
     case = typed(family.case, found.value, found.where)
     named = getattr(case, "topology", None)

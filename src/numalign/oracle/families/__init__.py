@@ -1,7 +1,7 @@
-"""The families of recorded cases, and how to tell which one a case belongs to.
+"""The families of recorded kubelet cases.
 
-`vectors` asks `recognised` for every case it reads. One module per family; each knows its schema and how to put its
-cases to the model."""
+`vectors` calls `recognised` for every case. Each module holds one family: its schema, and how the model answers its
+cases."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def recognised(case: Mapping[str, object]) -> Family | None:
-    """The family by the inputs that the case has, so that one that lacks a field is still told what it lacks."""
+    """The family whose inputs the case has most of. A case that lacks a field is still recognised, so that the error
+    can name the field."""
     likeliest = max(FAMILIES, key=lambda family: _likeness(family, case))
     present, _, _ = _likeness(likeliest, case)
     return likeliest if present > 0.5 else None
 
 
 def _likeness(family: Family, case: Mapping[str, object]) -> tuple[float, int, bool]:
-    """How much of the family's inputs there is, how much that says, and what the id says between equals."""
+    """The share of the family's inputs that are present, the number of inputs, and whether the id has the family's
+    prefix."""
     present = len(family.inputs & case.keys()) / len(family.inputs)
     named = bool(family.prefix) and str(case.get("id", "")).startswith(family.prefix)
     return present, len(family.inputs), named

@@ -1,6 +1,6 @@
-"""Histories with something less: steps, pods, nodes, zones, containers, amounts, settings.
+"""Shrinks histories of the scheduler plugin: steps, pods, nodes, zones, containers, amounts, settings.
 
-Every step of a history brings its own objects and stands alone, so whatever is dropped, a history is left."""
+Every step of a history contains its own objects, so a history with parts removed is still valid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENTRIES = ("args", "cache", "scoringStrategy")
 
 
 def smaller(history: Case) -> Iterator[Case]:
-    """The larger things gone first."""
+    """Smaller histories, larger cuts first."""
     for cut in sorted(_cuts(history), key=lambda cut: len(cut[0])):
         candidate = deepcopy(history)
         _apply(candidate, *cut)
@@ -24,7 +24,7 @@ def smaller(history: Case) -> Iterator[Case]:
 
 
 def _cuts(history: Case) -> Iterator[tuple[cuts.Place, Any]]:
-    """Places, each with the items or the key that could go there."""
+    """Places, each with the items or the key to remove there."""
     for place, thing in cuts.objects(history):
         for key, child in thing.items():
             if key in LISTS and isinstance(child, list):
