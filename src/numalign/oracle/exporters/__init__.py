@@ -1,1 +1,2 @@
-"""Asking the programs that publish topology reports: rows of their tables made up, judged and made smaller."""
+"""Compares the agent's modes `rte` and `nfd` with the real topology publishers: generated rows, their judge and
+shrinker."""

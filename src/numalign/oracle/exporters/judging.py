@@ -1,7 +1,7 @@
-"""Judging a row: our modules beside RTE v0.24.0 and NFD v0.19.0.
+"""Judges a row: the agent's modules against RTE v0.24.0 and NFD v0.19.0.
 
-`judge` is given to campaigns by `sources`. A row is judged as a recorded one is: equal, or different on purpose by a
-rule on its input. Where the real program crashes, a rule has to say that it does, and ours has to answer."""
+`sources` passes `judge` to campaigns. A row is judged as a recorded one: equal, or different on purpose by a rule on
+its input. Where the real program panics, a rule must predict it, and ours must answer."""
 
 from __future__ import annotations
 

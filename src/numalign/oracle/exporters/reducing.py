@@ -1,4 +1,4 @@
-"""Rows with something less: items of lists and entries of tables, the larger things gone first."""
+"""Shrinks rows: items of lists and entries of tables, larger cuts first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numalign.oracle.shrinking import cuts
 from numalign.oracle.shrinking.anatomy import Case
 
 OPEN: Final = frozenset(("sys_memory", "memory_capacity", "exclude", "config", "files"))
-"""Tables any entry of which can go."""
+"""Tables from which any entry can be removed."""
 OPTIONAL: Final = frozenset(("exclude", "namespace", "fingerprint_method", "api_pod"))
-"""Columns that a row can be without."""
+"""Columns that a row can omit."""
 FIXED: Final = frozenset(("id", "reference", "distances"))
-"""Lists of a length that means something."""
+"""Lists whose length has a meaning."""
 NEEDED: Final = frozenset(("nodes", "files"))
 """What is never empty."""
 

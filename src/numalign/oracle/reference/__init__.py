@@ -1,3 +1,3 @@
-"""Our reference flavour beside the real plugin: histories are played on it and judged step by step.
+"""Compares numalign's reference flavour with the real NodeResourceTopologyMatch plugin, v0.34.7.
 
-`judging.judge` is what a campaign asks; `playing` plays a history, `dialect` says how much like v0.34.7."""
+`sources` passes its judge to campaigns. Histories are replayed on the reference flavour and compared step by step."""

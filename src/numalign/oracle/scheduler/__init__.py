@@ -1,1 +1,1 @@
-"""The stock plugins beside our rules: made-up clusters and pods to place, put to the real scheduler's own code."""
+"""Compares numalign's rules with the plugins of kube-scheduler's default profile, on generated clusters and pods."""

@@ -1,7 +1,7 @@
-"""Cases with something less: questions, objects of the cluster, features of pods and nodes, amounts, settings.
+"""Shrinks cases: questions, objects of the cluster, features of pods and nodes, amounts, settings.
 
-What a case cannot be without stays, and questions about nodes and pods that are gone go with them, so that whatever is
-dropped, the real scheduler can still be asked."""
+Required parts stay. Questions about removed nodes and pods are removed as well, so that the real scheduler can answer
+every candidate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPEN: Final = frozenset(
         *("requests", "allocatable", "nodeSelector", "matchLabels"),
     )
 )
-"""Objects any entry of which can go."""
+"""Objects from which any entry can be removed."""
 OPTIONAL: Final = frozenset(
     (
         *("profile", "what_if", "removed", "added"),
@@ -34,11 +34,11 @@ OPTIONAL: Final = frozenset(
     )
 )
 CLOSED: Final = frozenset({"args"})
-"""Settings are dropped plugin by plugin only."""
+"""Settings are removed per plugin only."""
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """The larger things gone first."""
+    """Smaller cases, larger cuts first."""
     for place, gone in sorted(_cuts(case), key=lambda cut: len(cut[0])):
         candidate = deepcopy(case)
         del cuts.at(candidate, place)[gone]
@@ -47,7 +47,7 @@ def smaller(case: Case) -> Iterator[Case]:
 
 
 def _cuts(case: Case) -> Iterator[tuple[cuts.Place, Any]]:
-    """Places, each with the items or the key that could go there."""
+    """Places, each with the items or the key to remove there."""
     for place, thing in cuts.objects(case, closed=CLOSED):
         for key, child in thing.items():
             if key in OPTIONAL or (place and place[-1] in OPEN):

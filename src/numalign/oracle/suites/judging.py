@@ -1,7 +1,7 @@
-"""Putting recorded plugin cases to our modules, and sorting what comes out into four heaps.
+"""Judges recorded cases of suites: equal, different on purpose, not applicable, or a mismatch.
 
-A case is equal, or differs on purpose (a rule on its input says so, and the compatibility page why), or has no
-counterpart, or is a mismatch. A case that cannot be answered is a mismatch like any other: nothing is skipped."""
+`numalign oracle replay` calls it. A deliberate difference needs a rule on the input and an entry in the compatibility
+page. A case that cannot be answered is a mismatch: no case is skipped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 
 class Judged(Struct, frozen=True):
-    """One case and its heap; `why` and `anchor` for those that differ on purpose or have no counterpart."""
+    """One case and its outcome; `why` and `anchor` explain a deliberate difference or a suite that does not apply."""
 
     recorded: Recorded
     outcome: Outcome
@@ -39,7 +39,7 @@ class SuiteTally(Struct, frozen=True):
     mismatch: int = 0
     not_applicable: int = 0
     notes: tuple[str, ...] = ()
-    """Entries of the compatibility page, and why the suite has no counterpart."""
+    """Entries of the compatibility page, and why the suite does not apply."""
 
     def plus(self, judged: Judged) -> SuiteTally:
         heap = judged.outcome.name.lower()
@@ -49,7 +49,7 @@ class SuiteTally(Struct, frozen=True):
 
 
 class SuiteReport(Struct, frozen=True):
-    """By suite, in the order of the files; every mismatch."""
+    """Counts by suite, in the order of the files, and every mismatch."""
 
     suites: dict[str, SuiteTally]
     mismatches: tuple[Judged, ...]
@@ -75,7 +75,7 @@ def judge(recorded: Recorded) -> Judged:
     return Judged(recorded, Outcome.DELIBERATE, differences, intended.reason, intended.anchor)
 
 
-# A case may be anything that JSON can spell; whatever goes wrong while it is looked at, it has no answer.
+# A case may be any JSON value. Any exception counts as a missing answer.
 def _differences(suite: Suite, recorded: Recorded) -> tuple[Difference, ...]:
     try:
         return tuple(suite.compare(recorded.case["expect"], suite.answer(recorded.case)))

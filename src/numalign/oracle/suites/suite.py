@@ -1,8 +1,7 @@
-"""What a suite of recorded plugin cases is to the rest of this room: how to answer one, and how to compare.
+"""A suite of recorded cases: how numalign answers a case, and how the answer is compared.
 
-Each module of this package exports `SUITES`; the package collects them, `judging` puts cases to them. A suite sees a
-case as it was read, with the file's `fixtures` added. Where we differ from the recording on purpose, a `Deliberate`
-says so by a rule on the input, never by a case's name, and points to its entry in docs/compatibility.md."""
+`judging` runs the suites. A suite receives a case as read, with the file's `fixtures` added. A deliberate difference is
+a rule on the input, never on a case's name, with an entry in docs/compatibility.md."""
 
 from __future__ import annotations
 
@@ -25,15 +24,15 @@ def always(_: Any) -> bool:
 
 
 class Deliberate(Struct, frozen=True):
-    """A difference that we want: whom it concerns, by the input, and what the recording then shows."""
+    """A difference on purpose: the inputs that it applies to, and what the recording shows then."""
 
     anchor: str
     """The entry in docs/compatibility.md."""
     reason: str
     applies: Callable[[Any], bool]
-    """Of the input: can the reference's defect show here?"""
+    """Whether the defect can show for this input."""
     shows: Callable[[Case], bool] = always
-    """Of the whole case: is it the defect that was recorded? A recording of anything else is a mismatch."""
+    """Whether the recording shows the defect. A recording of anything else is a mismatch."""
 
 
 def exactly(expected: Any, answered: Any) -> Sequence[Difference]:
@@ -42,7 +41,7 @@ def exactly(expected: Any, answered: Any) -> Sequence[Difference]:
 
 
 class Suite(Struct, frozen=True):
-    """One suite: its name in the files, our answer to a case in the form of `expect`, the comparison."""
+    """One suite: its name in the files, our answer to a case in the form of `expect`, and the comparison."""
 
     name: str
     answer: Callable[[Case], object]
