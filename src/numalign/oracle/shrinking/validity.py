@@ -53,7 +53,7 @@ def _cpus(case: Case) -> Iterator[str]:
         yield "every CPU is either shared or held"
     # The CPUs that a policy reserves by itself are unknown here, so no holder may overlap them.
     if held & reserved or (held and not reserved):
-        yield "nobody holds reserved CPUs"
+        yield "no container holds reserved CPUs"
     if case["options"].get(STRICT) != "true" and reserved & ~default:
         yield "reserved CPUs are shared unless the reservation is strict"
 

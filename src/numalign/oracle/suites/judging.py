@@ -65,7 +65,7 @@ def judge(recorded: Recorded) -> Judged:
         return Judged(recorded, Outcome.NOT_APPLICABLE, why=suites.NOT_APPLICABLE[recorded.suite])
     suite = suites.SUITES.get(recorded.suite)
     if suite is None:
-        return Judged(recorded, Outcome.MISMATCH, (Difference("suite", answered="nobody here knows this suite"),))
+        return Judged(recorded, Outcome.MISMATCH, (Difference("suite", answered="unknown suite"),))
     differences = _differences(suite, recorded)
     if not differences:
         return Judged(recorded, Outcome.EQUAL)
