@@ -20,7 +20,7 @@ PEERS_READY := $(VENV)/.peers
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(INSTALLED)  ## Make .venv and install numalign into it
+install: $(INSTALLED)  ## Make .venv and install numalign and its development kit into it
 
 fast: $(FAST_READY)  ## Add the compiled kernels (numba)
 
@@ -67,9 +67,9 @@ $(VENV_MADE):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt pyproject.toml $(VENV_MADE)
+$(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
 	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation --editable . --editable ./devkit
 	@touch $@
 
 $(DEV_READY): requirements/dev.txt $(INSTALLED)
