@@ -1,0 +1,145 @@
+"""Reads recorded node states for the agent's modules: a machine, allocatable resources, and pods.
+
+`publishers` and its neighbours use it. It converts both publishers' tables into one form; null and a missing column are
+empty lists and tables. Memory may be recorded in bytes that are no multiple of a page; `scale` is the factor that makes
+it one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from numalign.agent.publish import exclusions
+from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
+from numalign.api.decode import quantity
+from numalign.api.objects import resourcenames
+from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+
+Row = Mapping[str, Any]
+SCALES: Final = (1, 1 << 10, 1 << 20, 1 << 30, 1 << 40)
+
+
+def machine(row: Row) -> Machine:
+    known, times, ids = capacity(row), scale(row), sorted(each["id"] for each in _zones(row))
+    return Machine("recorded", tuple(_zone(each, known.get(each["id"], {}), times, ids) for each in _zones(row)))
+
+
+def in_a_row(row: Row) -> bool:
+    """Whether the zones have the ids 0, 1, 2 and so on."""
+    return sorted(each["id"] for each in _zones(row)) == list(range(len(_zones(row))))
+
+
+def scale(row: Row) -> int:
+    amounts = (kinds.items() for kinds in capacity(row).values())
+    pages = [(_page(kind), size) for kinds in amounts for kind, size in kinds if resourcenames.is_hugepages(kind)]
+    return next(times for times in SCALES if all(times * size % page == 0 for page, size in pages))
+
+
+def allocatable(row: Row) -> Allocatable:
+    told, times = row.get("allocatable") or {}, scale(row)
+    return Allocatable(_devices(told.get("devices")), tuple(told.get("cpus") or ()), _memory(told.get("memory"), times))
+
+
+def pods(row: Row, times: int = 1) -> tuple[PodResources, ...]:
+    return tuple(_pod(each, times) for each in row.get("pods") or ())
+
+
+def excluded(row: Row) -> frozenset[str]:
+    """Resources excluded on this node."""
+    told = row.get("exclude") or {}
+    if isinstance(told, Mapping):
+        return exclusions.on_node({node: names or () for node, names in told.items()}, row.get("node", ""))
+    return frozenset(told)
+
+
+def zones_of(row: Row) -> dict[tuple[str, str], set[int]]:
+    """The zones of allocatable devices, by resource and id."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for entry in allocatable(row).devices:
+        for each in entry.ids:
+            found.setdefault((entry.resource, each), set()).update(entry.zones or ())
+    return found
+
+
+def _zones(row: Row) -> list[Row]:
+    return list((row.get("topology") or {}).get("nodes") or ())
+
+
+def capacity(row: Row) -> dict[int, dict[str, int]]:
+    """Bytes in sysfs by zone and kind, from either form."""
+    found: dict[int, dict[str, int]] = {zone["id"]: {} for zone in _zones(row)}
+    for kind, zones in (row.get("sys_memory") or {}).items():
+        for name, amount in (zones or {}).items():
+            found.setdefault(int(name), {})[kind] = amount
+    for name, kinds in (row.get("memory_capacity") or {}).items():
+        found.setdefault(int(name), {}).update(kinds or {})
+    return found
+
+
+def _page(kind: str) -> int:
+    """The page size of this kind, in bytes."""
+    return quantity.parse(kind.removeprefix(resourcenames.HUGEPAGES_PREFIX)).value
+
+
+def _zone(zone: Row, known: Mapping[str, int], times: int, ids: list[int]) -> Zone:
+    pages = ((_page(kind), size) for kind, size in known.items() if resourcenames.is_hugepages(kind))
+    return Zone(
+        id=zone["id"],
+        cores=tuple(Core(zone["id"], (cpu,)) for cpu in zone.get("cpus") or ()),
+        memory=times * known.get("memory", 0),
+        hugepages=tuple(HugePages(page >> 10, times * size // page) for page, size in pages),
+        distances=_distances(zone.get("distances") or (), ids),
+    )
+
+
+def _distances(told: Iterable[int], ids: list[int]) -> tuple[int, ...]:
+    """Distances by id; the kernel lists them by place among the existing zones (D-03)."""
+    by_id = dict(zip(ids, told, strict=False))
+    return tuple(by_id.get(zone, 0) for zone in range(max(by_id, default=-1) + 1))
+
+
+def _pod(pod: Row, times: int) -> PodResources:
+    containers = pod.get("containers") or ()
+    return PodResources(pod["namespace"], pod["name"], tuple(_container(each, times) for each in containers))
+
+
+def _container(container: Row, times: int) -> ContainerResources:
+    if "resources" in container:
+        container = _unified(container)
+    return ContainerResources(
+        container["name"],
+        _devices(container.get("devices")),
+        tuple(container.get("cpus") or ()),
+        _memory(container.get("memory"), times),
+    )
+
+
+def _unified(container: Row) -> Row:
+    """Converts the updater's form, which lists all resources of a container together, into the exporter's."""
+    own: dict[str, Any] = {"name": container["name"], "cpus": [], "memory": [], "devices": []}
+    for held in container["resources"] or ():
+        name, data, numa = held["name"], held.get("data") or (), held.get("numa")
+        if name == resourcenames.CPU:
+            own["cpus"] += map(int, data)
+        elif resourcenames.is_bytes(name):
+            # A block has one size; the updater ignores entries with any other number of them.
+            own["memory"] += [{"type": name, "size": int(size), "numa": numa} for size in data if len(data) == 1]
+        else:
+            own["devices"].append({"resource": name, "ids": data, "numa": numa})
+    return own
+
+
+def _devices(entries: Iterable[Row] | None) -> tuple[DeviceEntry, ...]:
+    told = entries or ()
+    return tuple(DeviceEntry(each["resource"], tuple(each["ids"] or ()), numa(each)) for each in told)
+
+
+def _memory(entries: Iterable[Row] | None, times: int) -> tuple[MemoryEntry, ...]:
+    told = entries or ()
+    return tuple(MemoryEntry(each["type"], times * each["size"], numa(each) or ()) for each in told)
+
+
+def numa(entry: Row) -> tuple[int, ...] | None:
+    """The zones of an entry; None if it has no topology, which differs from a topology without zones."""
+    zones = entry.get("numa")
+    return None if zones is None else tuple(zones)
