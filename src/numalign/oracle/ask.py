@@ -10,12 +10,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from numalign.kubelet.refusals import Undecided
-from numalign.kubelet.versions import Minor
-from numalign.oracle import divergence, families, replay, vectors
 from numalign.oracle.divergence import Difference
-from numalign.oracle.families.family import Family, Origin
-from numalign.oracle.loading import Found
 from numalign.oracle.programs import Program
 
 Case = dict[str, Any]
@@ -35,22 +30,6 @@ answers vary early, so only true disagreements take the full time."""
 PATIENTLY: Final = ("-workers", "1", "-repeat", "1", "-limit", "60s")
 """The second run of a case that timed out: it tells a slow answer from an endless loop."""
 
-
-class Deliberate(Struct, frozen=True):
-    """A difference on purpose: what the real component does, and what the model reports instead."""
-
-    answered: str
-    """The key under which the oracle program reports it."""
-    model_says: str
-    reason: str
-
-
-DELIBERATE: Final = (
-    Deliberate(
-        "timeout", "never returns", "the kubelet spins for ever; the model says so instead of entering the loop"
-    ),
-    Deliberate("panic", "crashes", "the kubelet dereferences a missing entry; the model says so instead of crashing"),
-)
 
 UNANSWERED: Final = ("nondeterministic", "refused")
 """The real component answers differently each time, or would take too long. There is nothing to compare with."""
@@ -115,23 +94,8 @@ def differs(judged: Judged) -> bool:
 
 def is_answered(answer: Case) -> bool:
     """Whether the real component gave one stable answer."""
-    silent = ("error", *UNANSWERED, *(each.answered for each in DELIBERATE))
+    silent = ("error", "timeout", "panic", *UNANSWERED)
     return "id" in answer and not any(key in answer for key in silent)
-
-
-def judge(case: Case, answer: Case, minor: Minor) -> Judged:
-    """Judge a case of the kubelet's families: the model of this minor against the real managers."""
-    family = known(case)
-    if (without := judged_without_answer(family.name, case, answer)) is not None:
-        return without
-    for each in DELIBERATE:
-        if each.answered in answer:
-            return _instead(family, case, answer, minor, each)
-    found = Found(f"{family.name} {answer.get('id')}", answer, divergence.canonical(answer))
-    differences = replay.judge(vectors.of(found, dict, minor)).differences
-    if any(_is_beyond_budget(difference) for difference in differences):
-        return Judged(family.name, case, answer, "undecided", differences)
-    return Judged(family.name, case, answer, "differs" if differences else "agreed", differences)
 
 
 def judged_without_answer(family: str, case: Case, answer: Case) -> Judged | None:
@@ -141,28 +105,3 @@ def judged_without_answer(family: str, case: Case, answer: Case) -> Judged | Non
     if "error" in answer:
         return Judged(family, case, answer, "differs", (Difference(path="", expected=answer["error"]),))
     return None
-
-
-def known(case: Case) -> Family:
-    family = families.recognised(case)
-    assert family is not None, "cases are drawn from known families, or were recognised when they were loaded"
-    return family
-
-
-def _is_beyond_budget(difference: Difference) -> bool:
-    """Whether the model stopped at its step limit. This is neither an answer nor a wrong one."""
-    said = difference.answered
-    return isinstance(said, str) and said.startswith("no answer: Undecided") and said.endswith(" steps)")
-
-
-def _instead(family: Family, case: Case, answer: Case, minor: Minor, expected: Deliberate) -> Judged:
-    """The model must be undecided for the same reason."""
-    said = "an answer"
-    try:
-        family.answer(vectors.typed(family.case, case), Origin({}, minor))
-    except Undecided as undecided:
-        said = str(undecided)
-    if expected.model_says in said:
-        return Judged(family.name, case, answer, "deliberate")
-    wrong = Difference(path="", expected=expected.reason, answered=said)
-    return Judged(family.name, case, answer, "differs", (wrong,))

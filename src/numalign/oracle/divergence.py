@@ -25,6 +25,11 @@ class Difference(Struct, frozen=True):
     answered: Any | UnsetType = UNSET
 
 
+def no_answer(problem: Exception, expected: Any | UnsetType = UNSET) -> Difference:
+    """The difference of a case that raised an exception instead of giving an answer."""
+    return Difference("", expected, f"no answer: {type(problem).__name__}: {problem}")
+
+
 def canonical(value: object) -> bytes:
     """JSON with sorted keys: equal bytes are equal values, including the type of every number."""
     return msgspec.json.encode(value, order="sorted")

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from numalign.oracle import ask as asking
 from numalign.oracle.ask import OFTEN, ONCE, SURELY, Case, Judged
 from numalign.oracle.programs import Program
-from numalign.oracle.shrinking.shrink import shrunk
+from numalign.oracle.shrinking.generic import shrunk
 from numalign.oracle.sources import Source
 
 MOST_FOUND: Final = 20

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from numalign.oracle import ask
-from numalign.oracle.ask import Case, Judged
+from numalign.oracle import ask, divergence
+from numalign.oracle.ask import Case, Finding, Judged
 from numalign.oracle.divergence import Difference
 
 
@@ -30,9 +30,15 @@ def without(family: str, case: Case, answer: Case) -> Judged | None:
     return ask.judged_without_answer(family, case, answer)
 
 
+def judged(family: str, case: Case, answer: Case, opinion: Opinion, questions: int = 1) -> Judged:
+    """The judgement that follows from an opinion."""
+    finding: Finding = "differs" if opinion.differences else "deliberate" if opinion.entries else "agreed"
+    return Judged(family, case, answer, finding, opinion.differences, questions)
+
+
 def survived(look: Callable[[Case], Opinion], answer: Case) -> Opinion:
     """The opinion of `look`. An exception there counts as a missing answer."""
     try:
         return look(answer)
     except Exception as problem:
-        return Opinion((Difference("", answered=f"no answer: {type(problem).__name__}: {problem}"),))
+        return Opinion((divergence.no_answer(problem),))

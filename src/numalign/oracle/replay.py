@@ -42,8 +42,7 @@ def judge(vector: Vector) -> Verdict:
     try:
         answered = divergence.canonical(vector.family.answer(vector.case, vector.origin))
     except Exception as problem:
-        failed = Difference(path="", answered=f"no answer: {type(problem).__name__}: {problem}")
-        return Verdict(vector, (failed,))
+        return Verdict(vector, (divergence.no_answer(problem),))
     return Verdict(vector, divergence.between(vector.recorded, answered))
 
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
-from numalign.oracle import ask
 from numalign.oracle.ask import Case, Judge
+from numalign.oracle.families import judge as kubeletjudge
 from numalign.oracle.generate import cases, histories
 from numalign.oracle.kubescheduler import judging as scheduling
 from numalign.oracle.kubescheduler import reducing
@@ -25,7 +25,7 @@ from numalign.oracle.publishers.generate import drawing
 from numalign.oracle.publishers.generate import judging as exporting
 from numalign.oracle.publishers.generate import reducing as lessening
 from numalign.oracle.shrinking import shortening, shrink
-from numalign.oracle.shrinking.shrink import Smaller
+from numalign.oracle.shrinking.generic import Smaller
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
@@ -84,7 +84,7 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
         binary=binary,
         draw=partial(cases.draw, minor=minor),
         smaller=shrink.smaller,
-        judge=partial(ask.judge, minor=minor),
+        judge=partial(kubeletjudge.judge, minor=minor),
         minor=minor,
     )
 

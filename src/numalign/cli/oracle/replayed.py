@@ -13,7 +13,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from numalign.api import errors
 from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites.judging import Outcome, SuiteReport, SuiteTally
+from numalign.oracle.plugin.suites.judging import SuiteReport, SuiteTally
+from numalign.oracle.plugin.suites.suite import Outcome
 from numalign.oracle.replay import Report, Tally
 
 MOST_PER_CASE, MOST_CHARACTERS = 10, 200

@@ -27,10 +27,7 @@ def judge(case: Case, answer: Case) -> Judged:
     if (without := opinions.without(FAMILY, case, answer)) is not None:
         return without
     found = opinions.survived(opinion, answer)
-    asked = len(case["questions"])
-    if found.differences:
-        return Judged(FAMILY, _narrowed(case, found.questions), answer, "differs", found.differences, asked)
-    return Judged(FAMILY, case, answer, "deliberate" if found.entries else "agreed", asked=asked)
+    return opinions.judged(FAMILY, _narrowed(case, found.questions), answer, found, len(case["questions"]))
 
 
 def _narrowed(case: Case, questions: frozenset[int]) -> Case:

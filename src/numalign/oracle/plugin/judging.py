@@ -32,10 +32,7 @@ OLD_FIELDS: Final = frozenset(each.encode_name for each in structs.fields(NodeRe
 def judge(case: Case, answer: Case) -> Judged:
     if (without := opinions.without(FAMILY, case, answer)) is not None:
         return without
-    found = opinions.survived(opinion, answer)
-    if found.differences:
-        return Judged(FAMILY, case, answer, "differs", found.differences)
-    return Judged(FAMILY, case, answer, "deliberate" if found.entries else "agreed")
+    return opinions.judged(FAMILY, case, answer, opinions.survived(opinion, answer))
 
 
 def opinion(recorded: Case) -> Opinion:

@@ -6,12 +6,10 @@ that a family does not have is empty."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from numalign.api.attributes import cpuset
 from numalign.kubelet.machine import HugePages
-
-Case = dict[str, Any]
+from numalign.oracle.shrinking.generic import Case
 
 
 def machine(case: Case) -> Case | None:

@@ -7,14 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from numalign.api.attributes import cpuset
 from numalign.oracle.shrinking import anatomy
-from numalign.oracle.shrinking.anatomy import Case
+from numalign.oracle.shrinking.generic import Case, Place, at, blocks
 
 Cut = Callable[[Case], None]
-Place = tuple[str | int, ...]
 
 OPTIONS = ("options", "cpu_options", "tm_options")
 
@@ -43,26 +41,6 @@ def _of_lists(case: Case, places: Sequence[Place]) -> Iterator[Cut]:
 def _of_entries(case: Case, places: Sequence[Place]) -> Iterator[Cut]:
     for place in places:
         yield from (partial(_drop_entry, place, name) for name in at(case, place) or ())
-
-
-def blocks(length: int) -> Iterator[tuple[int, int]]:
-    """All items, halves, quarters, and so on down to single items."""
-    size = length
-    while size > 0:
-        yield from ((start, min(start + size, length)) for start in range(0, length, size))
-        size = size // 2
-
-
-def objects(value: Any, place: Place = (), closed: frozenset[str] = frozenset()) -> Iterator[tuple[Place, Case]]:
-    """Every object inside `value` with its place, outer before inner. Values of `closed` keys are skipped."""
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from objects(item, (*place, number), closed)
-    if isinstance(value, dict):
-        yield place, value
-        for key, child in value.items():
-            if key not in closed:
-                yield from objects(child, (*place, key), closed)
 
 
 def _of_zones(case: Case) -> Iterator[Cut]:
@@ -117,14 +95,6 @@ def _pod_places(case: Case) -> list[Place]:
     places: list[Place] = [("pod",)] if "pod" in case else [("pods", n) for n in range(len(case.get("pods") or ()))]
     admitting = [("ops", n, "pod") for n, op in enumerate(anatomy.ops(case)) if isinstance(op.get("pod"), dict)]
     return places + admitting
-
-
-def at(case: Case, place: Place) -> Any:
-    """The value at `place`; None if an object has no such key."""
-    found: Any = case
-    for step in place:
-        found = found.get(step) if isinstance(found, dict) and isinstance(step, str) else found[step]
-    return found
 
 
 def _drop_items(place: Place, start: int, stop: int, case: Case) -> None:

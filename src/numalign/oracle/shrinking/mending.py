@@ -9,7 +9,7 @@ from math import ceil
 
 from numalign.api.attributes import cpuset
 from numalign.oracle.shrinking import anatomy
-from numalign.oracle.shrinking.anatomy import Case
+from numalign.oracle.shrinking.generic import Case
 from numalign.oracle.shrinking.validity import STRICT
 
 

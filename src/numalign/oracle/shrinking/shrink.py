@@ -5,29 +5,11 @@ Candidates with a new flaw are not tried."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 
 from numalign.oracle.shrinking import cuts, mending, validity
-from numalign.oracle.shrinking.anatomy import Case
-
-Smaller = Callable[[Case], Iterator[Case]]
-
-
-def shrunk(case: Case, still_differs: Callable[[Case], bool], smaller: Smaller, *, tries: int = 500) -> Case:
-    """The smallest case found within `tries` on which the two sides still disagree."""
-    best, left = case, tries
-    progress = True
-    while progress and left > 0:
-        progress = False
-        for candidate in smaller(best):
-            left -= 1
-            if left <= 0:
-                break
-            if still_differs(candidate):
-                best, progress = candidate, True
-                break
-    return best
+from numalign.oracle.shrinking.generic import Case
 
 
 def smaller(case: Case) -> Iterator[Case]:

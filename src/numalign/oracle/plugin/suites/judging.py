@@ -6,31 +6,20 @@ page. A case that cannot be answered is a mismatch: no case is skipped."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from msgspec import Struct, structs
 
 from numalign.oracle import recordedsuites
 from numalign.oracle.casefiles import Recorded
 from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites.suite import Deliberate, Suite
+from numalign.oracle.plugin.suites import suite
+from numalign.oracle.plugin.suites.suite import Outcome, SuiteVerdict
 
 
-class Outcome(StrEnum):
-    EQUAL = "equal"
-    DELIBERATE = "deliberate"
-    MISMATCH = "mismatch"
-    NOT_APPLICABLE = "not applicable"
-
-
-class Judged(Struct, frozen=True):
-    """One case and its outcome; `why` and `anchor` explain a deliberate difference or a suite that does not apply."""
+class CheckedCase(SuiteVerdict, frozen=True, kw_only=True):
+    """A recorded case with its verdict."""
 
     recorded: Recorded
-    outcome: Outcome
-    differences: tuple[Difference, ...] = ()
-    why: str = ""
-    anchor: str = ""
 
 
 class SuiteTally(Struct, frozen=True):
@@ -41,7 +30,7 @@ class SuiteTally(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Entries of the compatibility page, and why the suite does not apply."""
 
-    def plus(self, judged: Judged) -> SuiteTally:
+    def plus(self, judged: CheckedCase) -> SuiteTally:
         heap = judged.outcome.name.lower()
         note = judged.anchor or judged.why
         notes = self.notes if not note or note in self.notes else (*self.notes, note)
@@ -52,7 +41,7 @@ class SuiteReport(Struct, frozen=True):
     """Counts by suite, in the order of the files, and every mismatch."""
 
     suites: dict[str, SuiteTally]
-    mismatches: tuple[Judged, ...]
+    mismatches: tuple[CheckedCase, ...]
 
     @property
     def cases(self) -> int:
@@ -60,38 +49,20 @@ class SuiteReport(Struct, frozen=True):
         return sum(each.equal + each.deliberate + each.mismatch + each.not_applicable for each in tallies)
 
 
-def judge(recorded: Recorded) -> Judged:
+def judge(recorded: Recorded) -> CheckedCase:
+    return CheckedCase(recorded=recorded, **structs.asdict(_verdict(recorded)))
+
+
+def _verdict(recorded: Recorded) -> SuiteVerdict:
     if recorded.suite in recordedsuites.NOT_APPLICABLE:
-        return Judged(recorded, Outcome.NOT_APPLICABLE, why=recordedsuites.NOT_APPLICABLE[recorded.suite])
-    suite = recordedsuites.SUITES.get(recorded.suite)
-    if suite is None:
-        return Judged(recorded, Outcome.MISMATCH, (Difference("suite", answered="unknown suite"),))
-    differences = _differences(suite, recorded)
-    if not differences:
-        return Judged(recorded, Outcome.EQUAL)
-    intended = next((each for each in suite.deliberate if _is_intended(each, recorded)), None)
-    if intended is None:
-        return Judged(recorded, Outcome.MISMATCH, differences)
-    return Judged(recorded, Outcome.DELIBERATE, differences, intended.reason, intended.anchor)
+        return SuiteVerdict(Outcome.NOT_APPLICABLE, why=recordedsuites.NOT_APPLICABLE[recorded.suite])
+    if recorded.suite not in recordedsuites.SUITES:
+        return SuiteVerdict(Outcome.MISMATCH, (Difference("suite", answered="unknown suite"),))
+    return suite.judged(recordedsuites.SUITES[recorded.suite], recorded.case)
 
 
-# A case may be any JSON value. Any exception counts as a missing answer.
-def _differences(suite: Suite, recorded: Recorded) -> tuple[Difference, ...]:
-    try:
-        return tuple(suite.compare(recorded.case["expect"], suite.answer(recorded.case)))
-    except Exception as problem:
-        return (Difference("", answered=f"no answer: {type(problem).__name__}: {problem}"),)
-
-
-def _is_intended(deliberate: Deliberate, recorded: Recorded) -> bool:
-    try:
-        return deliberate.applies(recorded.case["input"]) and deliberate.shows(recorded.case)
-    except Exception:
-        return False
-
-
-def summed(judged: Iterable[Judged]) -> SuiteReport:
-    tallies, mismatches = dict[str, SuiteTally](), list[Judged]()
+def summed(judged: Iterable[CheckedCase]) -> SuiteReport:
+    tallies, mismatches = dict[str, SuiteTally](), list[CheckedCase]()
     for each in judged:
         name = each.recorded.suite
         tallies[name] = tallies.get(name, SuiteTally()).plus(each)

@@ -6,6 +6,7 @@ a rule on the input, never on a case's name, with an entry in docs/compatibility
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
@@ -47,3 +48,45 @@ class Suite(Struct, frozen=True):
     answer: Callable[[Case], object]
     compare: Compare = exactly
     deliberate: tuple[Deliberate, ...] = ()
+
+
+class Outcome(StrEnum):
+    EQUAL = "equal"
+    DELIBERATE = "deliberate"
+    MISMATCH = "mismatch"
+    NOT_APPLICABLE = "not applicable"
+
+
+class SuiteVerdict(Struct, frozen=True):
+    """The outcome of one case; `why` and `anchor` explain a deliberate difference or a suite that does not apply."""
+
+    outcome: Outcome
+    differences: tuple[Difference, ...] = ()
+    why: str = ""
+    anchor: str = ""
+
+
+def judged(suite: Suite, case: Case) -> SuiteVerdict:
+    """Compare our answer with the recorded one. A case that cannot be answered is a mismatch."""
+    differences = _differences(suite, case)
+    if not differences:
+        return SuiteVerdict(Outcome.EQUAL)
+    intended = next((each for each in suite.deliberate if _is_intended(each, case)), None)
+    if intended is None:
+        return SuiteVerdict(Outcome.MISMATCH, differences)
+    return SuiteVerdict(Outcome.DELIBERATE, differences, intended.reason, intended.anchor)
+
+
+# A case may be any JSON value. Any exception counts as a missing answer.
+def _differences(suite: Suite, case: Case) -> tuple[Difference, ...]:
+    try:
+        return tuple(suite.compare(case["expect"], suite.answer(case)))
+    except Exception as problem:
+        return (divergence.no_answer(problem),)
+
+
+def _is_intended(deliberate: Deliberate, case: Case) -> bool:
+    try:
+        return deliberate.applies(case["input"]) and deliberate.shows(case)
+    except Exception:
+        return False

@@ -1,1 +1,0 @@
-"""Compares numalign's rules with the plugins of kube-scheduler's default profile, on generated clusters and pods."""
