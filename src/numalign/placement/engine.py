@@ -30,7 +30,6 @@ from numalign.placement.facts import (
     Fact,
     NodeGone,
     NodeSeen,
-    PodBound,
     PodGone,
     PodSeen,
     ReportGone,
@@ -74,8 +73,6 @@ class Engine:
 
     def apply(self, fact: Fact) -> list[Wake]:
         """Take a fact in; the nodes for which pods that did not fit may be tried again."""
-        if self._is_charged(fact):
-            return []
         match fact:
             case NodeSeen(node=node):
                 self._node(node)
@@ -196,13 +193,6 @@ class Engine:
             self.tenants.left(name)
         elif name not in self._nodes:
             self.columns.set_totals(row, {}, 0)
-
-    def _is_charged(self, fact: Fact) -> bool:
-        """Whether it only tells that a decision came about: it was charged when it was decided."""
-        flavour = self.flavour
-        if not isinstance(flavour, ExactFlavour):
-            return False
-        return isinstance(fact, PodBound) or (isinstance(fact, PodSeen) and flavour.mirror.confirms(fact.pod))
 
     def _pod(self, pod: Pod) -> None:
         uid = demands.identity(pod)
