@@ -9,12 +9,12 @@ with neither is taken at its word: nothing says that there is anybody else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from numalign.api.podplacements import PodPlacement
 from numalign.placement import observations
 from numalign.placement.entries import Entry
-from numalign.placement.records import SURE, Record
+from numalign.placement.records import Record
 from numalign.placement.resources import Resources
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.shares import Cover
@@ -33,12 +33,6 @@ def found(facts: RowFacts, records: Sequence[Record], resources: Resources) -> d
         }
     entries = tuple(_unexplained(facts, records, resources))
     return {ALL: entries} if entries else {}
-
-
-def perhaps_free(strangers: Mapping[str, Entries], since: Mapping[str, int], looks: int) -> Entries:
-    """`since`: looks when each was first found."""
-    recent = [entries for uid, entries in strangers.items() if looks < since[uid] + SURE]
-    return tuple(entry for entries in recent for entry in entries if entry.zones)
 
 
 def _unknown(placements: Iterable[PodPlacement], records: Iterable[Record]) -> list[PodPlacement]:
