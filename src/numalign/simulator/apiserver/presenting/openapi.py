@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.presenting import discovery
-from numalign.simulator.apiserver.registry import Registry
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import builtin
+from numalign.simulator.apiserver.storage.registry import Registry
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 Schemas = Mapping[Resource, Tree | None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.schemas import formats
+from numalign.simulator.apiserver.storage.errors import Cause
 
 
 def required(path: str, why: str = "") -> Cause:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from numalign.simulator.apiserver.presenting import openapi
-from numalign.simulator.apiserver.registry import Custom, Registry
-from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.storage.registry import Custom, Registry
+from numalign.simulator.apiserver.storage.resources import Resource
 
 WIDGETS = Resource("demo.example.com", "v1", "widgets", "Widget", namespaced=True, custom=True)
 SCHEMA = {
