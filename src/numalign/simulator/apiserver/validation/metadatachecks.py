@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from numalign.simulator.apiserver.schemas import formats
-from numalign.simulator.apiserver.storage import labelsyntax, resources
-from numalign.simulator.apiserver.storage.errors import Cause
-from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.validation import rules
+from numalign.simulator.apiserver import labelwords, resources
+from numalign.simulator.apiserver.admission import rules
+from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.trees import Tree
 
 LABELLED: Final = frozenset({resources.NAMESPACES.home, resources.SERVICES.home})
@@ -22,7 +22,6 @@ IN_PATHS: Final = frozenset(
 STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 LARGEST_ANNOTATIONS: Final = 256 * 1024
 OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
-NO_NAME: Final = rules.required("metadata.name", "name or generateName is required")
 UNQUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 
 
@@ -45,7 +44,7 @@ def _name(resource: Resource, metadata: Tree) -> list[Cause]:
     rule, found = name_rule(resource), list[Cause]()
     base, name = metadata.get("generateName"), metadata.get("name", "")
     if not name:
-        return [NO_NAME]
+        return [causes.NO_NAME]
     if base:
         # What is appended to it makes a hyphen at its end harmless.
         found += [rules.invalid("metadata.generateName", base, each) for each in rule(f"{base.rstrip('-')}a"[-63:])]
@@ -57,11 +56,10 @@ def _labels(metadata: Tree) -> list[Cause]:
     annotations = metadata.get("annotations")
     if annotations:
         for key in annotations:
-            found += rules.named("metadata.annotations", key, lambda each: labelsyntax.key_problems(each.lower()))
+            found += rules.named("metadata.annotations", key, lambda each: labelwords.key_problems(each.lower()))
         size = sum(len(key) + len(value) for key, value in annotations.items())
         if size > LARGEST_ANNOTATIONS:
-            why = f"Too long: may not be more than {LARGEST_ANNOTATIONS} bytes"
-            found.append(Cause("metadata.annotations", "FieldValueTooLong", why))
+            found.append(causes.too_long("metadata.annotations", LARGEST_ANNOTATIONS))
     return found
 
 
@@ -74,15 +72,14 @@ def _owners(owners: list[Tree]) -> list[Cause]:
     controllers = [f"{each.get('kind')}/{each.get('name')}" for each in owners if each.get("controller")]
     if len(controllers) > 1:
         why = f'Only one reference can have Controller set to true. Found "true" in references for {controllers[0]}'
-        message = f"Invalid value: {formats.shown(owners)}: {why} and {controllers[1]}"
-        found.append(Cause("metadata.ownerReferences", "FieldValueInvalid", message))
+        found.append(rules.invalid("metadata.ownerReferences", owners, f"{why} and {controllers[1]}"))
     return found
 
 
 def _finalizers(finalizers: list[str]) -> list[Cause]:
     found = []
     for index, finalizer in enumerate(finalizers):
-        found += rules.named("metadata.finalizers", finalizer, labelsyntax.key_problems)
+        found += rules.named("metadata.finalizers", finalizer, labelwords.key_problems)
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             found.append(rules.invalid(f"metadata.finalizers[{index}]", finalizer, UNQUALIFIED))
     return found

@@ -3,28 +3,28 @@
 `creating` and `updating` call `admitted` with the object complete but for its version. Built-in kinds go through
 admission, custom ones through the schema of their definition, definitions themselves through `customs`."""
 
-from numalign.simulator.apiserver.storage import customs, errors
-from numalign.simulator.apiserver.storage.errors import Cause
-from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
-from numalign.simulator.apiserver.storage.state import State
-from numalign.simulator.apiserver.verbs import show
+from numalign.simulator.apiserver import customs, refusals, showing
+from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, Resource
+from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.state import State
 from numalign.simulator.trees import Tree
 
 
 def admitted(state: State, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
     """Raises StatusError where a rule is broken. The statuses of built-in kinds are not checked."""
-    causes = finalizer_errors(tree, old)
+    problems = finalizer_errors(tree, old)
     if resource is CUSTOMRESOURCEDEFINITIONS and not part:
         tree, found = customs.completed(tree, old, state.clock.rfc3339())
-        causes += found
+        problems += found
     elif resource.custom:
         tree, found = customs.fitted(state.registry, resource, tree)
-        causes += found
+        problems += found
     if not part:
-        tree = state.admission.prepare(show.home(resource), tree, old, state.lookup)
-        causes += state.admission.errors(show.home(resource), tree, old)
-    if causes:
-        raise errors.invalid(resource, tree["metadata"].get("name", ""), causes)
+        tree = state.admission.prepare(showing.home(resource), tree, old, state.lookup)
+        problems += state.admission.errors(showing.home(resource), tree, old)
+    if problems:
+        raise refusals.invalid(resource, tree["metadata"].get("name", ""), problems)
     return tree
 
 
@@ -38,4 +38,4 @@ def finalizer_errors(tree: Tree, old: Tree | None) -> list[Cause]:
         return []
     listed = ", ".join(f'"{name}"' for name in new)
     why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
-    return [Cause("metadata.finalizers", "FieldValueForbidden", f"Forbidden: {why}")]
+    return [causes.forbidden("metadata.finalizers", why)]

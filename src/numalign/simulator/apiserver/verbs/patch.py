@@ -9,25 +9,23 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from numalign.api.decode import mergepatch
+from numalign.api import mergepatch
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http import bodies
+from numalign.simulator.apiserver import bodies, creating, refusals, scale, showing, updating
 from numalign.simulator.apiserver.patches import (
     ApplyConflict,
     BadPatch,
-    apply,
     gotext,
     jsonpatch,
     reading,
     strategic,
 )
-from numalign.simulator.apiserver.schemas import formats
-from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.errors import Cause, Mistyped, StatusError
-from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
-from numalign.simulator.apiserver.verbs import create, scale, show, update
+from numalign.simulator.apiserver.patches.apply import FieldManager
+from numalign.simulator.apiserver.refusals import Cause, Mistyped, StatusError
+from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.ring import Entry
+from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.state import PLAIN, State, WriteOptions
 from numalign.simulator.trees import Tree
 
 PatchKind = Literal["json", "merge", "strategic", "apply"]
@@ -61,17 +59,17 @@ class Patched(Struct, frozen=True):
 def patch(state: State, place: Place, patch: Patch, options: WriteOptions = PLAIN) -> Patched:
     resource = place.resource
     if resource.custom and patch.kind == "strategic":
-        raise errors.unsupported_media_type(NOT_STRATEGIC)
+        raise refusals.unsupported_media_type(NOT_STRATEGIC)
     entry = state.store.entry(resource, place.name, place.namespace)
     body = _read(patch)
     if entry is None:
         if patch.kind != "apply" or place.part:
-            raise errors.not_found(resource, place.name)
+            raise refusals.not_found(resource, place.name)
         _check_name(place, body)
         made = _changed(state, place, patch.kind, None, body, options)
         made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
-        return Patched(create.create(state, resource, made, options), is_new=True)
-    seen = trees.decoded(show.shown(resource, entry.data))
+        return Patched(creating.create(state, resource, made, options), is_new=True)
+    seen = trees.decoded(showing.shown(resource, entry.data))
     if place.part == "scale":
         seen = scale.shown(state.registry, resource, seen)
     uid = seen["metadata"]["uid"]
@@ -89,8 +87,8 @@ def _written(state: State, place: Place, entry: Entry, new: Tree, options: Write
     resource, part = place.resource, place.part
     if part == "scale":
         new, part = scale.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
-    old, kept = trees.decoded(entry.data), show.kept(resource, new)
-    return update.replace(state, resource, entry, old, kept, part=part, options=options)
+    old, kept = trees.decoded(entry.data), showing.kept(resource, new)
+    return updating.replace(state, resource, entry, old, kept, part=part, options=options)
 
 
 def _unfit(how: PatchKind, body: Any, new: Tree, problem: Mistyped) -> StatusError:
@@ -98,9 +96,8 @@ def _unfit(how: PatchKind, body: Any, new: Tree, problem: Mistyped) -> StatusErr
     shown, why = trees.encoded(dict(sorted(new.items()))).decode(), problem.why
     if how == "strategic":
         shown, why = gotext.value(body), gotext.unfit(problem.got, problem.wanted) or why
-    message = f"Invalid value: {formats.shown(shown)}: {why}"
-    cause = Cause("patch", "FieldValueInvalid", message)
-    return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause.tree()]})
+    cause = causes.invalid("patch", shown, why)
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {cause.message}', {"causes": [cause.tree()]})
 
 
 def _read(patch: Patch) -> Any:
@@ -110,7 +107,7 @@ def _read(patch: Patch) -> Any:
         body = bodies.yaml(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
         return reading.checked(patch.kind, body)
     except msgspec.DecodeError:
-        raise errors.bad_request(reading.UNREADABLE) from None
+        raise refusals.bad_request(reading.UNREADABLE) from None
     except BadPatch as problem:
         raise refused(problem) from None
 
@@ -122,30 +119,17 @@ def refused(problem: BadPatch) -> StatusError:
 
 def _changed(state: State, place: Place, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions) -> Tree:
     resource = place.resource
-    of_scale = place.part == "scale"
-    kind = ("autoscaling", "v1", "Scale") if of_scale else (resource.group, resource.version, resource.kind)
+    target = scale.SCALE if place.part == "scale" else resource
     try:
         if how == "apply":
-            custom = None if of_scale else state.registry.custom(resource)
-            schema = custom.schema if custom is not None else None
-            return apply.applied(
-                seen,
-                body,
-                kind=kind,
-                manager=options.manager,
-                force=options.force,
-                now=state.clock.rfc3339(),
-                part=place.part,
-                schema=schema,
-            )
-        return _patched(how, seen or {}, body, kind)
+            fields = FieldManager(target.gvk, state.clock.rfc3339(), place.part, state.registry.schema(target))
+            return fields.apply(seen, body, options.manager, force=options.force)
+        return _patched(how, seen or {}, body, target.gvk)
     except BadPatch as problem:
         raise refused(problem) from None
     except ApplyConflict as conflict:
-        causes = [
-            Cause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes
-        ]
-        details = {"causes": [cause.tree() for cause in causes]}
+        found = [Cause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes]
+        details = {"causes": [cause.tree() for cause in found]}
         raise StatusError(409, "Conflict", conflict.message, details) from None
 
 
@@ -167,16 +151,16 @@ def _check(place: Place, entry: Entry, old_uid: str, new: Tree) -> None:
     """A patch may name the version it means, but not change who the object is."""
     metadata = trees.metadata(new)
     if place.namespace and (metadata.get("namespace") or place.namespace) != place.namespace:
-        raise errors.bad_request(WRONG_NAMESPACE)
+        raise refusals.bad_request(WRONG_NAMESPACE)
     if metadata.get("name") != place.name:
         raise wrong_name(metadata.get("name") or "", place.name)
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != old_uid:
-        cause = Cause("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
-        raise errors.invalid(place.resource, place.name, [cause])
+        cause = causes.invalid("metadata.uid", uid, "field is immutable")
+        raise refusals.invalid(place.resource, place.name, [cause])
     if version and version != str(entry.version):
-        raise errors.conflict(place.resource, place.name, update.STALE)
+        raise refusals.conflict(place.resource, place.name, updating.STALE)
 
 
 def wrong_name(name: str, url: str) -> StatusError:
-    return errors.bad_request(f"the name of the object ({name}) does not match the name on the URL ({url})")
+    return refusals.bad_request(f"the name of the object ({name}) does not match the name on the URL ({url})")
