@@ -16,8 +16,8 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.kube.client import Client
-from numalign.kube.events import Occurrence, Reporter
-from numalign.kube.recorder import Recorder
+from numalign.kube.events.events import Occurrence, Reporter
+from numalign.kube.events.recorder import Recorder
 
 LONGEST_WAIT: Final = 10.0
 """Seconds after which an Event no longer waits for bindings to leave a call free."""

@@ -15,16 +15,16 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Pod, PodCondition
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Pod, PodCondition
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
-from numalign.kube.events import Occurrence, Reporter
+from numalign.kube.events.events import Occurrence, Reporter
 from numalign.kube.objects import DeleteOptions, Document, ObjectReference, Preconditions
 from numalign.kube.resources import PODS
 from numalign.process.log import about
-from numalign.scheduler.eventlines import EventQueue
+from numalign.scheduler.events.eventqueue import EventQueue
 
 LOG: Final = logging.getLogger(__name__)
 SCHEDULED: Final = "PodScheduled"

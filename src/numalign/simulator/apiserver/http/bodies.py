@@ -10,13 +10,13 @@ import msgspec
 import yaml as pyyaml
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver import gojson, refusals
-from numalign.simulator.apiserver.admission import typechecks
 from numalign.simulator.apiserver.patches import gotext
 from numalign.simulator.apiserver.presenting import protobuf
-from numalign.simulator.apiserver.refusals import Mistyped, StatusError
-from numalign.simulator.apiserver.resources import BUILT_IN, Resource
 from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.storage import errors, gojson
+from numalign.simulator.apiserver.storage.errors import Mistyped, StatusError
+from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
+from numalign.simulator.apiserver.validation import typechecks
 from numalign.simulator.trees import Tree
 
 JSON: Final = "application/json"
@@ -52,7 +52,7 @@ def read(body: bytes, content_type: str, resource: Resource) -> Tree:
 
 def _unrecognized(resource: Resource, why: str, body: bytes) -> StatusError:
     message = f"the object provided is unrecognized (must be of type {resource.kind}): {why}"
-    return refusals.bad_request(f"{message} ({_clipped(body)})")
+    return errors.bad_request(f"{message} ({_clipped(body)})")
 
 
 def decoded(body: bytes, content_type: str) -> Any:
@@ -64,14 +64,14 @@ def decoded(body: bytes, content_type: str) -> Any:
         return _yaml(body)
     if media == PROTOBUF:
         return protobuf_body(body)
-    raise refusals.unsupported_media_type(UNKNOWN_FORMAT)
+    raise errors.unsupported_media_type(UNKNOWN_FORMAT)
 
 
 def protobuf_body(body: bytes) -> Tree:
     try:
         return protobuf.decoded(body)
     except protobuf.BadProtobuf as problem:
-        raise refusals.bad_request(str(problem)) from None
+        raise errors.bad_request(str(problem)) from None
 
 
 def yaml(body: bytes) -> Any:
@@ -79,7 +79,7 @@ def yaml(body: bytes) -> Any:
     try:
         return _yaml(body)
     except ValueError as problem:
-        raise refusals.bad_request(f"error encoding patch: {problem}") from None
+        raise errors.bad_request(f"error encoding patch: {problem}") from None
 
 
 def _check_kind(tree: Tree, resource: Resource) -> None:
@@ -93,17 +93,17 @@ def _check_kind(tree: Tree, resource: Resource) -> None:
         why = f"converting {other} to ({resource.group or 'core'}.{resource.kind}): unknown conversion"
     else:
         why = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-    raise refusals.bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
+    raise errors.bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
 
 
 def _other_kind(tree: Tree, kind: str, version: str, resource: Resource) -> StatusError:
     wanted = resource.api_version
     if version != wanted:
-        return refusals.bad_request(
+        return errors.bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({wanted})"
         )
     cause = causes.invalid("kind", kind, f"must be {resource.kind}")
-    return refusals.invalid(replace(resource, kind=kind), trees.text(tree, "metadata", "name"), [cause])
+    return errors.invalid(replace(resource, kind=kind), trees.text(tree, "metadata", "name"), [cause])
 
 
 # What every object has to be an object of, if it has it at all.

@@ -5,15 +5,16 @@ selector or a token says is checked where it is used."""
 
 from typing import Any, Final
 
-from numalign.simulator.apiserver import bodies, refusals
-from numalign.simulator.apiserver.calls import Call
-from numalign.simulator.apiserver.deleting import DeleteOptions
-from numalign.simulator.apiserver.pages import Asked
-from numalign.simulator.apiserver.refusals import Cause
-from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.http import bodies
+from numalign.simulator.apiserver.http.calls import Call
 from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.state import WriteOptions
-from numalign.simulator.apiserver.watching import Since
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.state import WriteOptions
+from numalign.simulator.apiserver.verbs.delete import DeleteOptions
+from numalign.simulator.apiserver.verbs.list import Asked
+from numalign.simulator.apiserver.verbs.watch import Since
 from numalign.simulator.trees import Tree
 
 META: Final = "meta.k8s.io"
@@ -152,12 +153,12 @@ def _body(call: Call) -> Tree:
     try:
         tree = bodies.decoded(call.body, call.content_type)
     except ValueError as problem:
-        raise refusals.bad_request(str(problem)) from None
+        raise errors.bad_request(str(problem)) from None
     kind = tree.get("kind") if isinstance(tree, dict) else None
     if kind not in (None, "", "DeleteOptions"):
         version = tree.get("apiVersion", "")
         why = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-        raise refusals.bad_request(why)
+        raise errors.bad_request(why)
     return tree if isinstance(tree, dict) else {}
 
 
@@ -178,9 +179,9 @@ def whole(text: str) -> int:
     try:
         return int(text or 0)
     except ValueError:
-        raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def _refuse(kind: Resource, found: list[Cause]) -> None:
     if found:
-        raise refusals.invalid(kind, "", found)
+        raise errors.invalid(kind, "", found)

@@ -6,8 +6,8 @@ paths of its scale."""
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from numalign.simulator.apiserver.resources import BUILT_IN, Resource
 from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
 from numalign.simulator.trees import Tree
 
 

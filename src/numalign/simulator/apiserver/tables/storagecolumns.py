@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any, Final
 
-from numalign.api import quantity
-from numalign.simulator.apiserver.admission.storage import OLD_CLASS
-from numalign.simulator.apiserver.presenting import columns
-from numalign.simulator.apiserver.presenting.columns import (
+from numalign.api.decode import quantity
+from numalign.simulator.apiserver.defaults.storage import OLD_CLASS
+from numalign.simulator.apiserver.tables import columns
+from numalign.simulator.apiserver.tables.columns import (
     AGE,
     NONE,
     UNSET,

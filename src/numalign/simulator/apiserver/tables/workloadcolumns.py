@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any, Final
 
-from numalign.simulator.apiserver import selectors
-from numalign.simulator.apiserver.presenting import ages, columns
-from numalign.simulator.apiserver.presenting.columns import (
+from numalign.simulator.apiserver.storage import selectors
+from numalign.simulator.apiserver.tables import ages, columns
+from numalign.simulator.apiserver.tables.columns import (
     AGE,
     NONE,
     UNSET,

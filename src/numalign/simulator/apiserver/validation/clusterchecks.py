@@ -4,10 +4,11 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver import labelwords
-from numalign.simulator.apiserver.admission import containerchecks, podchecks, priorities, rules, selectorchecks
-from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.defaults import priorities
 from numalign.simulator.apiserver.schemas import formats
+from numalign.simulator.apiserver.storage import labelsyntax
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.validation import containerchecks, podchecks, rules, selectorchecks
 from numalign.simulator.trees import Tree
 
 SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -80,7 +81,7 @@ def _taints(taints: list[Tree]) -> Iterator[Cause]:
     for index, taint in enumerate(taints):
         # The real server looks for them in the metadata, by its own account.
         here, key, effect = f"metadata.taints[{index}]", taint.get("key", ""), taint.get("effect", "")
-        yield from rules.named(f"{here}.key", key, labelwords.key_problems)
+        yield from rules.named(f"{here}.key", key, labelsyntax.key_problems)
         if effect:
             yield from rules.choice(f"{here}.effect", effect, podchecks.EFFECTS)
         else:

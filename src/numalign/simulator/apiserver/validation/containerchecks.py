@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from numalign.simulator.apiserver.admission import resourcechecks, rules
-from numalign.simulator.apiserver.admission.podspecs import PROBES
-from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.defaults.podspecs import PROBES
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.validation import resourcechecks, rules
 from numalign.simulator.trees import Tree
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")

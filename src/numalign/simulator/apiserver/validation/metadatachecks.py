@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from numalign.simulator.apiserver import labelwords, resources
-from numalign.simulator.apiserver.admission import rules
-from numalign.simulator.apiserver.refusals import Cause
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.storage import labelsyntax, resources
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
 
 LABELLED: Final = frozenset({resources.NAMESPACES.home, resources.SERVICES.home})
@@ -56,7 +56,7 @@ def _labels(metadata: Tree) -> list[Cause]:
     annotations = metadata.get("annotations")
     if annotations:
         for key in annotations:
-            found += rules.named("metadata.annotations", key, lambda each: labelwords.key_problems(each.lower()))
+            found += rules.named("metadata.annotations", key, lambda each: labelsyntax.key_problems(each.lower()))
         size = sum(len(key) + len(value) for key, value in annotations.items())
         if size > LARGEST_ANNOTATIONS:
             found.append(causes.too_long("metadata.annotations", LARGEST_ANNOTATIONS))
@@ -79,7 +79,7 @@ def _owners(owners: list[Tree]) -> list[Cause]:
 def _finalizers(finalizers: list[str]) -> list[Cause]:
     found = []
     for index, finalizer in enumerate(finalizers):
-        found += rules.named("metadata.finalizers", finalizer, labelwords.key_problems)
+        found += rules.named("metadata.finalizers", finalizer, labelsyntax.key_problems)
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             found.append(rules.invalid(f"metadata.finalizers[{index}]", finalizer, UNQUALIFIED))
     return found

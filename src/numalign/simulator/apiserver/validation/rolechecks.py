@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver.admission import rules
-from numalign.simulator.apiserver.refusals import Cause
-from numalign.simulator.apiserver.resources import RBAC
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.resources import RBAC
+from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
 
 SUBJECTS: Final = ("ServiceAccount", "User", "Group")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-from numalign.simulator.apiserver import labelwords
-from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.storage import labelsyntax
+from numalign.simulator.apiserver.storage.errors import Cause
 from numalign.simulator.trees import Tree
 
 LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -18,7 +18,7 @@ LABEL_RULE: Final = (
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 )
-SUBDOMAIN_RULE: Final = labelwords.PREFIX_RULE.removeprefix("prefix part ")
+SUBDOMAIN_RULE: Final = labelsyntax.PREFIX_RULE.removeprefix("prefix part ")
 CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 CONFIG_KEY_RULE: Final = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
@@ -42,13 +42,13 @@ NameRule = Callable[[str], list[str]]
 
 
 def label_problems(name: str) -> list[str]:
-    rule = "must not contain dots" if labelwords.PREFIX.fullmatch(name) else LABEL_RULE
+    rule = "must not contain dots" if labelsyntax.PREFIX.fullmatch(name) else LABEL_RULE
     problems = [] if LABEL.fullmatch(name) else [rule]
     return [f"must be no more than {LONGEST_LABEL} characters", *problems] if len(name) > LONGEST_LABEL else problems
 
 
 def subdomain_problems(name: str) -> list[str]:
-    problems = [] if labelwords.PREFIX.fullmatch(name) else [SUBDOMAIN_RULE]
+    problems = [] if labelsyntax.PREFIX.fullmatch(name) else [SUBDOMAIN_RULE]
     return [f"must be no more than {LONGEST_NAME} characters", *problems] if len(name) > LONGEST_NAME else problems
 
 
@@ -106,14 +106,14 @@ def label_map(path: str, labels: Tree | None) -> list[Cause]:
     found = []
     for key, value in (labels or {}).items():
         if not _is_label(key, value):
-            found += named(path, key, labelwords.key_problems)
-            found += named(path, value, labelwords.value_problems)
+            found += named(path, key, labelsyntax.key_problems)
+            found += named(path, value, labelsyntax.value_problems)
     return found
 
 
 @lru_cache(maxsize=4096)
 def _is_label(key: str, value: str) -> bool:
-    return not labelwords.key_problems(key) and not labelwords.value_problems(value)
+    return not labelsyntax.key_problems(key) and not labelsyntax.value_problems(value)
 
 
 def unchanged(path: str, new: Any, old: Any, shown: Any = ...) -> list[Cause]:

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from numalign.simulator.apiserver import refusals
 from numalign.simulator.apiserver.patches import gotext
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import builtin, formats
 from numalign.simulator.apiserver.schemas.builtin import QUANTITY
 from numalign.simulator.apiserver.schemas.shapes import OBJECT_META
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
@@ -107,12 +107,12 @@ def _integer(form: str) -> Any:
     return Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)]
 
 
-def _refusal(resource: Resource, tree: Tree, problem: str) -> refusals.StatusError:
+def _refusal(resource: Resource, tree: Tree, problem: str) -> errors.StatusError:
     top: Tree = {"$ref": builtin.kinds()[resource.gvk]}
     return _refusal_at(resource, top, tree, problem)
 
 
-def _refusal_at(resource: Resource, schema: Tree, value: Any, problem: str) -> refusals.StatusError:
+def _refusal_at(resource: Resource, schema: Tree, value: Any, problem: str) -> errors.StatusError:
     path, owner = list[str](), resource.kind
     for field, index in STEP.findall(problem.rpartition(" - at `")[2]):
         owner = _owner(schema) or owner
@@ -125,7 +125,7 @@ def _refusal_at(resource: Resource, schema: Tree, value: Any, problem: str) -> r
     if isinstance(value, str) and schema.get("$ref") in TIMES:
         form = TIMES[schema["$ref"]]
         why = f'parsing time "{value}" as "{form}": cannot parse "{value}" as "2006"'
-    return refusals.Mistyped(resource, why, got.partition(" ")[0], wanted)
+    return errors.Mistyped(resource, why, got.partition(" ")[0], wanted)
 
 
 def _owner(schema: Tree) -> str:

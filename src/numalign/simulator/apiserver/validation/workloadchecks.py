@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver import selectors
-from numalign.simulator.apiserver.admission import podchecks, rules, selectorchecks
-from numalign.simulator.apiserver.admission.workloads import CONTROLLER_UID
-from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.defaults.workloads import CONTROLLER_UID
+from numalign.simulator.apiserver.storage import selectors
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.validation import podchecks, rules, selectorchecks
 from numalign.simulator.trees import Tree
 
 NO_MATCH: Final = "`selector` does not match template `labels`"

@@ -3,11 +3,12 @@
 `creating` and `updating` call `admitted` with the object complete but for its version. Built-in kinds go through
 admission, custom ones through the schema of their definition, definitions themselves through `customs`."""
 
-from numalign.simulator.apiserver import customs, refusals, showing
-from numalign.simulator.apiserver.refusals import Cause
-from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, Resource
 from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.state import State
+from numalign.simulator.apiserver.storage import customs, errors
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
+from numalign.simulator.apiserver.storage.state import State
+from numalign.simulator.apiserver.verbs import show
 from numalign.simulator.trees import Tree
 
 
@@ -21,10 +22,10 @@ def admitted(state: State, resource: Resource, tree: Tree, old: Tree | None, par
         tree, found = customs.fitted(state.registry, resource, tree)
         problems += found
     if not part:
-        tree = state.admission.prepare(showing.home(resource), tree, old, state.lookup)
-        problems += state.admission.errors(showing.home(resource), tree, old)
+        tree = state.admission.prepare(show.home(resource), tree, old, state.lookup)
+        problems += state.admission.errors(show.home(resource), tree, old)
     if problems:
-        raise refusals.invalid(resource, tree["metadata"].get("name", ""), problems)
+        raise errors.invalid(resource, tree["metadata"].get("name", ""), problems)
     return tree
 
 

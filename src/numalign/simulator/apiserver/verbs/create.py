@@ -6,13 +6,14 @@ the store's."""
 from typing import Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver import admitting, manners, naming, refusals, showing
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import EVENTS, Resource
-from numalign.simulator.apiserver.ring import Entry
 from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.state import PLAIN, State, WriteOptions
-from numalign.simulator.apiserver.store import encoded
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import EVENTS, Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.storage.store import encoded
+from numalign.simulator.apiserver.verbs import admit, kindrules, naming, show
 from numalign.simulator.trees import Tree
 
 ATTEMPTS: Final = 8
@@ -25,20 +26,20 @@ def create(state: State, resource: Resource, tree: Tree, options: WriteOptions =
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     if resource.home == EVENTS.home:
         _forget_old_events(state)
-    tree = showing.kept(resource, tree)
+    tree = show.kept(resource, tree)
     tree["metadata"] = _metadata(state, resource, tree["metadata"])
-    if manners.has_status(resource) and resource.home not in manners.STATUS_ON_CREATE:
+    if kindrules.has_status(resource) and resource.home not in kindrules.STATUS_ON_CREATE:
         tree.pop("status", None)
-    tree = admitting.admitted(state, resource, tree, None)
+    tree = admit.admitted(state, resource, tree, None)
     if "generateName" in tree["metadata"]:
         _settle_name(state, resource, tree)
     name, namespace = tree["metadata"]["name"], tree["metadata"].get("namespace", "")
     if not name:
-        raise refusals.invalid(resource, "", [causes.NO_NAME])
+        raise errors.invalid(resource, "", [causes.NO_NAME])
     there = state.store.entry(resource, name, namespace)
     if there is not None:
         leaving = "deletionTimestamp" in trees.decoded(there.data)["metadata"]
-        raise refusals.already_exists(resource, name, leaving=leaving)
+        raise errors.already_exists(resource, name, leaving=leaving)
     if options.dry_run:
         del tree["metadata"]["resourceVersion"]
         return encoded(resource, tree, 0)

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from numalign.api import mergepatch
+from numalign.api.decode import mergepatch
 from numalign.simulator import trees
-from numalign.simulator.apiserver import bodies, creating, refusals, scale, showing, updating
+from numalign.simulator.apiserver.http import bodies
 from numalign.simulator.apiserver.patches import (
     ApplyConflict,
     BadPatch,
@@ -21,11 +21,13 @@ from numalign.simulator.apiserver.patches import (
     strategic,
 )
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.refusals import Cause, Mistyped, StatusError
-from numalign.simulator.apiserver.resources import Resource
-from numalign.simulator.apiserver.ring import Entry
 from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import Cause, Mistyped, StatusError
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.verbs import create, scale, show, update
 from numalign.simulator.trees import Tree
 
 PatchKind = Literal["json", "merge", "strategic", "apply"]
@@ -59,17 +61,17 @@ class Patched(Struct, frozen=True):
 def patch(state: State, place: Place, patch: Patch, options: WriteOptions = PLAIN) -> Patched:
     resource = place.resource
     if resource.custom and patch.kind == "strategic":
-        raise refusals.unsupported_media_type(NOT_STRATEGIC)
+        raise errors.unsupported_media_type(NOT_STRATEGIC)
     entry = state.store.entry(resource, place.name, place.namespace)
     body = _read(patch)
     if entry is None:
         if patch.kind != "apply" or place.part:
-            raise refusals.not_found(resource, place.name)
+            raise errors.not_found(resource, place.name)
         _check_name(place, body)
         made = _changed(state, place, patch.kind, None, body, options)
         made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
-        return Patched(creating.create(state, resource, made, options), is_new=True)
-    seen = trees.decoded(showing.shown(resource, entry.data))
+        return Patched(create.create(state, resource, made, options), is_new=True)
+    seen = trees.decoded(show.shown(resource, entry.data))
     if place.part == "scale":
         seen = scale.shown(state.registry, resource, seen)
     uid = seen["metadata"]["uid"]
@@ -87,8 +89,8 @@ def _written(state: State, place: Place, entry: Entry, new: Tree, options: Write
     resource, part = place.resource, place.part
     if part == "scale":
         new, part = scale.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
-    old, kept = trees.decoded(entry.data), showing.kept(resource, new)
-    return updating.replace(state, resource, entry, old, kept, part=part, options=options)
+    old, kept = trees.decoded(entry.data), show.kept(resource, new)
+    return update.replace(state, resource, entry, old, kept, part=part, options=options)
 
 
 def _unfit(how: PatchKind, body: Any, new: Tree, problem: Mistyped) -> StatusError:
@@ -107,7 +109,7 @@ def _read(patch: Patch) -> Any:
         body = bodies.yaml(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
         return reading.checked(patch.kind, body)
     except msgspec.DecodeError:
-        raise refusals.bad_request(reading.UNREADABLE) from None
+        raise errors.bad_request(reading.UNREADABLE) from None
     except BadPatch as problem:
         raise refused(problem) from None
 
@@ -151,16 +153,16 @@ def _check(place: Place, entry: Entry, old_uid: str, new: Tree) -> None:
     """A patch may name the version it means, but not change who the object is."""
     metadata = trees.metadata(new)
     if place.namespace and (metadata.get("namespace") or place.namespace) != place.namespace:
-        raise refusals.bad_request(WRONG_NAMESPACE)
+        raise errors.bad_request(WRONG_NAMESPACE)
     if metadata.get("name") != place.name:
         raise wrong_name(metadata.get("name") or "", place.name)
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != old_uid:
         cause = causes.invalid("metadata.uid", uid, "field is immutable")
-        raise refusals.invalid(place.resource, place.name, [cause])
+        raise errors.invalid(place.resource, place.name, [cause])
     if version and version != str(entry.version):
-        raise refusals.conflict(place.resource, place.name, updating.STALE)
+        raise errors.conflict(place.resource, place.name, update.STALE)
 
 
 def wrong_name(name: str, url: str) -> StatusError:
-    return refusals.bad_request(f"the name of the object ({name}) does not match the name on the URL ({url})")
+    return errors.bad_request(f"the name of the object ({name}) does not match the name on the URL ({url})")

@@ -6,12 +6,13 @@ turns a written one into a change of the object itself."""
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver import refusals, selectors, updating
-from numalign.simulator.apiserver.registry import Registry
-from numalign.simulator.apiserver.resources import REPLICATIONCONTROLLERS, Resource
-from numalign.simulator.apiserver.ring import Entry
 from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.state import State, WriteOptions
+from numalign.simulator.apiserver.storage import errors, selectors
+from numalign.simulator.apiserver.storage.registry import Registry
+from numalign.simulator.apiserver.storage.resources import REPLICATIONCONTROLLERS, Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.state import State, WriteOptions
+from numalign.simulator.apiserver.verbs import update as updating
 from numalign.simulator.trees import Tree
 
 SCALE: Final = Resource("autoscaling", "v1", "scales", "Scale", namespaced=True)
@@ -38,7 +39,7 @@ def scaled(registry: Registry, resource: Resource, tree: Tree, scale: Tree) -> T
     replicas = trees.at(scale, "spec", "replicas") or 0
     if not isinstance(replicas, int) or replicas < 0:
         cause = causes.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise refusals.invalid(SCALE, tree["metadata"]["name"], [cause])
+        raise errors.invalid(SCALE, tree["metadata"]["name"], [cause])
     return _with(tree, _steps(_paths(registry, resource)["specReplicasPath"]), replicas)
 
 

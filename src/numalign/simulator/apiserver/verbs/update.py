@@ -7,15 +7,16 @@ goes."""
 from typing import Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver import admitting, creating, manners, refusals, showing
 from numalign.simulator.apiserver.patches import apply
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import NAMESPACES, Resource
-from numalign.simulator.apiserver.ring import Entry
 from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.state import PLAIN, State, WriteOptions
-from numalign.simulator.apiserver.store import encoded
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.storage.store import encoded
+from numalign.simulator.apiserver.verbs import admit, create, kindrules, show
 from numalign.simulator.trees import Tree
 
 STALE: Final = "the object has been modified; please apply your changes to the latest version and try again"
@@ -38,15 +39,15 @@ def update(state: State, resource: Resource, tree: Tree, part: str = "", options
     metadata = trees.metadata(tree)
     name, namespace = metadata.get("name", ""), metadata.get("namespace") or ("default" if resource.namespaced else "")
     entry = state.store.entry(resource, name, namespace)
-    if entry is None and resource.home in manners.CREATED_BY_UPDATE and not part:
-        return creating.create(state, resource, tree, options)
+    if entry is None and resource.home in kindrules.CREATED_BY_UPDATE and not part:
+        return create.create(state, resource, tree, options)
     if entry is None:
-        raise refusals.not_found(resource, name)
+        raise errors.not_found(resource, name)
     old = trees.decoded(entry.data)
     # Of another object of that name the version says nothing.
     _check_uid(resource, metadata.get("uid") or "", old)
     check_version(resource, metadata.get("resourceVersion") or "", entry, options)
-    return replace(state, resource, entry, old, showing.kept(resource, tree), part=part, options=options)
+    return replace(state, resource, entry, old, show.kept(resource, tree), part=part, options=options)
 
 
 def replace(
@@ -62,7 +63,7 @@ def replace(
     """`tree` shares nothing with `old`."""
     new = _with_part(resource, old, tree, part)
     new["metadata"] = _metadata(resource, old, new["metadata"])
-    new = admitting.admitted(state, resource, new, old, part)
+    new = admit.admitted(state, resource, new, old, part)
     if "managedFields" in old["metadata"] or "managedFields" in new["metadata"]:
         new = _booked(state, resource, old, new, part, options)
     if is_finished(resource, new):
@@ -110,7 +111,7 @@ def _with_part(resource: Resource, old: Tree, tree: Tree, part: str) -> Tree:
         spec = {key: value for key, value in (old.get("spec") or {}).items() if key != "finalizers"}
         left = (tree.get("spec") or {}).get("finalizers")
         return old | {"spec": spec | ({"finalizers": left} if left else {})}
-    if not manners.has_status(resource):
+    if not kindrules.has_status(resource):
         return tree
     tree.pop("status", None)
     return tree | {"status": old["status"]} if "status" in old else tree
@@ -121,7 +122,7 @@ def _with_status(resource: Resource, old: Tree, tree: Tree) -> Tree:
     new.pop("status", None)
     if "status" in tree:
         new["status"] = tree["status"]
-    if resource.home in manners.LABELS_WITH_STATUS:
+    if resource.home in kindrules.LABELS_WITH_STATUS:
         kept = {key: old["metadata"][key] for key in ("ownerReferences", "finalizers") if key in old["metadata"]}
         allowed = {key: value for key, value in tree["metadata"].items() if key not in ("ownerReferences",)}
         new["metadata"] = kept | allowed
@@ -144,26 +145,26 @@ def _counts(resource: Resource, new: Tree, old: Tree) -> bool:
     """Whether the generation grows: with the spec, and of a custom resource with all but metadata and status."""
     if not resource.custom:
         return resource.generations and new.get("spec") != old.get("spec")
-    ignored = {"metadata", "kind", "apiVersion"} | ({"status"} if manners.has_status(resource) else set())
+    ignored = {"metadata", "kind", "apiVersion"} | ({"status"} if kindrules.has_status(resource) else set())
     return any(new.get(key) != old.get(key) for key in (new.keys() | old.keys()) - ignored)
 
 
 def check_version(resource: Resource, version: str, entry: Entry, options: WriteOptions) -> None:
     """Whether the writer has seen the latest, or does not care where that is allowed."""
     if version in ("", "0"):
-        if options.needs_version and manners.needs_version(resource):
+        if options.needs_version and kindrules.needs_version(resource):
             raise _version_missing(resource, entry.name)
         return
     if not version.isdecimal():
         raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
     if int(version) != entry.version:
-        raise refusals.conflict(resource, entry.name, STALE)
+        raise errors.conflict(resource, entry.name, STALE)
 
 
 def _version_missing(resource: Resource, name: str) -> StatusError:
     # Here the real server takes the plural for the kind.
     why = causes.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-    refusal = refusals.invalid(resource, name, [why])
+    refusal = errors.invalid(resource, name, [why])
     message = refusal.message.replace(resource.kind, resource.plural, 1)
     return StatusError(422, "Invalid", message, (refusal.details or {}) | {"kind": resource.plural})
 
@@ -180,4 +181,4 @@ def precondition_failed(resource: Resource, old: Tree, what: str, values: tuple[
     root = f"/registry/{resource.group}/{place}" if resource.custom else f"/registry/{place}"
     failed = f"Precondition failed: {what} in precondition: {values[0]}, {what} in object meta: {values[1]}"
     why = f"StorageError: invalid object, Code: 4, Key: {root}, ResourceVersion: 0, AdditionalErrorMsg: {failed}"
-    return refusals.conflict(resource, metadata["name"], why)
+    return errors.conflict(resource, metadata["name"], why)
