@@ -23,11 +23,7 @@ from numalign.kubelet import demand as demands
 from numalign.placement import settings as modes
 from numalign.placement.columns import fit
 from numalign.placement.columns.columns import Columns
-<<<<<<< HEAD
 from numalign.placement.columns.shapes import POD_NOT_UNDERSTOOD, Shape, Shapes
-=======
-from numalign.placement.columns.shapes import Shape, Shapes
->>>>>>> main
 from numalign.placement.columns.tenants import Tenants
 from numalign.placement.decisions import Decision, Randomness, Wake
 from numalign.placement.exact import ExactFlavour

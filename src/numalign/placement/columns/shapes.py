@@ -16,10 +16,7 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes import intent as intents
 from numalign.api.attributes.intent import Intent
-<<<<<<< HEAD
 from numalign.api.errors import BadObject
-=======
->>>>>>> main
 from numalign.api.objects import qos, requests, resourcenames
 from numalign.api.objects.pod import Container, Pod, ResourceList, ResourceRequirements
 from numalign.api.objects.qos import QoS

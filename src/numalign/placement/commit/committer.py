@@ -119,15 +119,7 @@ class Committer:
         """What nodes of these rules are asked for a shape; None: of this pod no spec was seen."""
         if number < 0:
             return None
-<<<<<<< HEAD
         return requests.program(self._shapes.all[number], rules, self._mirror.columns.resources)
-=======
-        found = self._programs.get((number, rules))
-        if found is None:
-            made = requests.program(self._shapes.all[number], rules, self._mirror.columns.resources)
-            found = self._programs[number, rules] = made
-        return found
->>>>>>> main
 
     def forget_shapes(self) -> None:
         """Some of them are not needed any more."""

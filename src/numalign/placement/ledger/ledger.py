@@ -233,11 +233,7 @@ class Ledger:
         if not is_start and record.life is Life.LIVE and not record.absent and not pod.spec.init_containers:
             return NOTHING  # all that it counts for follows from what it holds
         if is_start:
-<<<<<<< HEAD
             record.start(book.looks, self._next())
-=======
-            record.started, record.start_order = book.looks, self._next()
->>>>>>> main
         reconcile.refresh(book, record, self._beliefs)
         same = was_pending == record.is_pending and hidden == record.hidden
         return NOTHING if same else Change((book.node,), () if hidden == record.hidden else (book.node,))
@@ -257,11 +253,7 @@ class Ledger:
             self._settle(book)
             if record.holding is not None and record.holding.interchangeable:
                 reconcile.part(book, self._beliefs)
-<<<<<<< HEAD
             book.doubt(record)
-=======
-            self._doubt(book, record)
->>>>>>> main
             # A pod that lingered left the node's reports when its object was deleted.
             order = self._next() if record.life is Life.LIVE else record.end_order
             record.end(Life.ENDED, book.looks, order)
@@ -276,18 +268,8 @@ class Ledger:
         self._settle(book)
         book.doubt(record)
         record.until = self._departures.wait_for(pod, record.uid, book.node, now)
-<<<<<<< HEAD
         record.end(Life.LINGERING, book.looks, self._next())
         reconcile.refresh(book, record, self._beliefs)
-=======
-        record.life, record.ended, record.end_order = Life.LINGERING, book.looks, self._next()
-        reconcile.refresh(book, record, self._beliefs)
-
-    def _doubt(self, book: Book, record: Record) -> None:
-        """Its end may be in a report that came before the word of it, and was then taken to cover it still."""
-        if record.cover is Cover.YES and not book.is_exact:
-            record.cover, book.unjudged = Cover.DOUBT, True
->>>>>>> main
 
     def _settle(self, book: Book) -> None:
         """Do what was put off: judge pods that the report may know, ask the model about those that it does not."""

@@ -17,15 +17,9 @@ from numalign.api.nrt.placementcodec import Payload
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import memorygroups
-<<<<<<< HEAD
 from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, Life, Share
 from numalign.placement.ledger.holdings import Entry, Holding
 from numalign.placement.ledger.podrecord import SURE, Record
-=======
-from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Share
-from numalign.placement.ledger.holdings import Entry, Holding
-from numalign.placement.ledger.podrecord import Record
->>>>>>> main
 from numalign.placement.reports.nodefacts import Groups, RowFacts
 
 Spot = tuple[int, int]
@@ -334,11 +328,7 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
 
 
 def _groups(book: Book, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
-<<<<<<< HEAD
     records, perhaps_free = book.records.values(), book.unknown_pods.perhaps_free
-=======
-    records, perhaps_free = book.records.values(), book.perhaps_free
->>>>>>> main
     return memorygroups.groups(facts, records, resources, perhaps_free=perhaps_free, pending=pending)
 
 

@@ -10,25 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from numalign.api.attributes.podplacements import PodPlacement
-<<<<<<< HEAD
-=======
-from numalign.placement.columns import zonesets
->>>>>>> main
 from numalign.placement.ledger import coverage, interchangeable, observed, unexplained, unexplainedtotals
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.holdings import ContainerZones, Holding, Source
-<<<<<<< HEAD
 from numalign.placement.ledger.nodeledger import Book, UnknownPods
 from numalign.placement.ledger.observed import Observation
 from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, Record
-=======
-from numalign.placement.ledger.nodeledger import Book
-from numalign.placement.ledger.observed import Observation
-from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, Record
-from numalign.placement.ledger.scales import Scales
->>>>>>> main
 from numalign.placement.ledger.unobserved import Beliefs
 from numalign.placement.reports import payload
 from numalign.placement.reports.nodefacts import RowFacts
@@ -81,26 +70,14 @@ def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
 def _meet_strangers(book: Book, facts: RowFacts, beliefs: Beliefs) -> None:
     records = list(book.records.values())
     if facts.placements is None:
-<<<<<<< HEAD
         beliefs.ensure_all(records, book, facts)
     book.unknown_pods.note(unexplained.found(facts, records, beliefs.resources), book.looks)
-=======
-        Scales(book, facts, beliefs).need(records)
-    found = unexplained.found(facts, records, beliefs.resources)
-    book.strange_since = {uid: book.strange_since.get(uid, book.looks) for uid in found}
-    book.perhaps_free = unexplained.perhaps_free(found, book.strange_since, book.looks)
->>>>>>> main
 
 
 def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
-<<<<<<< HEAD
         book.judged(is_exact=False)
         return Findings(divergences=unexplainedtotals.unexplained(book, facts, beliefs, sure=False))
-=======
-        book.is_exact = False
-        return Findings(divergences=unexplainedtotals.unexplained(Scales(book, facts, beliefs), sure=False))
->>>>>>> main
     records, placements = _to_be_judged(book, facts.placements)
     wide = interchangeable.widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
@@ -132,11 +109,7 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     for uid in findings.struck:
         book.strike(uid)
     if facts.placements is None:
-<<<<<<< HEAD
         findings.divergences += unexplainedtotals.unexplained(book, facts, beliefs, sure=judgement.is_exact)
-=======
-        findings.divergences += unexplainedtotals.unexplained(scales, sure=judgement.is_exact)
->>>>>>> main
     return findings
 
 
@@ -306,21 +279,3 @@ def _nothing_held(record: Record, facts: RowFacts) -> list[Divergence]:
     if before is None or before.source is not Source.PREDICTED or not any(entry.certain for entry in before.entries):
         return []
     return [Divergence(kind=DivergenceKind.NOTHING_HELD, node=facts.node, pod=record.name)]
-<<<<<<< HEAD
-=======
-
-
-def _move(book: Book, zones: tuple[int, ...]) -> int:
-    """The node has other zones than before; how many entries lost theirs."""
-    vanished = 0
-    for record in book.records.values():
-        if record.holding is None:
-            continue
-        holding = zonesets.moved_holding(record.holding, book.zones, zones)
-        vanished += len(record.holding.entries) - len(holding.entries)
-        # Whatever the report says of it is to be read again, at the new positions.
-        record.holding, record.listed, record.hidden = holding, None, ()
-        book.put(record)
-    book.zones, book.suspected, book.contradicted = zones, 0, 0
-    return vanished
->>>>>>> main

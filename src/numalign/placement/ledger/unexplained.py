@@ -16,11 +16,7 @@ from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import observed
 from numalign.placement.ledger.charges import Cover
 from numalign.placement.ledger.holdings import Entry
-<<<<<<< HEAD
 from numalign.placement.ledger.podrecord import Record
-=======
-from numalign.placement.ledger.podrecord import SURE, Record
->>>>>>> main
 from numalign.placement.reports.nodefacts import RowFacts
 
 Entries = tuple[Entry, ...]

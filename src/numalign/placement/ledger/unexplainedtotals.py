@@ -10,15 +10,10 @@ from itertools import compress
 from operator import lt
 from typing import Final
 
-<<<<<<< HEAD
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.nodeledger import Book
 from numalign.placement.ledger.unobserved import Beliefs
-=======
-from numalign.placement.ledger.divergences import Divergence, DivergenceKind
-from numalign.placement.ledger.scales import Scales
->>>>>>> main
 from numalign.placement.reports.nodefacts import RowFacts
 
 TOTALS: Final = DivergenceKind.TOTALS

@@ -8,12 +8,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-<<<<<<< HEAD
-=======
-from msgspec import structs
-
-from numalign.api.errors import BadObject
->>>>>>> main
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns import requests
 from numalign.placement.columns.noderules import NodeRules
@@ -24,10 +18,7 @@ from numalign.placement.ledger import observed, unobservedzones
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.changes import Problem
 from numalign.placement.ledger.holdings import Entry, Holding, Source
-<<<<<<< HEAD
 from numalign.placement.ledger.nodeledger import Book
-=======
->>>>>>> main
 from numalign.placement.ledger.podrecord import COVERED, Record
 from numalign.placement.reports.nodefacts import RowFacts, Stock
 
@@ -67,11 +58,7 @@ class Beliefs:
         known = self._anywhere.get(key) if not facts.classes else None
         if known is not None:
             return known
-<<<<<<< HEAD
         entries = unobservedzones.anywhere(requests.program(shape, facts.rules, self.resources), facts, self.resources)
-=======
-        entries = unobservedzones.anywhere(self._program(shape, facts.rules), facts, self.resources)
->>>>>>> main
         if not facts.classes:
             if len(self._anywhere) >= MOST_KNOWN:
                 self._anywhere.clear()
@@ -97,21 +84,8 @@ class Beliefs:
         """What the pod asked the node's managers for."""
         return requests.program(self.shape(record.pod), facts.rules, self.resources)
 
-<<<<<<< HEAD
     def forget_shapes(self) -> None:
         """Some of them are not needed any more."""
-=======
-    def _program(self, shape: Shape, rules: NodeRules) -> Program:
-        key = shape.number, rules
-        found = self._programs.get(key)
-        if found is None:
-            found = self._programs[key] = requests.program(shape, rules, self.resources)
-        return found
-
-    def retain_shapes(self, used: Container[int]) -> None:
-        """Programs of these shapes are needed further on."""
-        self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
->>>>>>> main
         self._anywhere.clear()
 
     def shape(self, pod: Pod) -> Shape:
