@@ -11,7 +11,7 @@ from numalign.placement import wording
 from numalign.placement.reasons import AnySuggestion, Freeing, Shrinking, Waiting
 from numalign.placement.rowcauses import Cause
 from numalign.scheduler.advice import freeing, relaxing, shrinking
-from numalign.scheduler.advice.whatif import WhatIf
+from numalign.scheduler.advice.whatif import FitSearch
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.explanations import Explained
 from numalign.scheduler.profiles import Profile
@@ -28,9 +28,9 @@ def found(explained: Explained, profile: Profile, around: Surroundings) -> tuple
     """Empty: it fits, or nothing that was tried helps."""
     if explained.fits or explained.problem is not None:
         return ()
-    whatif = WhatIf(around, profile, explained.pod)
-    freed, smaller = _freed(explained, whatif), shrinking.found(explained, whatif)
-    relaxed, too_large = relaxing.found(explained, whatif), shrinking.oversized(explained, whatif, smaller)
+    search = FitSearch(around, profile, explained.pod)
+    freed, smaller = _freed(explained, search), shrinking.found(explained, search)
+    relaxed, too_large = relaxing.found(explained, search), shrinking.oversized(explained, search, smaller)
     if too_large is not None:
         smaller = None
     each = (too_large, freed, smaller, relaxed, _waiting(explained))
@@ -57,13 +57,13 @@ def _cost(each: AnySuggestion) -> int:
     return 3
 
 
-def _freed(explained: Explained, whatif: WhatIf) -> Freeing | None:
+def _freed(explained: Explained, search: FitSearch) -> Freeing | None:
     found: list[Freeing] = []
     for node in explained.closest[:NODES_TRIED]:
         answer = explained.refused[node]
         if answer.distance[0] > 1:
             continue
-        freed = freeing.found(explained.pod, node, answer, whatif)
+        freed = freeing.found(explained.pod, node, answer, search)
         if freed is not None:
             found.append(freed)
             if len(freed.pods) == 1:
