@@ -1,0 +1,130 @@
+"""Searches for nodes that would take a pod if the pod or the node were different.
+
+Every suggestion is checked here before it is made. `first` and `nodes` search all nodes as they are, for a changed pod
+or without a filter plugin; `fits_without` tries one node without some of its pods. The number of trials is limited,
+because the kubelet model is slow. Nothing is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from msgspec import structs
+
+from numalign.api.decode import quantity
+from numalign.api.errors import BadObject
+from numalign.api.nrt.topologymanager import Policy
+from numalign.api.objects import resourcenames
+from numalign.api.objects.pod import Container, Pod
+from numalign.placement.explain import whatif
+from numalign.placement.explain.whatif import WhatIf
+from numalign.placement.rules.clusterstate import Assigned
+from numalign.scheduler.choose import filtering
+from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.filtering import Refused
+from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.preempt.dryrun import Trial, TrialPod
+
+MOST_TRIALS: Final = 1_000
+"""Of single nodes; beyond, nothing fits any more."""
+NO_RULES: Final[Collection[str]] = frozenset()
+
+
+class FitSearch:
+    def __init__(self, around: Surroundings, profile: Profile, pod: Pod) -> None:
+        """`pod`: whose shape and place in the queue the questions are about."""
+        self.cluster, self._profile = around.cluster, profile
+        self._promised = around.attempt(pod, around.cluster.engine.shape(pod), 0.0, 0).promised
+        self._left = MOST_TRIALS
+        self._last: tuple[Pod, TrialPod | None] | None = None
+        """What was prepared for the pod that was asked about last."""
+
+    def first(self, pod: Pod, leave_out: Collection[str] = NO_RULES) -> str | None:
+        """A node that would take the pod, rules of these names left out."""
+        return next(self._fitting(pod, leave_out), None)
+
+    def nodes(self, pod: Pod, leave_out: Collection[str] = NO_RULES) -> tuple[str, ...]:
+        return tuple(sorted(self._fitting(pod, leave_out)))
+
+    def fits_without(self, pod: Pod, node: str, gone: Collection[str]) -> bool:
+        """Whether the node would take the pod if these pods (by uid) were gone."""
+        row, trial_pod = self.cluster.world.rows[node], self._trial_pod(pod)
+        if trial_pod is None or not self._spend():
+            return False
+        # Pods on their way may settle elsewhere once others are gone, which cannot be foreseen.
+        if not trial_pod.whatif.pending(row) <= set(gone):
+            return False
+        if any(step.prepared.only is not None and node not in step.prepared.only for step in trial_pod.steps):
+            return False
+        return not Trial(trial_pod, row, self._promised.get(row, ())).refused(gone)
+
+    def is_settled(self, pod: Pod, node: str) -> bool:
+        """Whether no pod is on its way to the node."""
+        return not self._zones(pod).pending(self.cluster.world.rows[node])
+
+    def fits_empty(self, pod: Pod, node: str) -> bool:
+        """Whether the node would take the pod if there were no other."""
+        row = self.cluster.world.rows[node]
+        return self.fits_without(pod, node, {*self.cluster.world.on_row[row], *self._zones(pod).known(row)})
+
+    def fits_under(self, pod: Pod, node: str, policy: Policy) -> bool:
+        """Whether its kubelet would admit the pod with another policy, and no other pod on it."""
+        return self._spend() and self._zones(pod).admits_under(self.cluster.world.rows[node], policy)
+
+    def pods_on(self, node: str) -> tuple[Assigned, ...]:
+        return tuple(self.cluster.world.on_row[self.cluster.world.rows[node]].values())
+
+    def _fitting(self, pod: Pod, leave_out: Collection[str]) -> Iterator[str]:
+        engine = self.cluster.engine
+        try:
+            shape = engine.shape(pod)
+        except BadObject:
+            return
+        rules = tuple(rule for rule in self._profile.filters if rule.name not in leave_out)
+        found = filtering.filtered(pod, rules, self.cluster.world)
+        if isinstance(found, Refused):
+            return
+        rows = found.fitting
+        codes = engine.survey(shape, rows)
+        zones = whatif.of(engine, pod, shape)
+        for row in rows[codes[rows] >= 0].tolist():
+            if row not in self._promised and (zones.is_final(row) or (self._spend() and zones.admits(row, ()))):
+                yield self.cluster.world.names[row]
+
+    def _zones(self, pod: Pod) -> WhatIf:
+        engine = self.cluster.engine
+        return whatif.of(engine, pod, engine.shape(pod))
+
+    def _trial_pod(self, pod: Pod) -> TrialPod | None:
+        """None: a filter plugin refuses the pod on every node."""
+        if self._last is None or self._last[0] is not pod:
+            world = self.cluster.world
+            steps = filtering.prepared(pod, self._profile.filters, world)
+            if isinstance(steps, Refused):
+                self._last = pod, None
+            else:
+                self._last = pod, TrialPod(pod=pod, steps=steps, whatif=self._zones(pod), world=world)
+        return self._last[1]
+
+    def _spend(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+
+def resized(pod: Pod, container: str, resource: str, amount: int) -> Pod:
+    """The pod with that much of a resource in its container, as request and as limit where it has them."""
+    asked = quantity.of_milli(amount) if resource == resourcenames.CPU else quantity.of(amount)
+
+    def resize(each: Container) -> Container:
+        if each.name != container:
+            return each
+        wants = each.resources
+        parts = {
+            name: {**amounts, resource: asked} if resource in amounts else amounts
+            for name, amounts in (("requests", wants.requests), ("limits", wants.limits))
+        }
+        return structs.replace(each, resources=structs.replace(wants, **parts))
+
+    spec = pod.spec
+    inits, apps = tuple(map(resize, spec.init_containers)), tuple(map(resize, spec.containers))
+    return structs.replace(pod, spec=structs.replace(spec, init_containers=inits, containers=apps))
