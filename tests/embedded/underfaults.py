@@ -26,7 +26,7 @@ from numalign.simulator.apiserver.api import Api, Patch
 from numalign.simulator.apiserver.connections import Connection
 from numalign.simulator.apiserver.refusals import StatusError
 from numalign.simulator.apiserver.resources import NAMESPACES, PODS
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.serving import Router
 from numalign.simulator.clock import Clock
 
 HERE = Server("embedded", 80, secure=False)
@@ -38,8 +38,8 @@ NODES = ("node-1", "node-2")
 Key = tuple[str, str]
 
 
-def served(clock: Clock, chance: Random, ring_size: int) -> Api:
-    api = Api(clock, chance, ring_size=ring_size)
+def served(clock: Clock, chance: Random, watch_cache_size: int) -> Api:
+    api = Api(clock, chance, watch_cache_size=watch_cache_size)
     furnish(api)
     return api
 
@@ -52,7 +52,7 @@ def furnish(api: Api) -> None:
 
 def inside(api: Api) -> Dial:
     """Connections to the server without a socket."""
-    serving, connections = Serving(api.state), set[Connection]()
+    serving, connections = Router(api.state), set[Connection]()
     return wires.dial(lambda: lambda: Connection(serving, connections, ""))
 
 

@@ -21,7 +21,7 @@ from numalign.simulator import furnishing, wires
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.api import Api
 from numalign.simulator.apiserver.connections import Connection
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.serving import Router
 from numalign.simulator.clock import Clock
 from numalign.simulator.controllers import manager
 from numalign.simulator.controllers.blindscheduler.scheduling import BlindScheduler
@@ -42,7 +42,7 @@ class Cluster:
 
     def access(self) -> Access:
         """For a client in this process, without a socket."""
-        serving = Serving(self.api.state)
+        serving = Router(self.api.state)
         open_ones: set[Connection] = set()
         dial: dialing.Dial = wires.dial(lambda: lambda: Connection(serving, open_ones, ""))
         return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=dial)

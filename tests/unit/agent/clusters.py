@@ -27,7 +27,7 @@ from numalign.simulator.apiserver.api import Api
 from numalign.simulator.apiserver.connections import Connection
 from numalign.simulator.apiserver.refusals import StatusError
 from numalign.simulator.apiserver.resources import NODES
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.serving import Router
 from numalign.simulator.cluster import HERE
 from numalign.simulator.nodes.nrtcrd import RESOURCE
 from numalign.simulator.trees import Tree
@@ -82,7 +82,7 @@ class Town:
         return str(made["metadata"]["uid"])
 
     def access(self) -> Access:
-        serving, open_ones = Serving(self.api.state), set[Connection]()
+        serving, open_ones = Router(self.api.state), set[Connection]()
 
         def listening() -> wires.Listening | None:
             if self.hangs:

@@ -4,14 +4,14 @@
 admission, custom ones through the schema of their definition, definitions themselves through `customs`."""
 
 from numalign.simulator.apiserver import customs, refusals, showing
-from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.refusals import StatusCause
 from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, Resource
 from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.state import State
+from numalign.simulator.apiserver.state import ServerState
 from numalign.simulator.trees import Tree
 
 
-def admitted(state: State, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
+def admitted(state: ServerState, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
     """Raises StatusError where a rule is broken. The statuses of built-in kinds are not checked."""
     problems = finalizer_errors(tree, old)
     if resource is CUSTOMRESOURCEDEFINITIONS and not part:
@@ -28,7 +28,7 @@ def admitted(state: State, resource: Resource, tree: Tree, old: Tree | None, par
     return tree
 
 
-def finalizer_errors(tree: Tree, old: Tree | None) -> list[Cause]:
+def finalizer_errors(tree: Tree, old: Tree | None) -> list[StatusCause]:
     """An object that is being deleted takes no new finalizers."""
     if old is None or "deletionTimestamp" not in old["metadata"]:
         return []

@@ -26,18 +26,18 @@ from numalign.simulator.apiserver import (
 )
 from numalign.simulator.apiserver.binding import Binding
 from numalign.simulator.apiserver.deleting import DeleteOptions
-from numalign.simulator.apiserver.patching import Patch, Place
+from numalign.simulator.apiserver.patching import Patch, PatchTarget
 from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, Resource
-from numalign.simulator.apiserver.ring import SIZE, Entry, Event, EventKind
-from numalign.simulator.apiserver.state import Admission, NoAdmission, State, WriteOptions
+from numalign.simulator.apiserver.ring import SIZE, EventKind, StoredObject, StoreEvent
+from numalign.simulator.apiserver.state import Admission, NoAdmission, ServerState, WriteOptions
 from numalign.simulator.apiserver.store import Store
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
-__all__ = ["Api", "Change", "Handler", "Listing", "Patch", "Subscription"]
+__all__ = ["Api", "Change", "Handler", "ObjectList", "Patch", "Subscription"]
 
 
-class Listing(Struct, frozen=True):
+class ObjectList(Struct, frozen=True):
     items: list[Tree]
     version: str
 
@@ -73,13 +73,13 @@ class Api:
         chance: random.Random,
         *,
         admission: Admission | None = None,
-        ring_size: int = SIZE,
+        watch_cache_size: int = SIZE,
     ) -> None:
-        """`ring_size`: how many events of each resource are remembered for watches that come back."""
+        """`watch_cache_size`: how many events of each resource are remembered for watches that come back."""
         self.clock = clock
         self.chance = chance
-        self.state = State(clock, chance, admission or NoAdmission(), Store(ring_size))
-        definitions = self.state.store.shelf(CUSTOMRESOURCEDEFINITIONS)
+        self.state = ServerState(clock, chance, admission or NoAdmission(), Store(watch_cache_size))
+        definitions = self.state.store.collection(CUSTOMRESOURCEDEFINITIONS)
         definitions.listeners[customs.follower(self.state)] = None
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Tree:
@@ -87,11 +87,11 @@ class Api:
         resource = self._served(resource)
         return _tree(resource, self.state.entry(resource, name, namespace))
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         """Of all namespaces where none is given, in the order of their keys."""
         resource = self._served(resource)
         page = pages.listed(self.state.store, resource, pages.selection(resource, namespace, labels, fields))
-        return Listing([_tree(resource, entry) for entry in page.entries], str(page.version))
+        return ObjectList([_tree(resource, entry) for entry in page.entries], str(page.version))
 
     def create(self, resource: Resource, tree: Tree, *, manager: str = "", dry_run: bool = False) -> Tree:
         """In the namespace that its metadata name, or `default`."""
@@ -122,7 +122,7 @@ class Api:
         dry_run: bool = False,
     ) -> Tree:
         resource, options = self._served(resource), WriteOptions(manager, dry_run, force)
-        place = Place(resource, name, namespace, part)
+        place = PatchTarget(resource, name, namespace, part)
         tree = _tree(resource, patching.patch(self.state, place, patch, options).entry)
         return scale.shown(self.state.registry, resource, tree) if part == "scale" else tree
 
@@ -153,18 +153,18 @@ class Api:
     def subscribe(self, resource: Resource, handler: Handler, *, since_now: bool = False) -> Subscription:
         """The handler hears of what is there as ADDED, unless `since_now`, then of every change right after its write,
         in order. It must not write: let it note the key and wake a task."""
-        shelf = self.state.store.shelf(resource)
+        collection = self.state.store.collection(resource)
 
-        def listener(kind: EventKind, event: Event, tree: Tree, before: Tree | None) -> None:
+        def listener(kind: EventKind, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
             entry = event.entry
             handler(Change(kind, resource, (entry.namespace, entry.name), tree, before, event.version))
 
         if not since_now:
-            for entry in list(shelf.within("")):
+            for entry in list(collection.within("")):
                 tree = trees.decoded(entry.data)
                 handler(Change("ADDED", resource, (entry.namespace, entry.name), tree, None, entry.version))
-        shelf.listeners[listener] = None
-        return Subscription(lambda: shelf.listeners.pop(listener, None) and None)
+        collection.listeners[listener] = None
+        return Subscription(lambda: collection.listeners.pop(listener, None) and None)
 
     def _served(self, resource: Resource) -> Resource:
         """As it is defined at this moment: of custom resources callers may hold an older or simpler idea."""
@@ -174,5 +174,5 @@ class Api:
         return found
 
 
-def _tree(resource: Resource, entry: Entry) -> Tree:
+def _tree(resource: Resource, entry: StoredObject) -> Tree:
     return trees.decoded(showing.shown(resource, entry.data))

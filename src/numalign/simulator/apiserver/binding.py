@@ -11,7 +11,7 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver import refusals, updating
 from numalign.simulator.apiserver.refusals import StatusError
 from numalign.simulator.apiserver.resources import PODS
-from numalign.simulator.apiserver.state import State
+from numalign.simulator.apiserver.state import ServerState
 from numalign.simulator.trees import Tree
 
 SCHEDULED: Final = "PodScheduled"
@@ -48,7 +48,7 @@ def read(tree: Tree, pod: str, namespace: str) -> Binding:
     )
 
 
-def bind(state: State, binding: Binding, *, dry_run: bool = False) -> None:
+def bind(state: ServerState, binding: Binding, *, dry_run: bool = False) -> None:
     entry = state.entry(PODS, binding.pod, binding.namespace)
     old = trees.decoded(entry.data)
     _check(binding, old)

@@ -9,9 +9,9 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver import refusals, selectors, updating
 from numalign.simulator.apiserver.registry import Registry
 from numalign.simulator.apiserver.resources import REPLICATIONCONTROLLERS, Resource
-from numalign.simulator.apiserver.ring import Entry
+from numalign.simulator.apiserver.ring import StoredObject
 from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.state import State, WriteOptions
+from numalign.simulator.apiserver.state import ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
 SCALE: Final = Resource("autoscaling", "v1", "scales", "Scale", namespaced=True)
@@ -42,7 +42,7 @@ def scaled(registry: Registry, resource: Resource, tree: Tree, scale: Tree) -> T
     return _with(tree, _steps(_paths(registry, resource)["specReplicasPath"]), replicas)
 
 
-def update(state: State, resource: Resource, scale: Tree, options: WriteOptions) -> Entry:
+def update(state: ServerState, resource: Resource, scale: Tree, options: WriteOptions) -> StoredObject:
     """The object scaled, provided the scale was the latest."""
     metadata = trees.metadata(scale)
     entry = state.entry(resource, metadata.get("name", ""), metadata.get("namespace", ""))

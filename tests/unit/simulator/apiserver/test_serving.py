@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from numalign.simulator.apiserver.calls import Call, Following
+from numalign.simulator.apiserver.calls import Request, WatchRequest
 from numalign.simulator.apiserver.resources import CONFIGMAPS, PODS
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.serving import Router
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver import definitions, doors
 from tests.unit.simulator.apiserver.asked import JSON, PLACE, ask, furnished, tree
@@ -158,8 +158,8 @@ WATCHES = (f"{PLACE}/pods?watch=1", f"{PLACE}/pods?watch=true", "/api/v1/watch/n
 
 @pytest.mark.parametrize("target", WATCHES)
 def test_a_watch_is_to_be_followed(target: str) -> None:
-    found = Serving(furnished().state).answer(Call("GET", target.encode(), {}))
-    assert isinstance(found, Following)
+    found = Router(furnished().state).answer(Request("GET", target.encode(), {}))
+    assert isinstance(found, WatchRequest)
     assert (found.resource, found.chosen.namespace) == (PODS, "default")
 
 

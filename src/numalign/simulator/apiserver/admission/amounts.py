@@ -16,7 +16,7 @@ from numalign.simulator.trees import Tree
 GRAMMAR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-class BadAmount(ValueError):
+class InvalidQuantity(ValueError):
     """Some amount in the object is no quantity."""
 
 
@@ -25,7 +25,7 @@ def _canonical(text: str) -> str:
     try:
         return str(quantity.parse(text))
     except quantity.QuantityError:
-        raise BadAmount(GRAMMAR) from None
+        raise InvalidQuantity(GRAMMAR) from None
 
 
 def canonical(written: Any) -> str:
@@ -35,7 +35,7 @@ def canonical(written: Any) -> str:
     if written is None:
         return "0"
     if isinstance(written, bool) or not isinstance(written, int | float):
-        raise BadAmount(GRAMMAR)
+        raise InvalidQuantity(GRAMMAR)
     return _canonical(str(written))
 
 
@@ -64,5 +64,5 @@ def _class_of(data: bytes) -> qos.QoS:
     return qos.of_requirements(wants)
 
 
-def refusal(resource: Resource, problem: BadAmount) -> refusals.StatusError:
-    return refusals.Mistyped(resource, str(problem))
+def refusal(resource: Resource, problem: InvalidQuantity) -> refusals.StatusError:
+    return refusals.TypeMismatch(resource, str(problem))

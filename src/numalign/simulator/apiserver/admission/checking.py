@@ -17,27 +17,27 @@ from numalign.simulator.apiserver.admission import (
     rolechecks,
     workloadchecks,
 )
-from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.refusals import StatusCause
 from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.trees import Tree
 
-Check = Callable[[Tree, Tree | None], Iterable[Cause]]
+Check = Callable[[Tree, Tree | None], Iterable[StatusCause]]
 
 
-def errors(resource: Resource, tree: Tree, old: Tree | None) -> list[Cause]:
+def errors(resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]:
     found = metadatachecks.errors(resource, tree["metadata"], old)
     check = CHECKS.get(resource.home)
     return found + list(check(tree, old)) if check is not None else found
 
 
-def _pod(tree: Tree, old: Tree | None) -> list[Cause]:
+def _pod(tree: Tree, old: Tree | None) -> list[StatusCause]:
     found = list(_spec_errors(trees.encoded(tree["spec"])))
     return found if old is None else found + podupdates.errors(tree["spec"], old["spec"])
 
 
 # Pods come in sets that have one spec.
 @lru_cache(maxsize=1024)
-def _spec_errors(data: bytes) -> tuple[Cause, ...]:
+def _spec_errors(data: bytes) -> tuple[StatusCause, ...]:
     return tuple(podchecks.errors(trees.decoded(data), "spec"))
 
 

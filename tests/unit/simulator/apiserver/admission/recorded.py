@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from numalign.simulator.apiserver import admission, resources
-from numalign.simulator.apiserver.refusals import Cause, StatusError
+from numalign.simulator.apiserver.refusals import StatusCause, StatusError
 from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.trees import Tree
 
@@ -65,5 +65,5 @@ def refusal(tree: Tree, old: Tree | None = None, world: World = THERE) -> Tree |
     return {"code": 422, "reason": "Invalid", "causes": list(map(_listed, causes))} if causes else None
 
 
-def _listed(cause: Cause) -> list[str]:
+def _listed(cause: StatusCause) -> list[str]:
     return [cause.field, cause.reason, cause.message]
