@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from numalign.simulator.apiserver.refusals import StatusCause
 from numalign.simulator.apiserver.schemas import causes, formats
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
 
 WRONG_TYPE: Final = "FieldValueTypeInvalid"

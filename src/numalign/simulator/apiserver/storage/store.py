@@ -1,0 +1,147 @@
+"""Where the objects are: encoded bytes, one counter of versions for all resources, a ring of events for each.
+
+The verbs commit here and nobody else writes. Bytes are the truth: whoever wants a tree decodes one. After every commit
+first the handlers inside the process hear of it, with trees, then the watchers, with the event. Handlers must not
+write: they would be heard out of order."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.storage import fieldselectors
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.ring import SIZE, EventKind, StoredObject, StoreEvent, WatchCache
+from numalign.simulator.trees import Tree
+
+Watcher = Callable[[StoreEvent], None]
+Listener = Callable[[EventKind, StoreEvent, Tree, Tree | None], None]
+AFTER_SLASH: Final = "0"
+"""The sign that follows "/": keys of one namespace are those between the two."""
+
+
+class Collection:
+    """All objects of one resource, in the order of namespace/name, as etcd would have them."""
+
+    def __init__(self, resource: Resource, watch_cache: WatchCache) -> None:
+        self.resource = resource
+        self.entries: dict[str, StoredObject] = {}
+        self.watch_cache = watch_cache
+        self.version = 0
+        """Of the last change."""
+        self.watchers: dict[Watcher, None] = {}
+        self.listeners: dict[Listener, None] = {}
+        self._keys: list[str] = []
+        self._by_node: dict[str, dict[str, None]] = {}
+
+    def within(self, namespace: str) -> Iterator[StoredObject]:
+        """In order; of all namespaces where none is given."""
+        entries = self.entries
+        if not namespace:
+            return map(entries.__getitem__, self._keys)
+        first = bisect_left(self._keys, f"{namespace}/")
+        return map(entries.__getitem__, self._keys[first : bisect_left(self._keys, namespace + AFTER_SLASH)])
+
+    def on_node(self, node: str) -> Iterator[StoredObject]:
+        return map(self.entries.__getitem__, sorted(self._by_node.get(node, ())))
+
+    def as_of(self, version: int) -> list[StoredObject]:
+        """Every object as it was then, in order; the ring has to reach that far."""
+        past: dict[str, StoredObject | None] = {}
+        for event in self.watch_cache.newest():
+            if event.version <= version:
+                break
+            past[event.entry.key] = event.old
+        if not past:
+            return list(self.within(""))
+        then = {key: entry for key, entry in (self.entries | past).items() if entry is not None}
+        return [then[key] for key in sorted(then)]
+
+    def put(self, key: str, old: StoredObject | None, new: StoredObject | None) -> None:
+        if old is None:
+            insort(self._keys, key)
+        if new is None:
+            del self._keys[bisect_left(self._keys, key)]
+            del self.entries[key]
+        else:
+            self.entries[key] = new
+        self._index(key, _node(old), _node(new))
+
+    def _index(self, key: str, before: str, after: str) -> None:
+        if before == after:
+            return
+        if before:
+            del self._by_node[before][key]
+        if after:
+            self._by_node.setdefault(after, {})[key] = None
+
+
+class Store:
+    def __init__(self, watch_cache_size: int = SIZE) -> None:
+        self.version = 1
+        self._watch_cache_size = watch_cache_size
+        self._collections: dict[tuple[str, str], Collection] = {}
+        self._telling = False
+
+    def collection(self, resource: Resource) -> Collection:
+        collection = self._collections.get(resource.home)
+        if collection is None:
+            collection = Collection(resource, WatchCache(self._watch_cache_size))
+            self._collections[resource.home] = collection
+        return collection
+
+    def entry(self, resource: Resource, name: str, namespace: str) -> StoredObject | None:
+        return self.collection(resource).entries.get(f"{namespace}/{name}")
+
+    def commit(self, resource: Resource, tree: Tree, old: StoredObject | None, before: Tree | None) -> StoredObject:
+        """The object becomes `tree`, which from here on is nobody's to change; `before` is `old` decoded."""
+        version = self._next()
+        entry = encoded(resource, tree, version)
+        self._tell(resource, StoreEvent("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
+        return entry
+
+    def remove(self, resource: Resource, tree: Tree, old: StoredObject, before: Tree) -> None:
+        """The object, last seen as `tree`, is gone."""
+        version = self._next()
+        self._tell(resource, StoreEvent("DELETED", version, encoded(resource, tree, version), old, {}), tree, before)
+
+    def _next(self) -> int:
+        if self._telling:
+            raise RuntimeError("a handler of changes must not write: note the key, and write from a task")
+        self.version += 1
+        return self.version
+
+    def _tell(self, resource: Resource, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
+        collection, entry = self.collection(resource), event.entry
+        collection.put(entry.key, event.old, None if event.kind == "DELETED" else entry)
+        collection.watch_cache.append(event)
+        collection.version = event.version
+        self._telling = True
+        try:
+            for listener in list(collection.listeners):
+                listener(event.kind, event, tree, before)
+            for watcher in list(collection.watchers):
+                watcher(event)
+        finally:
+            self._telling = False
+            # Whoever comes back for it later is rare enough to have it made again; the ring would keep it twice.
+            event.chunks.clear()
+
+
+def encoded(resource: Resource, tree: Tree, version: int) -> StoredObject:
+    """As it is kept; a version of 0 is none, for what is only shown."""
+    metadata = tree["metadata"]
+    if version:
+        metadata["resourceVersion"] = str(version)
+    return StoredObject(
+        metadata.get("namespace", ""),
+        metadata["name"],
+        version,
+        trees.encoded(tree),
+        metadata.get("labels") or {},
+        fieldselectors.of(resource, tree),
+    )
+
+
+def _node(entry: StoredObject | None) -> str:
+    return entry.fields.get(fieldselectors.NODE, "") if entry is not None and entry.fields is not None else ""
