@@ -1,7 +1,7 @@
 """Deliberate differences between numalign's rules and kube-scheduler's plugins.
 
-`judging` calls it. An entry is an anchor of docs/oracle-scheduler.md. Its rule looks at the case and the real answer,
-never at ours, so that it cannot hide an error of ours."""
+`judging` calls it. An entry is an anchor of docs/develop/oracle-scheduler.md. Its rule looks at the case and the real
+answer, never at ours, so that it cannot hide an error of ours."""
 
 from __future__ import annotations
 

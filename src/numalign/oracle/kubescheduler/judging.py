@@ -1,7 +1,7 @@
 """Judges a case: numalign's rules against the plugins of kube-scheduler v1.37.1.
 
 `sources` passes `judge` to campaigns. Every status, reason and score must be the same. A deliberate difference has an
-entry in docs/oracle-scheduler.md and a rule in `exceptions`."""
+entry in docs/develop/oracle-scheduler.md and a rule in `exceptions`."""
 
 from __future__ import annotations
 

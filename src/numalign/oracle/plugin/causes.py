@@ -25,8 +25,8 @@ ENTRIES: Final[Mapping[Change, str]] = {
     Habit.RESERVE_UNMARKS: "difference 5",
     Habit.OLD_CLASSES: "difference 7",
 }
-"""Entries of docs/compatibility-caches.md and docs/oracle-reference.md. Defects of Filter and Score have their own
-rules."""
+"""Entries of docs/compatibility/plugin-caches.md and docs/develop/oracle-reference.md. Defects of Filter and Score have
+their own rules."""
 
 
 class Cause(Struct, frozen=True):

@@ -1,4 +1,5 @@
-"""Finds the entry of docs/compatibility.md that explains an answer of Filter or Score that differs from the plugin's.
+"""Finds the entry of docs/compatibility/plugin.md that explains an answer of Filter or Score that differs from the
+plugin's.
 
 `judging` calls it for one node of one step. The rules are those of the recorded suites, applied to the pod and the
 cached report."""

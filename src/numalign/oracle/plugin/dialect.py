@@ -1,7 +1,7 @@
 """The behaviours of v0.34.7 that a replay keeps, and the cache repairs that it applies.
 
 `V0_34_7` must answer exactly as that release; `OURS` is the product. The behaviours are implemented here and not in the
-product: the later upstream tree, which the product follows, has none of them (docs/oracle-reference.md)."""
+product: the later upstream tree, which the product follows, has none of them (docs/develop/oracle-reference.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Habit(StrEnum):
     OLD_CLASSES = "old-classes"
     """The QoS class is that of Kubernetes 1.34 (7)."""
     DEFECTS = "defects"
-    """Filter and Score panic and return invalid scores, as listed in docs/compatibility.md."""
+    """Filter and Score panic and return invalid scores, as listed in docs/compatibility/plugin.md."""
 
 
 class Dialect(Struct, frozen=True):

@@ -20,7 +20,7 @@ from numalign.oracle.plugin import oldqos
 
 
 class Step(Wire, frozen=True):
-    """One event; its fields depend on `op` (docs/oracle-reference.md)."""
+    """One event; its fields depend on `op` (docs/develop/oracle-reference.md)."""
 
     op: str
     pod: Pod = Pod()

@@ -1,7 +1,8 @@
 """The QoS class as Kubernetes 1.34 computes it; v0.34.7 of the plugin is built with that version.
 
 `history` writes it into the status of pods, where it takes precedence over `api.qos`. It differs for pods with an empty
-`spec.resources`, and where requests and limits differ per container but not in sum (docs/oracle-reference.md, 7)."""
+`spec.resources`, and where requests and limits differ per container but not in sum (docs/develop/oracle-reference.md,
+7)."""
 
 from __future__ import annotations
 

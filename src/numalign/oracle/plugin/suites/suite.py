@@ -1,7 +1,7 @@
 """A suite of recorded cases: how numalign answers a case, and how the answer is compared.
 
 `judging` runs the suites. A suite receives a case as read, with the file's `fixtures` added. A deliberate difference is
-a rule on the input, never on a case's name, with an entry in docs/compatibility.md."""
+a rule on the input, never on a case's name, with an entry in docs/compatibility/plugin.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Deliberate(Struct, frozen=True):
     """A difference on purpose: the inputs that it applies to, and what the recording shows then."""
 
     anchor: str
-    """The entry in docs/compatibility.md."""
+    """The entry in docs/compatibility/plugin.md."""
     reason: str
     applies: Callable[[Any], bool]
     """Whether the defect can show for this input."""
