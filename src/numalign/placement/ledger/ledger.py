@@ -25,8 +25,7 @@ from numalign.placement.ledger import reconcile
 from numalign.placement.ledger.changes import NOTHING, Change, Problem
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind, Divergences
-from numalign.placement.ledger.forecastcheck import Placer
-from numalign.placement.ledger.foreignpods import ForeignPods
+from numalign.placement.ledger.foreignpods import ForeignPods, Placer
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.nodeledger import Book, Row
 from numalign.placement.ledger.podrecord import Departures, Record
