@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field, structs
 
 from numalign.api.attributes.podplacements import PodPlacement
-from numalign.placement.ledger import coverage, observed, unexplained, unexplainedtotals
+from numalign.placement.ledger import coverage, observed, unexplained
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
@@ -120,7 +120,7 @@ def _meet_strangers(book: Book, facts: RowFacts, beliefs: Beliefs) -> None:
 def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
         book.judged(is_exact=False)
-        return Findings(divergences=unexplainedtotals.unexplained(book, facts, beliefs, sure=False))
+        return Findings(divergences=unexplained.unexplained(book, facts, beliefs, sure=False))
     records, placements = _to_be_judged(book, facts.placements)
     wide = widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
@@ -152,7 +152,7 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     for uid in findings.struck:
         book.strike(uid)
     if facts.placements is None:
-        findings.divergences += unexplainedtotals.unexplained(book, facts, beliefs, sure=judgement.is_exact)
+        findings.divergences += unexplained.unexplained(book, facts, beliefs, sure=judgement.is_exact)
     return findings
 
 
