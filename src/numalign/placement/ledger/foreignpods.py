@@ -28,7 +28,7 @@ from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import nodeledger, reconcile
-from numalign.placement.ledger.changes import Problem
+from numalign.placement.ledger.divergences import Problem
 from numalign.placement.ledger.holdings import ContainerZones, Holding, Source
 from numalign.placement.ledger.nodeledger import Book, Row
 from numalign.placement.ledger.podrecord import Record

@@ -22,9 +22,8 @@ from numalign.placement.columns.resources import Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import reconcile
-from numalign.placement.ledger.changes import NOTHING, Change, Problem
 from numalign.placement.ledger.charges import Cover, Life
-from numalign.placement.ledger.divergences import Divergence, DivergenceKind, Divergences
+from numalign.placement.ledger.divergences import NOTHING, Change, Divergence, DivergenceKind, Divergences, Problem
 from numalign.placement.ledger.foreignpods import ForeignPods, Placer
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.nodeledger import Book, Row

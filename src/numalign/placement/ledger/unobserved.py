@@ -27,7 +27,7 @@ from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.ledger import observed
 from numalign.placement.ledger import podrecord as recording
-from numalign.placement.ledger.changes import Problem
+from numalign.placement.ledger.divergences import Problem
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Book
 from numalign.placement.ledger.podrecord import COVERED, Record
