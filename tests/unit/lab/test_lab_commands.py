@@ -61,7 +61,7 @@ def test_logs_and_shells_name_what_there_is(told: Running) -> None:
     assert numalign("logs --name a node-0/kubelet").output == "first\nsecond\n"
     assert "it has node-0/kubelet" in numalign("logs --name a node-1/kubelet").output
     assert "it has node-0" in numalign("shell --name a node-9 true").output
-    assert "a: has ended, or is starting" in numalign("status").output
+    assert "a: ended or starting" in numalign("status").output
 
 
 def test_of_a_lab_that_did_not_come_up_the_logs_are_there(home: Path) -> None:
