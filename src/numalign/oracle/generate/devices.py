@@ -21,7 +21,9 @@ def case(rng: Random, name: str) -> dict[str, object]:
         ops.append({"op": "pod_hints", "pod": pod["uid"]})
         for container in container_names(pod):
             ops.append({"op": "hints", "pod": pod["uid"], "container": container})
-            ops.append({"op": "allocate", "pod": pod["uid"], "container": container, "affinity": _affinity(rng, zones)})
+            ops.append(
+                {"op": "allocate", "pod": pod["uid"], "container": container, "affinity": memory.affinity(rng, zones)}
+            )
         if chance(rng, 0.25):
             ops.append({"op": "remove_pod", "pod": rng.choice(listed[: listed.index(pod) + 1])["uid"]})
     return {"id": name, "numa_nodes": zones, "resources": resources, "pods": listed, "ops": ops}
@@ -48,9 +50,3 @@ def _zones(rng: Random, zones: list[int], style: str) -> list[int] | None:
     if style == "several" or (style == "mixed" and chance(rng, 0.3)):
         return sorted(rng.sample(zones, rng.randint(1, min(3, len(zones)))))
     return [rng.choice(zones)]
-
-
-def _affinity(rng: Random, zones: list[int]) -> dict[str, object]:
-    if chance(rng, 0.25):
-        return {"mask": None, "preferred": chance(rng, 0.5)}
-    return {"mask": sorted(rng.sample(zones, rng.randint(1, min(3, len(zones))))), "preferred": chance(rng, 0.6)}

@@ -7,7 +7,7 @@ from random import Random
 from numalign.oracle.generate import pods, topologies
 from numalign.oracle.generate.draws import chance, cut, weighted
 
-GIB, MIB = 1 << 30, 1 << 20
+GIB = 1 << 30
 PAGE_SIZES = {2048: "hugepages-2Mi", 1048576: "hugepages-1Gi"}
 
 
@@ -51,7 +51,7 @@ def _pages(rng: Random, size: int) -> int:
 
 def _parts(rng: Random, zones: int) -> list[int]:
     parts = cut(rng, rng.randint(1, 10), zones)
-    return [part * 100 * MIB for part in parts]
+    return [part * 100 * pods.MIB for part in parts]
 
 
 def _typical(rng: Random, nodes: list[dict[str, object]]) -> int:
@@ -65,7 +65,7 @@ def _ops(rng: Random, listed: list[dict[str, object]], zones: list[int]) -> list
         ops.append({"op": "pod_hints", "pod": pod["uid"]})
         for name in container_names(pod):
             ops.append({"op": "hints", "pod": pod["uid"], "container": name})
-            ops.append({"op": "allocate", "pod": pod["uid"], "container": name, "affinity": _affinity(rng, zones)})
+            ops.append({"op": "allocate", "pod": pod["uid"], "container": name, "affinity": affinity(rng, zones)})
         if chance(rng, 0.3):
             gone = rng.choice(listed[: listed.index(pod) + 1])
             ops += [{"op": "remove", "pod": gone["uid"], "container": name} for name in container_names(gone)]
@@ -82,7 +82,8 @@ def _listed(pod: dict[str, object], key: str) -> list[dict[str, object]]:
     return value if isinstance(value, list) else []
 
 
-def _affinity(rng: Random, zones: list[int]) -> dict[str, object]:
+def affinity(rng: Random, zones: list[int]) -> dict[str, object]:
+    """A hint with a few zones, or with none."""
     if chance(rng, 0.3):
         return {"mask": None, "preferred": chance(rng, 0.5)}
     size = min(len(zones), weighted(rng, {1: 6, 2: 3, 3: 1}))

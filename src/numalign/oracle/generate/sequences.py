@@ -10,8 +10,6 @@ from numalign.oracle.families.hardware import Topology
 from numalign.oracle.generate import cpus, devices, memory, pods
 from numalign.oracle.generate.draws import chance, cut, some, weighted
 
-MIB = 1 << 20
-
 
 def case(rng: Random, name: str, topology: Topology, *, pod_level: bool = False) -> dict[str, object]:
     zones = [node.id for node in topology.numa]
@@ -62,7 +60,7 @@ def _config(rng: Random, topology: Topology, *, pod_level: bool) -> dict[str, ob
 def _reserved_memory(rng: Random, topology: Topology) -> list[dict[str, object]]:
     parts = cut(rng, rng.randint(1, 10), len(topology.numa))
     return [
-        {"numa": node.id, "limits": {"memory": part * 100 * MIB}}
+        {"numa": node.id, "limits": {"memory": part * 100 * pods.MIB}}
         for node, part in zip(topology.numa, parts, strict=True)
         if part
     ]
