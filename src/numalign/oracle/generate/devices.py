@@ -6,7 +6,7 @@ from random import Random
 
 from numalign.oracle.generate import pods, topologies
 from numalign.oracle.generate.draws import chance, weighted
-from numalign.oracle.generate.memory import container_names
+from numalign.oracle.generate.memory import container_names, random_hint
 
 NAMES = ("vendor.com/a", "vendor.com/b")
 
@@ -22,7 +22,7 @@ def case(rng: Random, name: str) -> dict[str, object]:
         for container in container_names(pod):
             ops.append({"op": "hints", "pod": pod["uid"], "container": container})
             ops.append(
-                {"op": "allocate", "pod": pod["uid"], "container": container, "affinity": memory.affinity(rng, zones)}
+                {"op": "allocate", "pod": pod["uid"], "container": container, "affinity": random_hint(rng, zones)}
             )
         if chance(rng, 0.25):
             ops.append({"op": "remove_pod", "pod": rng.choice(listed[: listed.index(pod) + 1])["uid"]})

@@ -65,7 +65,7 @@ def _ops(rng: Random, listed: list[dict[str, object]], zones: list[int]) -> list
         ops.append({"op": "pod_hints", "pod": pod["uid"]})
         for name in container_names(pod):
             ops.append({"op": "hints", "pod": pod["uid"], "container": name})
-            ops.append({"op": "allocate", "pod": pod["uid"], "container": name, "affinity": affinity(rng, zones)})
+            ops.append({"op": "allocate", "pod": pod["uid"], "container": name, "affinity": random_hint(rng, zones)})
         if chance(rng, 0.3):
             gone = rng.choice(listed[: listed.index(pod) + 1])
             ops += [{"op": "remove", "pod": gone["uid"], "container": name} for name in container_names(gone)]
@@ -82,7 +82,7 @@ def _listed(pod: dict[str, object], key: str) -> list[dict[str, object]]:
     return value if isinstance(value, list) else []
 
 
-def affinity(rng: Random, zones: list[int]) -> dict[str, object]:
+def random_hint(rng: Random, zones: list[int]) -> dict[str, object]:
     """A hint with a few zones, or with none."""
     if chance(rng, 0.3):
         return {"mask": None, "preferred": chance(rng, 0.5)}
