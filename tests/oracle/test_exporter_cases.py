@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from numalign.oracle.casefiles import Recorded
+from numalign.oracle.harness.suite import Outcome
 from numalign.oracle.plugin.suites import judging
-from numalign.oracle.plugin.suites.suite import Outcome
 from tests.oracle import exportercases
 from tests.oracle.test_plugin_cases import ANCHORS, unnoticed
 

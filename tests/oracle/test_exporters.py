@@ -8,10 +8,12 @@ import pytest
 from msgspec import structs
 
 from numalign.lab import toolchain
-from numalign.oracle import fuzz, loading, recordedsuites, sources
+from numalign.oracle import fuzz, recordedsuites, sources
 from numalign.oracle.casefiles import Recorded
-from numalign.oracle.plugin.suites import judging, suite
-from numalign.oracle.programs import Program
+from numalign.oracle.harness import files as loading
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.ask import Program
+from numalign.oracle.plugin.suites import judging
 from numalign.oracle.publishers.generate import drawing
 from numalign.oracle.publishers.generate import judging as exporting
 from tests import campaigns, conftest

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from numalign.lab import toolchain
-from numalign.oracle import fuzz, loading, sources
-from numalign.oracle.opinions import Opinion
+from numalign.oracle import fuzz, sources
+from numalign.oracle.harness import files
+from numalign.oracle.harness.ask import Opinion, Program
 from numalign.oracle.plugin import judging
-from numalign.oracle.programs import Program
 from tests import conftest
 from tests.oracle import handmade, recordings
 
@@ -28,7 +28,7 @@ PAGES = [(DOCS / name).read_text() for name in NAMES]
 
 @cache
 def recorded() -> list[dict[str, Any]]:
-    return [found.value for found in loading.values(recordings.DATA / "reference-histories.xz")]
+    return [found.value for found in files.values(recordings.DATA / "reference-histories.xz")]
 
 
 @cache
@@ -48,7 +48,7 @@ def test_most_histories_go_the_same_way_with_the_product() -> None:
 
 @pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
 def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
-    (found,) = loading.values(path)
+    (found,) = files.values(path)
     assert judging.opinion(found.value).differences == ()
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from numalign.lab import toolchain
-from numalign.oracle import fuzz, loading, sources
+from numalign.oracle import fuzz, sources
+from numalign.oracle.harness import files
 from numalign.oracle.kubescheduler import answering, exceptions, judging, stages
 from tests import conftest
 from tests.oracle import recordings
@@ -33,7 +34,7 @@ SCORES = (
 
 @cache
 def recorded() -> list[dict[str, Any]]:
-    return [found.value for path in FILES for found in loading.values(path)]
+    return [found.value for path in FILES for found in files.values(path)]
 
 
 def answers() -> Iterator[dict[str, Any]]:
@@ -42,14 +43,14 @@ def answers() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
 def test_every_recorded_answer_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
-    cases = [found.value for found in loading.values(path)]
+    cases = [found.value for found in files.values(path)]
     wrong = {case["id"]: found.differences for case in cases if (found := judging.opinion(case)).differences}
     assert wrong == {}
 
 
 @pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
 def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
-    (found,) = loading.values(path)
+    (found,) = files.values(path)
     assert judging.opinion(found.value).differences == ()
 
 
@@ -66,7 +67,7 @@ def test_every_score_tells_nodes_apart_in_the_recordings(plugin: str) -> None:
 
 
 def test_every_entry_was_found() -> None:
-    shown = (judging.opinion(found.value).entries for path in FOUND for found in loading.values(path))
+    shown = (judging.opinion(found.value).entries for path in FOUND for found in files.values(path))
     assert set().union(*shown) == {each.anchor for each in exceptions.ENTRIES}
 
 

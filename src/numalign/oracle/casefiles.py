@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from numalign.api import errors
 from numalign.api.errors import BadObject
-from numalign.oracle import loading, publisherfiles
-from numalign.oracle.loading import Found
-from numalign.oracle.plugin.suites.suite import Case
+from numalign.oracle import publisherfiles
+from numalign.oracle.harness import files
+from numalign.oracle.harness.files import Found
+from numalign.oracle.harness.suite import Case
 
 
 class Recorded(Struct, frozen=True):
@@ -29,7 +30,7 @@ class Recorded(Struct, frozen=True):
 
 def load(path: Path) -> list[Recorded] | None:
     """The cases of the file, or None if the file is of another kind."""
-    values = iter(loading.values(path))
+    values = iter(files.values(path))
     found = next(values, None)
     if found is None:
         return None
@@ -51,17 +52,17 @@ def _of_publishers(found: Found) -> list[Recorded]:
 
 def _some(cases: list[Recorded], where: str) -> list[Recorded]:
     if not cases:
-        raise BadObject(loading.KIND, where, "", "holds no case; give a file with recorded cases")
+        raise BadObject(files.KIND, where, "", "holds no case; give a file with recorded cases")
     return cases
 
 
 def _recorded(case: Any, where: str, fixtures: Any) -> Recorded:
     if not isinstance(case, Mapping):
-        raise BadObject(loading.KIND, where, "", f"is {errors.echo(case)}; a case is a JSON object")
+        raise BadObject(files.KIND, where, "", f"is {errors.echo(case)}; a case is a JSON object")
     for field in ("id", "input", "expect"):
         if field not in case:
-            raise BadObject(loading.KIND, where, field, "is missing; the case cannot be replayed without it")
+            raise BadObject(files.KIND, where, field, "is missing; the case cannot be replayed without it")
     suite = case.get("suite", case.get("group"))
     if not isinstance(suite, str):
-        raise BadObject(loading.KIND, where, "suite", "is missing; it says what the case was recorded from")
+        raise BadObject(files.KIND, where, "suite", "is missing; it says what the case was recorded from")
     return Recorded(where, suite, str(case["id"]), {**case, "fixtures": fixtures})

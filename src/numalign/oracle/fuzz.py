@@ -16,10 +16,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from numalign.oracle import ask as asking
-from numalign.oracle.ask import OFTEN, ONCE, SURELY, Case, Judged
-from numalign.oracle.programs import Program
-from numalign.oracle.shrinking.generic import shrunk
+from numalign.oracle.harness import ask as asking
+from numalign.oracle.harness.ask import OFTEN, ONCE, SURELY, Case, Judged, Program
+from numalign.oracle.harness.shrink import shrunk
 from numalign.oracle.sources import Source
 
 MOST_FOUND: Final = 20

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from numalign.api import errors
 from numalign.api.errors import BadObject
-from numalign.oracle.loading import KIND, Found
+from numalign.oracle.harness.files import KIND, Found
 
 SECTIONS: Final = frozenset(
     {"fingerprint", "nrt", "leb89", "numaplacement", "sysinfo", "exporter", "updater", "kubelet"}

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+from numalign.oracle.harness.suite import Suite
 from numalign.oracle.koordinator import koordinator
 from numalign.oracle.plugin.suites import caches, filters, numasets, preemptioncycles, preemptions, scores, settings
-from numalign.oracle.plugin.suites.suite import Suite
 from numalign.oracle.publishers import formats, nodetexts, publisheracts, publisherparts, publishers, publisherscans
 
 MODULES = (

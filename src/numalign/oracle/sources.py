@@ -14,9 +14,12 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
-from numalign.oracle.ask import Case, Judge
-from numalign.oracle.families import judge as kubeletjudge
-from numalign.oracle.generate import cases, histories
+from numalign.oracle.generate import histories
+from numalign.oracle.harness.ask import Case, Judge
+from numalign.oracle.harness.shrink import Smaller
+from numalign.oracle.kubelet import replay as kubeletjudge
+from numalign.oracle.kubelet import shrink
+from numalign.oracle.kubelet.generate import cases
 from numalign.oracle.kubescheduler import judging as scheduling
 from numalign.oracle.kubescheduler import reducing
 from numalign.oracle.kubescheduler.generate import cases as clusters
@@ -24,8 +27,7 @@ from numalign.oracle.plugin import judging
 from numalign.oracle.publishers.generate import drawing
 from numalign.oracle.publishers.generate import judging as exporting
 from numalign.oracle.publishers.generate import reducing as lessening
-from numalign.oracle.shrinking import shortening, shrink
-from numalign.oracle.shrinking.generic import Smaller
+from numalign.oracle.shrinking import shortening
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
@@ -84,7 +86,7 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
         binary=binary,
         draw=partial(cases.draw, minor=minor),
         smaller=shrink.smaller,
-        judge=partial(kubeletjudge.judge, minor=minor),
+        judge=partial(kubeletjudge.judge_case, minor=minor),
         minor=minor,
     )
 

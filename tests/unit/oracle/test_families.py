@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from numalign.oracle import vectors
-from numalign.oracle.vectors import FAMILIES
+from numalign.oracle.kubelet import vectors
+from numalign.oracle.kubelet.vectors import FAMILIES
 from tests.oracle import recordings
 from tests.unit.oracle import small
 

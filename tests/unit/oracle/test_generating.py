@@ -5,8 +5,8 @@ from math import prod
 import pytest
 
 from numalign.kubelet.versions import Minor
-from numalign.oracle import vectors
-from numalign.oracle.generate import cases, merges
+from numalign.oracle.kubelet import vectors
+from numalign.oracle.kubelet.generate import cases
 
 NEW, OLD = Minor(1, 37), Minor(1, 35)
 
@@ -41,7 +41,7 @@ def test_the_model_can_read_what_is_made(number: int) -> None:
 def test_merges_stay_small_enough_for_the_real_product() -> None:
     for _, case in ((family, case) for family, case in drawn(5, 2000) if family == "tm_merge"):
         lists = [len(hints or [0]) for provider in case["providers"] for hints in (provider or {}).values()]
-        assert prod(max(1, size) for size in lists) <= max(merges.PERMUTATIONS)
+        assert prod(max(1, size) for size in lists) <= max(cases.PERMUTATIONS)
 
 
 def test_edges_are_among_the_machines() -> None:

@@ -9,10 +9,10 @@ import pytest
 from numalign.api.decode import decode
 from numalign.api.objects import pod as pods
 from numalign.api.objects import qos
-from numalign.oracle import loading
 from numalign.oracle.generate import histories
 from numalign.oracle.generate.schedulerargs import CACHE_SETTINGS, STRATEGIES
-from numalign.oracle.shrinking import generic, shortening
+from numalign.oracle.harness import files, shrink
+from numalign.oracle.shrinking import shortening
 from tests.oracle import recordings
 
 RECORDED = recordings.DATA / "reference-histories.xz"
@@ -81,13 +81,13 @@ def test_whatever_is_dropped_a_shorter_history_is_left() -> None:
 
 def test_a_history_shrinks_to_the_step_that_matters() -> None:
     history = next(each for each in DRAWN if any(step["op"] == "score" for step in each["steps"]))
-    small = generic.shrunk(history, lambda case: any(s["op"] == "score" for s in case["steps"]), shortening.smaller)
+    small = shrink.shrunk(history, lambda case: any(s["op"] == "score" for s in case["steps"]), shortening.smaller)
     assert [step["op"] for step in small["steps"]] == ["score"]
     assert small["nodes"] == small["nrts"] == []
 
 
 def test_a_thousand_histories_were_recorded_with_an_answer_to_everything() -> None:
-    recorded = [found.value for found in loading.values(RECORDED)]
+    recorded = [found.value for found in files.values(RECORDED)]
     assert len({history["id"] for history in recorded}) == 1_000
     played = [history for history in recorded if "init_error" not in history]
     assert len(played) > 950

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numalign.oracle.opinions import Opinion
+from numalign.oracle.harness.ask import Opinion
 from numalign.oracle.plugin import causes, dialect, history, judging, playing
 from numalign.oracle.plugin.dialect import Dialect, Habit
 from numalign.placement.reference.caches import repairs

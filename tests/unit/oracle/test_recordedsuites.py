@@ -14,9 +14,10 @@ from numalign.api.errors import BadObject
 from numalign.cli.commands import oracle
 from numalign.oracle import casefiles, recordedsuites
 from numalign.oracle.casefiles import Recorded
-from numalign.oracle.plugin.suites import judging, objects, suite
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.suite import Deliberate, Outcome, Suite
+from numalign.oracle.plugin.suites import judging, objects
 from numalign.oracle.plugin.suites.judging import CheckedCase
-from numalign.oracle.plugin.suites.suite import Deliberate, Outcome, Suite
 from tests.unit.oracle import small
 
 RIGHT = {"id": "host/1", "suite": "is_host_level_resource", "input": {"resource": "cpu"}, "expect": {"result": False}}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numalign.oracle.divergence import Difference
+from numalign.oracle.harness.divergence import Difference
 from numalign.oracle.kubescheduler import answering, exceptions, judging, stages
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.kubelet.versions import Minor
-from numalign.oracle.generate import cases
-from numalign.oracle.shrinking import validity
+from numalign.oracle.kubelet import validity
+from numalign.oracle.kubelet.generate import cases
 
 Case = dict[str, Any]
 

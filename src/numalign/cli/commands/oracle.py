@@ -19,8 +19,8 @@ from numalign.cli.output import Format
 if TYPE_CHECKING:
     from numalign.cli.oracle.replayed import Replayed
     from numalign.oracle.fuzz import Plan, Summary
-    from numalign.oracle.reask import Reasked
-    from numalign.oracle.replay import Verdict
+    from numalign.oracle.kubelet.reask import Reasked
+    from numalign.oracle.kubelet.replay import Verdict
     from numalign.oracle.sources import Kubelet, Source
 
 DIFFERENT = 1
@@ -88,7 +88,8 @@ def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE, against: In
 
 def _report(files: Iterable[Path]) -> Replayed:
     from numalign.cli.oracle.replayed import Replayed
-    from numalign.oracle import casefiles, replay, vectors
+    from numalign.oracle import casefiles
+    from numalign.oracle.kubelet import replay, vectors
     from numalign.oracle.plugin.suites import judging
 
     collected = {path: casefiles.load(path) for path in files}
@@ -103,7 +104,7 @@ def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> 
     from numalign.cli.oracle import reasked
     from numalign.lab.errors import LabError
     from numalign.oracle import sources
-    from numalign.oracle.programs import ProgramError
+    from numalign.oracle.harness.ask import ProgramError
 
     try:
         source = sources.kubelet(against)
@@ -117,8 +118,9 @@ def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> 
 
 
 def _answers(files: Iterable[Path], source: Kubelet) -> list[Reasked]:
-    from numalign.oracle import ask, reask, vectors
-    from numalign.oracle.programs import Program
+    from numalign.oracle.harness import ask
+    from numalign.oracle.harness.ask import Program
+    from numalign.oracle.kubelet import reask, vectors
 
     cases, path = vectors.load(files), source.program()
     with Program(path, ask.ONCE) as once, Program(path, ask.SURELY) as sure:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from numalign.oracle.generate.draws import chance, some, weighted
 from numalign.oracle.generate.reports import Layout
+from numalign.oracle.harness.draws import chance, some, weighted
 
 PROFILE = "topo-aware-scheduler"
 MIB = 1 << 20

@@ -11,9 +11,9 @@ from typing import Any, Final
 from numalign.api.nrt import fingerprint
 from numalign.oracle.generate import reports
 from numalign.oracle.generate.clusterpods import PHASES, PROFILE, ClusterPod
-from numalign.oracle.generate.draws import chance, weighted
 from numalign.oracle.generate.reports import Layout
 from numalign.oracle.generate.schedulerargs import Setup
+from numalign.oracle.harness.draws import chance, weighted
 
 Case = dict[str, Any]
 Step = dict[str, Any]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from random import Random
 
 from numalign.api.nrt import fingerprint, normalise, topologymanager
-from numalign.oracle.generate.draws import chance, weighted
+from numalign.oracle.harness.draws import chance, weighted
 
 DEVICES = ("vendor.com/nic", "vendor.com/gpu")
 ODD_NAMES = ("numa-node-{}", "node{}", "Node-{}", "node-0{}", "node-+{}", "node-x")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from random import Random
 
-from numalign.oracle.generate.draws import chance, weighted
+from numalign.oracle.harness.draws import chance, weighted
 
 STRATEGIES = ("LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes")
 CACHE_SETTINGS = {

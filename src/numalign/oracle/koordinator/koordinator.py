@@ -14,12 +14,12 @@ from numalign.kubelet import policies
 from numalign.kubelet.hints import Hint, HintList
 from numalign.kubelet.merge import HintMap, Rules
 from numalign.kubelet.policies import PolicyResult
-from numalign.oracle.divergence import Difference
-from numalign.oracle.families import encodings
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.suite import Case, Deliberate, Suite
 from numalign.oracle.koordinator import koordinatormerge
 from numalign.oracle.koordinator.koordinatormerge import RawHint
-from numalign.oracle.plugin.suites import suite
-from numalign.oracle.plugin.suites.suite import Case, Deliberate, Suite
+from numalign.oracle.kubelet import forms
 
 
 def _merge(given: Mapping[str, Any]) -> PolicyResult:
@@ -29,7 +29,7 @@ def _merge(given: Mapping[str, Any]) -> PolicyResult:
 
 def _merged(case: Case) -> object:
     merged = _merge(case["input"])
-    best = encodings.hint(merged.best)
+    best = forms.hint(merged.best)
     admit = merged.admitted is not None
     affinity = None if best.mask is None else list(best.mask)
     return {"affinity": affinity, "preferred": best.preferred, "admit": admit, "refused": not admit}

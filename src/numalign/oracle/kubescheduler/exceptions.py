@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
-from numalign.oracle.divergence import Difference
+from numalign.oracle.harness.divergence import Difference
 from numalign.placement.rules.nodes import hostports
 
 Raw = Mapping[str, Any]

@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from numalign.oracle import divergence, opinions
-from numalign.oracle.ask import Case, Judged
-from numalign.oracle.divergence import Difference
+from numalign.oracle.harness import ask, divergence
+from numalign.oracle.harness.ask import Case, Judged, Opinion
+from numalign.oracle.harness.divergence import Difference
 from numalign.oracle.kubescheduler import answering, exceptions, stages
 from numalign.oracle.kubescheduler.generate.cases import FAMILY
-from numalign.oracle.opinions import Opinion
 
 Raw = Mapping[str, Any]
 
@@ -24,10 +23,10 @@ NOBODY: Final[Raw] = {}
 
 
 def judge(case: Case, answer: Case) -> Judged:
-    if (without := opinions.without(FAMILY, case, answer)) is not None:
+    if (without := ask.without(FAMILY, case, answer)) is not None:
         return without
-    found = opinions.survived(opinion, answer)
-    return opinions.judged(FAMILY, _narrowed(case, found.questions), answer, found, len(case["questions"]))
+    found = ask.survived(opinion, answer)
+    return ask.judged(FAMILY, _narrowed(case, found.questions), answer, found, len(case["questions"]))
 
 
 def _narrowed(case: Case, questions: frozenset[int]) -> Case:

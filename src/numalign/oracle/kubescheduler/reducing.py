@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from numalign.oracle.shrinking import generic
-from numalign.oracle.shrinking.generic import Case
+from numalign.oracle.harness import shrink
+from numalign.oracle.harness.shrink import Case
 
 NEEDED: Final = frozenset({"questions", "nodes", "containers", "nodeSelectorTerms", "values", "resources", "shape"})
 """Lists that are never empty."""
@@ -38,19 +38,19 @@ CLOSED: Final = frozenset({"args"})
 
 def smaller(case: Case) -> Iterator[Case]:
     """Smaller cases, larger cuts first."""
-    for candidate in generic.candidates(case, _cuts(case)):
+    for candidate in shrink.candidates(case, _cuts(case)):
         if "snapshot" in candidate and "nodes" in candidate["snapshot"]:
             yield _mended(candidate)
 
 
-def _cuts(case: Case) -> Iterator[tuple[generic.Place, Any]]:
+def _cuts(case: Case) -> Iterator[tuple[shrink.Place, Any]]:
     """Places, each with the items or the key to remove there."""
-    for place, thing in generic.objects(case, closed=CLOSED):
+    for place, thing in shrink.objects(case, closed=CLOSED):
         for key, child in thing.items():
             if key in OPTIONAL or (place and place[-1] in OPEN):
                 yield place, key
             if isinstance(child, list) and len(child) > (1 if key in NEEDED else 0):
-                blocks = (each for each in generic.blocks(len(child)) if _leaves(key, child, each))
+                blocks = (each for each in shrink.blocks(len(child)) if _leaves(key, child, each))
                 yield from (((*place, key), slice(*each)) for each in blocks)
 
 

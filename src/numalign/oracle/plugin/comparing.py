@@ -14,8 +14,8 @@ from msgspec import structs
 from numalign.api.decode import decode
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
-from numalign.oracle import divergence
-from numalign.oracle.divergence import Difference
+from numalign.oracle.harness import divergence
+from numalign.oracle.harness.divergence import Difference
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.playing import PANIC, Answer
 from numalign.oracle.plugin.suites import objects

@@ -12,11 +12,10 @@ from msgspec import structs
 
 from numalign.api import errors
 from numalign.api.decode import decode
-from numalign.oracle import opinions
-from numalign.oracle.ask import Case, Judged
-from numalign.oracle.divergence import Difference
 from numalign.oracle.generate.histories import FAMILY
-from numalign.oracle.opinions import Opinion
+from numalign.oracle.harness import ask
+from numalign.oracle.harness.ask import Case, Judged, Opinion
+from numalign.oracle.harness.divergence import Difference
 from numalign.oracle.plugin import causes, comparing, defectrules, dialect, history, playing
 from numalign.oracle.plugin.history import History
 from numalign.oracle.plugin.playing import Answer, Script
@@ -30,9 +29,9 @@ OLD_FIELDS: Final = frozenset(each.encode_name for each in structs.fields(NodeRe
 
 
 def judge(case: Case, answer: Case) -> Judged:
-    if (without := opinions.without(FAMILY, case, answer)) is not None:
+    if (without := ask.without(FAMILY, case, answer)) is not None:
         return without
-    return opinions.judged(FAMILY, case, answer, opinions.survived(opinion, answer))
+    return ask.judged(FAMILY, case, answer, ask.survived(opinion, answer))
 
 
 def opinion(recorded: Case) -> Opinion:

@@ -12,9 +12,10 @@ from numalign.api.attributes import attributelist
 from numalign.api.nrt import fingerprint, leb89, placementcodec, zonename
 from numalign.api.nrt.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
-from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites import objects, suite
-from numalign.oracle.plugin.suites.suite import Case, Deliberate, Suite
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.plugin.suites import objects
 from numalign.oracle.publishers import payloads
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace

@@ -22,7 +22,7 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client
 from numalign.kubelet import presets, report, start
 from numalign.kubelet.settings import Settings
-from numalign.oracle.plugin.suites.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.publishers.publishers import made
 from numalign.simulator import cluster, virtualtime
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from numalign.oracle.shrinking import generic
-from numalign.oracle.shrinking.generic import Case
+from numalign.oracle.harness import shrink
+from numalign.oracle.harness.shrink import Case
 
 LISTS = ("steps", "nrts", "pods", "nodes", "zones", "initContainers", "containers", "attributes", "costs")
 ENTRIES = ("args", "cache", "scoringStrategy")
@@ -23,13 +23,13 @@ def smaller(history: Case) -> Iterator[Case]:
         yield candidate
 
 
-def _cuts(history: Case) -> Iterator[tuple[generic.Place, Any]]:
+def _cuts(history: Case) -> Iterator[tuple[shrink.Place, Any]]:
     """Places, each with the items or the key to remove there."""
-    for place, thing in generic.objects(history):
+    for place, thing in shrink.objects(history):
         for key, child in thing.items():
             if key in LISTS and isinstance(child, list):
                 fewest = 1 if key in ("containers", "zones") else 0
-                blocks = (each for each in generic.blocks(len(child)) if _leaves(child, each, fewest))
+                blocks = (each for each in shrink.blocks(len(child)) if _leaves(child, each, fewest))
                 yield from (((*place, key), slice(*each)) for each in blocks)
             if key in ENTRIES and isinstance(child, dict):
                 yield from (((*place, key), name) for name in child)
@@ -41,8 +41,8 @@ def _leaves(items: list[Any], block: tuple[int, int], fewest: int) -> bool:
     return len(items) - (block[1] - block[0]) >= fewest
 
 
-def _apply(history: Case, place: generic.Place, gone: Any) -> None:
-    found = generic.at(history, place)
+def _apply(history: Case, place: shrink.Place, gone: Any) -> None:
+    found = shrink.at(history, place)
     if isinstance(gone, str) and "requests" in found:
         for amounts in found.values():
             amounts.pop(gone, None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
-from numalign.oracle.generate.draws import chance, some
+from numalign.oracle.harness.draws import chance, some
 from numalign.oracle.kubescheduler.generate import claims, nodes, pods, profiles, storage, workloads
 from numalign.oracle.kubescheduler.generate.pods import Drawn, Mixture
 from numalign.oracle.kubescheduler.generate.words import Object

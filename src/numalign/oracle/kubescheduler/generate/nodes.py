@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from numalign.oracle.generate.draws import chance, some, weighted
+from numalign.oracle.harness.draws import chance, some, weighted
 from numalign.oracle.kubescheduler.generate import words
 from numalign.oracle.kubescheduler.generate.words import Object
 

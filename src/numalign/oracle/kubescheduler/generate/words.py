@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
-from numalign.oracle.generate.draws import chance, some, weighted
+from numalign.oracle.harness.draws import chance, some, weighted
 
 Object = dict[str, Any]
 

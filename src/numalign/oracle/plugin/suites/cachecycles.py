@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import structs
 
 from numalign.api.objects.pod import Pod
-from numalign.oracle.divergence import Difference
+from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.suite import Case, Suite
 from numalign.oracle.plugin.suites import objects
-from numalign.oracle.plugin.suites.suite import Case, Suite
 from numalign.placement.reference import args, classes, demand, filter, numanodes
 from numalign.placement.reference.caches import selection
 from numalign.placement.reference.filter import Seen

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from numalign.api.nrt import fingerprint
-from numalign.oracle.divergence import Difference
+from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.suite import Case, Deliberate, Suite
 from numalign.oracle.plugin.suites import cachecycles, objects, scenarios
-from numalign.oracle.plugin.suites.suite import Case, Deliberate, Suite
 from numalign.placement.reference import args, classes
 from numalign.placement.reference.args import ForeignPodsDetect, PreemptionMode, ResyncMethod
 from numalign.placement.reference.caches import foreignpods, podgroups, records, repairs, reports

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.oracle.divergence import Difference
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.suite import Case, Deliberate, Suite
 from numalign.oracle.plugin import defects
-from numalign.oracle.plugin.suites import objects, reportedzones, scores, suite
+from numalign.oracle.plugin.suites import objects, reportedzones, scores
 from numalign.oracle.plugin.suites.reportedzones import ZONE_64
-from numalign.oracle.plugin.suites.suite import Case, Deliberate, Suite
 from numalign.placement.reference import args, classes, demand, filter, victims
 from numalign.placement.reference.filter import Preemption, Seen, Verdict
 from numalign.placement.reference.status import Status

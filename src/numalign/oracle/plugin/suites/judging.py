@@ -11,9 +11,9 @@ from msgspec import Struct, structs
 
 from numalign.oracle import recordedsuites
 from numalign.oracle.casefiles import Recorded
-from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites import suite
-from numalign.oracle.plugin.suites.suite import Outcome, SuiteVerdict
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.suite import Outcome, SuiteVerdict
 
 
 class CheckedCase(SuiteVerdict, frozen=True, kw_only=True):

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from numalign.api.decode.quantity import NANO
+from numalign.oracle.harness.suite import Case, Deliberate, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects
 from numalign.oracle.plugin.suites.reportedzones import ZONE_64, crashed
-from numalign.oracle.plugin.suites.suite import Case, Deliberate, Suite
 from numalign.placement.reference import demand, numanodes, scoring
 from numalign.placement.reference.args import Strategy
 from numalign.placement.reference.numanodes import Reading

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
-from numalign.oracle.generate.draws import chance, weighted
+from numalign.oracle.harness.draws import chance, weighted
 from numalign.oracle.publishers.generate import nodes, odd
 
 Case = dict[str, Any]

@@ -5,11 +5,11 @@ its input. Where the real program panics, a rule must predict it, and ours must 
 
 from __future__ import annotations
 
-from numalign.oracle import divergence, opinions
-from numalign.oracle.ask import Case, Finding, Judged
-from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites import suite as suites
-from numalign.oracle.plugin.suites.suite import Outcome
+from numalign.oracle.harness import ask, divergence
+from numalign.oracle.harness import suite as suites
+from numalign.oracle.harness.ask import Case, Finding, Judged
+from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.suite import Outcome
 from numalign.oracle.publishers import (
     formats,
     nodetexts,
@@ -28,7 +28,7 @@ FINDINGS: dict[Outcome, Finding] = {Outcome.EQUAL: "agreed", Outcome.DELIBERATE:
 
 def judge(case: Case, answer: Case) -> Judged:
     suite = case["suite"]
-    if (without := opinions.without(suite, case, answer)) is not None:
+    if (without := ask.without(suite, case, answer)) is not None:
         return without
     if "panic" in answer:
         differences = _instead_of_a_crash(case, answer["panic"])

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from numalign.oracle.generate.draws import chance, cut, some, weighted
+from numalign.oracle.harness.draws import chance, cut, some, weighted
 
 Row = dict[str, Any]
 NAMESPACES: Final = ("default", "kube-system", "a")

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final
 
 from numalign.api.nrt import fingerprint
-from numalign.oracle.generate.draws import chance, some, weighted
+from numalign.oracle.harness.draws import chance, some, weighted
 
 Row = dict[str, Any]
 LETTERS: Final = "ab-*?[]^!\\.é"
