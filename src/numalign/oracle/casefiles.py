@@ -15,8 +15,8 @@ from numalign.api import errors
 from numalign.api.errors import BadObject
 from numalign.oracle import publisherfiles
 from numalign.oracle.harness import files
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.files import Found
-from numalign.oracle.harness.suite import Case
 
 
 class Recorded(Struct, frozen=True):

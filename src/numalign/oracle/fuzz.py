@@ -17,7 +17,8 @@ import msgspec
 from msgspec import Struct, field
 
 from numalign.oracle.harness import ask as asking
-from numalign.oracle.harness.ask import OFTEN, ONCE, SURELY, Case, Judged, Program
+from numalign.oracle.harness.ask import OFTEN, ONCE, SURELY, Judged, Program
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.shrink import shrunk
 from numalign.oracle.sources import Source
 

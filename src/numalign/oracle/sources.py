@@ -15,7 +15,8 @@ from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
 from numalign.oracle.generate import histories
-from numalign.oracle.harness.ask import Case, Judge
+from numalign.oracle.harness.ask import Judge
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.shrink import Smaller
 from numalign.oracle.kubelet import replay as kubeletjudge
 from numalign.oracle.kubelet import shrink

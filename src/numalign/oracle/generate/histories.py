@@ -13,9 +13,9 @@ from numalign.oracle.generate import reports
 from numalign.oracle.generate.clusterpods import PHASES, PROFILE, ClusterPod
 from numalign.oracle.generate.reports import Layout
 from numalign.oracle.generate.schedulerargs import Setup
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.draws import chance, weighted
 
-Case = dict[str, Any]
 Step = dict[str, Any]
 
 FAMILY: Final = "reference"

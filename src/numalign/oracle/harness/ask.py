@@ -22,15 +22,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from numalign.oracle.harness import divergence
-from numalign.oracle.harness.divergence import Difference
-
-Case = dict[str, Any]
+from numalign.oracle.harness.divergence import Case, Difference
 
 
 class ProgramError(Exception):

@@ -14,6 +14,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from numalign.api import errors
 
+Case = dict[str, Any]
+"""A case of any kind as plain JSON; recorded ones include the expected answer."""
 PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

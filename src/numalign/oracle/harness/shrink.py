@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
-Case = dict[str, Any]
+from numalign.oracle.harness.divergence import Case
+
 Place = tuple[str | int, ...]
 Smaller = Callable[[Case], Iterator[Case]]
 

@@ -12,10 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from numalign.oracle.harness import divergence
-from numalign.oracle.harness.divergence import Difference
-
-Case = dict[str, Any]
-"""id, suite, input, expect, and the file's fixtures."""
+from numalign.oracle.harness.divergence import Case, Difference
 
 Compare = Callable[[Any, Any], Sequence[Difference]]
 

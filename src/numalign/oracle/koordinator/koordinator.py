@@ -15,8 +15,8 @@ from numalign.kubelet.hints import Hint, HintList
 from numalign.kubelet.merge import HintMap, Rules
 from numalign.kubelet.policies import PolicyResult
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.koordinator import koordinatormerge
 from numalign.oracle.koordinator.koordinatormerge import RawHint
 from numalign.oracle.kubelet import forms

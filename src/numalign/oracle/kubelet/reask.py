@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from numalign.oracle.harness import ask, divergence
-from numalign.oracle.harness.ask import Case, Judged, Pair
-from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.ask import Judged, Pair
+from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.kubelet import cpu
 from numalign.oracle.kubelet.vectors import Vector
 

@@ -19,8 +19,8 @@ from msgspec import Struct
 from numalign.kubelet.refusals import Undecided
 from numalign.kubelet.versions import Minor
 from numalign.oracle.harness import divergence
-from numalign.oracle.harness.ask import Case, Judged, judged_without_answer
-from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.ask import Judged, judged_without_answer
+from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.files import Found
 from numalign.oracle.kubelet import vectors
 from numalign.oracle.kubelet.family import Family, Origin

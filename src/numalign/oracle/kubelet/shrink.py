@@ -22,7 +22,8 @@ from itertools import chain
 from math import ceil
 
 from numalign.api.attributes import cpuset
-from numalign.oracle.harness.shrink import Case, Place, at, blocks
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.shrink import Place, at, blocks
 from numalign.oracle.kubelet import validity
 from numalign.oracle.kubelet.validity import STRICT
 

@@ -17,7 +17,7 @@ from math import ceil
 
 from numalign.api.attributes import cpuset
 from numalign.kubelet.machine import HugePages
-from numalign.oracle.harness.shrink import Case
+from numalign.oracle.harness.divergence import Case
 
 
 def machine(case: Case) -> Case | None:

@@ -11,8 +11,8 @@ from typing import Any, Final
 from msgspec import structs
 
 from numalign.oracle.harness import ask, divergence
-from numalign.oracle.harness.ask import Case, Judged, Opinion
-from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.ask import Judged, Opinion
+from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.kubescheduler import answering, exceptions, stages
 from numalign.oracle.kubescheduler.generate.cases import FAMILY
 

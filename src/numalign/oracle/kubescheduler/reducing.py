@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from numalign.oracle.harness import shrink
-from numalign.oracle.harness.shrink import Case
+from numalign.oracle.harness.divergence import Case
 
 NEEDED: Final = frozenset({"questions", "nodes", "containers", "nodeSelectorTerms", "values", "resources", "shape"})
 """Lists that are never empty."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from numalign.api.decode import structs
+from numalign.api.decode.structs import encode
 from numalign.oracle.plugin.history import Step
 from numalign.oracle.plugin.suites import filters, reportedzones, scores
 from numalign.placement.reference.caches.cache import Lookup
@@ -24,8 +24,8 @@ def entry(step: Step, known: Lookup, settings: Mapping[str, Any], answer: Mappin
     if known.nrt is None:
         return None
     given = {
-        "pod": msgspec.json.decode(structs.encode(step.pod)),
-        "nrts": [msgspec.json.decode(structs.encode(known.nrt))],
+        "pod": msgspec.json.decode(encode(step.pod)),
+        "nrts": [msgspec.json.decode(encode(known.nrt))],
         "config": settings,
     }
     case = {"input": given, "expect": _expectation(known.nrt.metadata.name, answer)}

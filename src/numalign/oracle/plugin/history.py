@@ -15,7 +15,7 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.oracle.generate.clusterpods import PROFILE
-from numalign.oracle.harness.ask import Case
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.plugin import oldqos
 
 

@@ -14,8 +14,8 @@ from numalign.api import errors
 from numalign.api.decode import decode
 from numalign.oracle.generate.histories import FAMILY
 from numalign.oracle.harness import ask
-from numalign.oracle.harness.ask import Case, Judged, Opinion
-from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.ask import Judged, Opinion
+from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.plugin import causes, comparing, defectrules, dialect, history, playing
 from numalign.oracle.plugin.history import History
 from numalign.oracle.plugin.playing import Answer, Script

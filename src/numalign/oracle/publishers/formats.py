@@ -13,8 +13,8 @@ from numalign.api.nrt import fingerprint, leb89, placementcodec, zonename
 from numalign.api.nrt.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.plugin.suites import objects
 from numalign.oracle.publishers import payloads
 from numalign.placement.reference import tracing

@@ -17,8 +17,8 @@ from numalign.api.nrt.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
 from numalign.kubelet.machine import HugePages
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.publishers import payloads
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace

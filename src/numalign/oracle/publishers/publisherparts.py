@@ -26,8 +26,8 @@ from numalign.kubelet import configuration, presets, start
 from numalign.kubelet.machine import Device, DevicePlugin
 from numalign.kubelet.settings import Settings
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.publishers import publisherdefects, publisherstates
 from numalign.oracle.publishers.publishers import made
 

@@ -15,7 +15,8 @@ from numalign.api.nrt.nodetopology import Zone
 from numalign.kubelet import report, start
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.versions import Minor
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.publishers import nodetexts, payloads, publisherstates
 from numalign.oracle.publishers import publisherdefects as defects
 

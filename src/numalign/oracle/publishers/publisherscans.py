@@ -12,7 +12,8 @@ from numalign.agent.publish import plainform
 from numalign.agent.sources.podresources import ContainerResources, PodResources
 from numalign.api.decode import quantity
 from numalign.api.nrt import fingerprint
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.publishers import publisherstates
 from numalign.oracle.publishers.publishers import made
 

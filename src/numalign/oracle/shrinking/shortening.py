@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from numalign.oracle.harness import shrink
-from numalign.oracle.harness.shrink import Case
+from numalign.oracle.harness.divergence import Case
 
 LISTS = ("steps", "nrts", "pods", "nodes", "zones", "initContainers", "containers", "attributes", "costs")
 ENTRIES = ("args", "cache", "scoringStrategy")

@@ -17,6 +17,7 @@ import msgspec
 
 from numalign.api.attributes import cpuset
 from numalign.kubelet.versions import Minor
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.draws import chance, cut, some, weighted
 from numalign.oracle.kubelet.forms import Topology
 from numalign.oracle.kubelet.generate import machines, managers
@@ -176,8 +177,6 @@ def _at_random(rng: Random, zones: list[int]) -> list[Hint]:
         hints.append({"mask": mask, "preferred": chance(rng, 0.5)})
     return hints
 
-
-Case = dict[str, Any]
 
 WEIGHTS: Final[Mapping[str, float]] = {
     "tm_merge": 45,

@@ -5,14 +5,13 @@ One cluster serves many pods. Some questions remove pods from nodes or add pods,
 from __future__ import annotations
 
 from random import Random
-from typing import Any, Final
+from typing import Final
 
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.draws import chance, some
 from numalign.oracle.kubescheduler.generate import claims, nodes, pods, profiles, storage, workloads
 from numalign.oracle.kubescheduler.generate.pods import Drawn, Mixture
 from numalign.oracle.kubescheduler.generate.words import Object
-
-Case = dict[str, Any]
 
 FAMILY: Final = "scheduler"
 QUESTIONS: Final = 12

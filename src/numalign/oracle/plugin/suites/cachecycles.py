@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import structs
 
 from numalign.api.objects.pod import Pod
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Suite
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import args, classes, demand, filter, numanodes
 from numalign.placement.reference.caches import selection

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from numalign.api.nrt import fingerprint
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.plugin.suites import cachecycles, objects, scenarios
 from numalign.placement.reference import args, classes
 from numalign.placement.reference.args import ForeignPodsDetect, PreemptionMode, ResyncMethod

@@ -7,8 +7,8 @@ from typing import Any
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects, reportedzones, scores
 from numalign.oracle.plugin.suites.reportedzones import ZONE_64

@@ -9,8 +9,8 @@ from numalign.api.decode import decode, quantity
 from numalign.api.objects.pod import Container
 from numalign.api.objects.qos import QoS
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Suite
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import classes, demand, filter, leastnuma
 from numalign.placement.reference.demand import Demand

@@ -14,7 +14,8 @@ from numalign.api.nrt import normalise, placementcodec
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.api.nrt.wire import Attribute, NodeResourceTopology
 from numalign.api.objects.pod import Pod
-from numalign.oracle.harness.suite import Case, Suite
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.suite import Suite
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import args, classes, demand, filter, numanodes, victims
 from numalign.placement.reference.caches import selection

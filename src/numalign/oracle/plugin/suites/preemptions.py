@@ -6,7 +6,8 @@ import msgspec
 
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
-from numalign.oracle.harness.suite import Case, Suite
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.suite import Suite
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import eviction, victims
 from numalign.placement.reference.args import PreemptionMode

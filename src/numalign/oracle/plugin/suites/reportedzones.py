@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from numalign.api.nrt import wire
-from numalign.oracle.harness.suite import Case, Deliberate
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.suite import Deliberate
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import numanodes
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from numalign.api.decode.quantity import NANO
-from numalign.oracle.harness.suite import Case, Deliberate, Suite
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects
 from numalign.oracle.plugin.suites.reportedzones import ZONE_64, crashed

@@ -13,8 +13,8 @@ from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.nrt.wire import Attribute
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.suite import Case, Suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Suite
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import args, numanodes
 from numalign.placement.reference.args import NodeResourceTopologyMatchArgs

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, Final
+from typing import Final
 
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.draws import chance, weighted
 from numalign.oracle.publishers.generate import nodes, odd
 
-Case = dict[str, Any]
-Row = dict[str, Any]
-Draw = Callable[[Random], Row]
+Draw = Callable[[Random], Case]
 
 
-def _scan(rng: Random) -> Row:
+def _scan(rng: Random) -> Case:
     made = nodes.drawn(rng)
     row = {**made.row(), "sys_memory": made.by_kind(), "pods": made.pods()}
     if chance(rng, 0.3):
@@ -29,7 +28,7 @@ def _scan(rng: Random) -> Row:
     return row
 
 
-def _aggregate(rng: Random) -> Row:
+def _aggregate(rng: Random) -> Case:
     made = nodes.drawn(rng)
     row = {**made.row(), "memory_capacity": made.by_zone(), "pods": [nodes.unified(pod) for pod in made.pods()]}
     if chance(rng, 0.2):
@@ -37,10 +36,10 @@ def _aggregate(rng: Random) -> Row:
     return row
 
 
-def _scanner(rng: Random) -> Row:
+def _scanner(rng: Random) -> Case:
     made = nodes.drawn(rng)
     listed = made.pods()[: weighted(rng, {0: 1, 1: 10, 2: 1})]
-    row: Row = {
+    row: Case = {
         "namespace": rng.choice(("*", "*", *nodes.NAMESPACES)),
         "fingerprint_enabled": chance(rng, 0.7),
         "list_error": chance(rng, 0.03),
@@ -51,20 +50,20 @@ def _scanner(rng: Random) -> Row:
     return row
 
 
-def _topology(rng: Random) -> Row:
+def _topology(rng: Random) -> Case:
     return {"topology": nodes.drawn(rng).row()["topology"]}
 
 
-def _normalize(rng: Random) -> Row:
+def _normalize(rng: Random) -> Case:
     row = nodes.drawn(rng).row()
     return {"topology": row["topology"], "allocatable": row["allocatable"]}
 
 
-def _pods(rng: Random) -> Row:
+def _pods(rng: Random) -> Case:
     return {"method": rng.choice(("all", "with-exclusive-resources")), "pods": nodes.drawn(rng).pods()}
 
 
-def _pod(rng: Random) -> Row:
+def _pod(rng: Random) -> Case:
     pods = nodes.drawn(rng).pods()
     return {"pod": rng.choice(pods) if pods else None}
 

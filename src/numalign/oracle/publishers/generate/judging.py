@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from numalign.oracle.harness import ask, divergence
 from numalign.oracle.harness import suite as suites
-from numalign.oracle.harness.ask import Case, Finding, Judged
-from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.ask import Finding, Judged
+from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.suite import Outcome
 from numalign.oracle.publishers import (
     formats,

@@ -6,9 +6,9 @@ from random import Random
 from typing import Any, Final
 
 from numalign.api.nrt import fingerprint
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.draws import chance, some, weighted
 
-Row = dict[str, Any]
 LETTERS: Final = "ab-*?[]^!\\.é"
 PIECES: Final = (
     "*",
@@ -39,7 +39,7 @@ TOTALS: Final = (
 OTHER_LINES: Final = ("Node 0 MemFree: 1 kB", "", "Node 0 MemUsed:        29802656 kB", "nonsense")
 
 
-def spoiled(rng: Random, row: Row) -> Row:
+def spoiled(rng: Random, row: Case) -> Case:
     """Sometimes with null for an empty list: Go does not distinguish them."""
     return _without_lists(row) if chance(rng, 0.05) else row
 
@@ -57,11 +57,11 @@ def _text(rng: Random, letters: str, longest: int) -> str:
     return "".join(rng.choice(letters) for _ in range(rng.randint(0, longest)))
 
 
-def locality(rng: Random) -> Row:
+def locality(rng: Random) -> Case:
     return {"numa": rng.choice((None, [], [-1], [0], [1, -1], [-1, 3], [-2], [63]))}
 
 
-def patterns(rng: Random) -> Row:
+def patterns(rng: Random) -> Case:
     namespace, name = rng.choice(("a", "ab", "b")), _text(rng, "ab-.é!]", 5)
     listed = [
         {"namespacePattern": rng.choice(("*", "a*", _pattern(rng, namespace))), "namePattern": _pattern(rng, name)}
@@ -77,12 +77,12 @@ def _pattern(rng: Random, name: str) -> str:
     return "".join(rng.choice((*PIECES, letter, letter, letter, f"\\{letter}", f"[{letter}]")) for letter in name)
 
 
-def finished(rng: Random) -> Row:
+def finished(rng: Random) -> Case:
     pods = [[namespace, name] for namespace in ("a", "b") for name in ("x", "y", "")]
     return {"terminal": some(rng, pods, 0.4), "listed": some(rng, pods, 0.6)}
 
 
-def endpoint(rng: Random) -> Row:
+def endpoint(rng: Random) -> Case:
     scheme = rng.choice(("unix", "unix", "unix", "UNIX", "fake", "tcp", "http", ""))
     mark = rng.choice(("://", "://", "://", ":", "//", ""))
     path = rng.choice(
@@ -91,21 +91,21 @@ def endpoint(rng: Random) -> Row:
     return {"endpoint": f"{scheme}{mark}{path}"}
 
 
-def reference(rng: Random) -> Row:
+def reference(rng: Random) -> Case:
     parts = [
         rng.choice(("ns", "pod", "", " c ", "a b", "\tx")) for _ in range(weighted(rng, {3: 6, 0: 1, 1: 1, 2: 1, 4: 1}))
     ]
     return {"text": "/".join(parts)}
 
 
-def pool(rng: Random) -> Row:
+def pool(rng: Random) -> Case:
     names = [[namespace, pod, container] for namespace in "ab" for pod in "pq" for container in ("c", "d")]
     listed = some(rng, names, 0.5)
     containers = [{"id": each, "cpus": [rng.randrange(8) for _ in range(rng.randrange(5))]} for each in listed]
     return {"reference": rng.choice((*names, ["", "", ""])), "containers": containers}
 
 
-def tree(rng: Random) -> Row:
+def tree(rng: Random) -> Case:
     files: dict[str, str] = {}
     for zone in rng.sample(range(12), rng.randint(1, 4)):
         folder = f"devices/system/node/node{zone}"
@@ -118,38 +118,38 @@ def tree(rng: Random) -> Row:
     return {"files": files}
 
 
-def meminfo(rng: Random) -> Row:
+def meminfo(rng: Random) -> Case:
     lines = [rng.choice(OTHER_LINES) for _ in range(rng.randrange(3))]
     lines[rng.randint(0, len(lines)) : 0] = [rng.choice(TOTALS) for _ in range(weighted(rng, {1: 8, 0: 1, 2: 1}))]
     return {"text": "\n".join(lines) + rng.choice(("\n", ""))}
 
 
-def page_size(rng: Random) -> Row:
+def page_size(rng: Random) -> Case:
     return {"size_kb": rng.choice((*SIZES, rng.randint(1, 5000)))}
 
 
-def excluded(rng: Random) -> Row:
+def excluded(rng: Random) -> Case:
     names = ("cpu", "memory", "hugepages-2Mi", "v/nic", "v/gpu", "")
     config = {node: some(rng, names, 0.4) for node in some(rng, ("*", "node1", "node2", ""), 0.5)}
     return {"config": config, "node": rng.choice(("node1", "node2", "*", "")), "asked": list(names)}
 
 
-def policy(rng: Random) -> Row:
+def policy(rng: Random) -> Case:
     return {"policy": rng.choice(POLICIES), "scope": rng.choice(SCOPES)}
 
 
-def _named_pods(rng: Random) -> list[Row]:
+def _named_pods(rng: Random) -> list[Case]:
     return [
         {"namespace": _text(rng, "ab-é", 6), "name": _text(rng, "abcdefgh-.é", rng.choice((3, 12, 70)))}
         for _ in range(weighted(rng, {0: 1, 1: 2, 3: 3, 5: 2, 40: 0.3}))
     ]
 
 
-def signed(rng: Random) -> Row:
+def signed(rng: Random) -> Case:
     return {"pods": _named_pods(rng)}
 
 
-def checked(rng: Random) -> Row:
+def checked(rng: Random) -> Case:
     pods = _named_pods(rng)
     right = fingerprint.of((pod["namespace"], pod["name"]) for pod in pods)
     place = rng.randrange(len(right))
@@ -161,15 +161,15 @@ def checked(rng: Random) -> Row:
     return {"pods": pods, "fingerprint": right if chance(rng, 0.3) else rng.choice(wrong)}
 
 
-def version(rng: Random) -> Row:
+def version(rng: Random) -> Case:
     return {"version": rng.choice(("", "v001", "v002", "v00", "v0011", "V001", "é01", "éé", "ééé", "0001"))}
 
 
-def zone_id(rng: Random) -> Row:
+def zone_id(rng: Random) -> Case:
     return {"id": rng.choice((0, 1, 63, 1023, 65535, 65536, 1 << 40, -1, -7, rng.randrange(1 << 16)))}
 
 
-def zone_name(rng: Random) -> Row:
+def zone_name(rng: Random) -> Case:
     prefix = rng.choice(("node-", "node-", "node-", "node", "Node-", "cell-", "", " node-"))
     number = rng.choice(
         (
@@ -196,17 +196,17 @@ def zone_name(rng: Random) -> Row:
     return {"name": prefix + number}
 
 
-def _attributes(rng: Random) -> list[Row]:
+def _attributes(rng: Random) -> list[Case]:
     return [{"name": rng.choice(NAMES), "value": rng.choice(("1", "", "x"))} for _ in range(rng.randrange(6))]
 
 
-def attribute(rng: Random) -> Row:
+def attribute(rng: Random) -> Case:
     return {"attrs": _attributes(rng), "name": rng.choice(NAMES)}
 
 
-def insertion(rng: Random) -> Row:
+def insertion(rng: Random) -> Case:
     return {"attrs": _attributes(rng), "insert": {"name": rng.choice(NAMES), "value": "new"}}
 
 
-def merge(rng: Random) -> Row:
+def merge(rng: Random) -> Case:
     return {"existing": _attributes(rng), "updated": _attributes(rng)}

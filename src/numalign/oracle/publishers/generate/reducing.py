@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from numalign.oracle.harness import shrink
-from numalign.oracle.harness.shrink import Case
+from numalign.oracle.harness.divergence import Case
 
 OPEN: Final = frozenset(("sys_memory", "memory_capacity", "exclude", "config", "files"))
 """Tables from which any entry can be removed."""
