@@ -5,13 +5,14 @@ from math import prod
 import pytest
 
 from numalign.kubelet.versions import Minor
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.kubelet import vectors
 from numalign.oracle.kubelet.generate import cases
 
 NEW, OLD = Minor(1, 37), Minor(1, 35)
 
 
-def drawn(seed: int, number: int) -> list[tuple[str, cases.Case]]:
+def drawn(seed: int, number: int) -> list[tuple[str, Case]]:
     return [cases.draw(seed, each, NEW) for each in range(number)]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numalign.kubelet.refusals import Undecided
 from numalign.kubelet.versions import Minor
 from numalign.oracle.harness import shrink as generic
+from numalign.oracle.harness.divergence import Case
 from numalign.oracle.kubelet import shrink, validity, vectors
 from numalign.oracle.kubelet.family import Origin
 from numalign.oracle.kubelet.generate import cases
@@ -82,7 +83,7 @@ def test_the_last_container_is_never_dropped() -> None:
 
 @given(drawn)
 @settings(max_examples=40)
-def test_whatever_is_offered_is_a_valid_case_with_something_less(drawn: tuple[str, cases.Case]) -> None:
+def test_whatever_is_offered_is_a_valid_case_with_something_less(drawn: tuple[str, Case]) -> None:
     _, case = drawn
     for candidate in shrink.smaller(case):
         assert validity.flaws(candidate) == frozenset()
@@ -91,7 +92,7 @@ def test_whatever_is_offered_is_a_valid_case_with_something_less(drawn: tuple[st
 
 @given(drawn, st.randoms(use_true_random=False))
 @settings(max_examples=40)
-def test_the_model_can_answer_whatever_is_offered(drawn: tuple[str, cases.Case], rng: Any) -> None:
+def test_the_model_can_answer_whatever_is_offered(drawn: tuple[str, Case], rng: Any) -> None:
     family = next(each for each in vectors.FAMILIES if each.name == drawn[0])
     offered = list(shrink.smaller(drawn[1]))
     for candidate in rng.sample(offered, min(5, len(offered))):
