@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.oracle import recordedsuites
-from numalign.oracle.casefiles import Recorded
+from numalign.oracle import recorded as judging
+from numalign.oracle import recorded as recordedsuites
 from numalign.oracle.harness.suite import Outcome
-from numalign.oracle.plugin.suites import judging
+from numalign.oracle.recorded import Recorded
 from tests.oracle import plugincases
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -13,7 +13,7 @@ from numalign.lab import toolchain
 from numalign.oracle import fuzz, sources
 from numalign.oracle.harness import files
 from numalign.oracle.harness.ask import Opinion, Program
-from numalign.oracle.plugin import judging
+from numalign.oracle.plugin import judge
 from tests import conftest
 from tests.oracle import handmade, recordings
 
@@ -33,7 +33,7 @@ def recorded() -> list[dict[str, Any]]:
 
 @cache
 def opinions() -> list[Opinion]:
-    return list(map(judging.opinion, recorded()))
+    return list(map(judge.opinion, recorded()))
 
 
 def test_every_recorded_answer_is_agreed_with_or_differs_on_purpose() -> None:
@@ -49,7 +49,7 @@ def test_most_histories_go_the_same_way_with_the_product() -> None:
 @pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
 def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
     (found,) = files.values(path)
-    assert judging.opinion(found.value).differences == ()
+    assert judge.opinion(found.value).differences == ()
 
 
 def is_documented(entry: str) -> bool:
@@ -89,7 +89,7 @@ def unnoticed(history: dict[str, Any]) -> list[Any]:
         for place, step in enumerate(history["steps"])
         for answer in wrong(step.get("answer"))
     )
-    return [each for each in changed if judging.judge(each, each).finding != "differs"]
+    return [each for each in changed if judge.judge(each, each).finding != "differs"]
 
 
 @pytest.mark.parametrize("every", [pytest.param(60, id="quick"), pytest.param(1, id="all", marks=pytest.mark.slow)])
@@ -102,7 +102,7 @@ def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
     conftest.require(toolchain.found(), "Go, to build the reference scheduler's plugin")
     with Program(sources.reference().program()) as program:
         answers = program.ask([("reference", history) for history in handmade.HISTORIES.values()])
-    shown = {name: judging.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
+    shown = {name: judge.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
     assert shown == {name: Opinion(entries=frozenset({handmade.entry(name)})) for name in handmade.HISTORIES}
 
 

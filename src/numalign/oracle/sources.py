@@ -14,21 +14,20 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
-from numalign.oracle.generate import histories
 from numalign.oracle.harness.ask import Judge
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.shrink import Smaller
 from numalign.oracle.kubelet import replay as kubeletjudge
 from numalign.oracle.kubelet import shrink
 from numalign.oracle.kubelet.generate import cases
-from numalign.oracle.kubescheduler import judging as scheduling
-from numalign.oracle.kubescheduler import reducing
+from numalign.oracle.kubescheduler import judge as scheduling
 from numalign.oracle.kubescheduler.generate import cases as clusters
-from numalign.oracle.plugin import judging
-from numalign.oracle.publishers.generate import drawing
-from numalign.oracle.publishers.generate import judging as exporting
-from numalign.oracle.publishers.generate import reducing as lessening
-from numalign.oracle.shrinking import shortening
+from numalign.oracle.kubescheduler.generate import cases as reducing
+from numalign.oracle.plugin import judge as judging
+from numalign.oracle.plugin.generate import histories
+from numalign.oracle.publishers import cases as drawing
+from numalign.oracle.publishers import cases as exporting
+from numalign.oracle.publishers import cases as lessening
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
@@ -95,9 +94,7 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
 def reference() -> Source:
     """The NodeResourceTopologyMatch plugin of scheduler-plugins."""
     (binary,) = catalogue.chosen(["oracle-reference"])
-    return Source(
-        version=REFERENCE, binary=binary, draw=histories.draw, smaller=shortening.smaller, judge=judging.judge
-    )
+    return Source(version=REFERENCE, binary=binary, draw=histories.draw, smaller=histories.smaller, judge=judging.judge)
 
 
 def scheduler() -> Source:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from numalign.oracle.harness import shrink
-from numalign.oracle.kubescheduler import reducing, snapshots
+from numalign.oracle.kubescheduler import answer
 from numalign.oracle.kubescheduler.generate import cases
 from numalign.oracle.kubescheduler.generate.pods import FEATURES, Mixture
 
@@ -70,7 +70,7 @@ def test_some_clusters_do_without_a_feature(feature: str) -> None:
 
 def test_a_snapshot_is_read_whole() -> None:
     case = next(each for each in DRAWN if len(each["snapshot"].get("pods", ())) == 40)
-    seen = snapshots.read(case["snapshot"])
+    seen = answer.read(case["snapshot"])
     running = [pod for pod in case["snapshot"]["pods"] if pod["status"]["phase"] in ("Running", "Pending")]
     assert set(seen.world.pods) == {pod["metadata"]["uid"] for pod in running}
     assert list(seen.world.rows) == [node["metadata"]["name"] for node in case["snapshot"]["nodes"]]
@@ -78,7 +78,7 @@ def test_a_snapshot_is_read_whole() -> None:
 
 def test_a_smaller_cluster_is_smaller_and_can_be_asked_about() -> None:
     case = min(DRAWN, key=lambda each: (not has_removals(each), len(json.dumps(each))))
-    for candidate in reducing.smaller(case):
+    for candidate in cases.smaller(case):
         assert len(json.dumps(candidate)) < len(json.dumps(case))
         assert names_what_is_there(candidate)
 
@@ -100,6 +100,6 @@ def test_a_case_shrinks_to_what_matters() -> None:
     def has_a_taint(case: dict[str, Any]) -> bool:
         return any("taints" in node["spec"] for node in case["snapshot"]["nodes"])
 
-    small = shrink.shrunk(next(filter(has_a_taint, DRAWN)), has_a_taint, reducing.smaller)
+    small = shrink.shrunk(next(filter(has_a_taint, DRAWN)), has_a_taint, cases.smaller)
     assert len(small["questions"]) == len(small["snapshot"]["nodes"]) == 1
     assert set(small["snapshot"]) == {"nodes"}

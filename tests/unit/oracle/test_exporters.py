@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from numalign.oracle import recordedsuites
-from numalign.oracle.publishers.generate import drawing, judging, nodes, reducing
+from numalign.oracle import recorded
+from numalign.oracle.publishers import cases
+from numalign.oracle.publishers.generate import nodes
 
 ZONES = [{"id": zone, "cpus": [2 * zone, 2 * zone + 1], "distances": [10, 21]} for zone in (0, 1)]
 ALLOCATABLE = {"devices": [{"resource": "v/nic", "ids": ["n0"], "numa": [0]}], "cpus": [0, 1, 2, 3], "memory": []}
@@ -23,27 +24,27 @@ AGGREGATE = {
 
 def answered(case: dict[str, Any]) -> dict[str, Any]:
     """As a program would that does what we do."""
-    return {**case, "expect": recordedsuites.SUITES[case["suite"]].answer({**case, "fixtures": {}})}
+    return {**case, "expect": recorded.SUITES[case["suite"]].answer({**case, "fixtures": {}})}
 
 
-@pytest.mark.parametrize("program", drawing.PROGRAMS)
+@pytest.mark.parametrize("program", cases.PROGRAMS)
 def test_seed_and_number_make_the_same_row_again(program: str) -> None:
-    assert drawing.draw(3, 5, program) == drawing.draw(3, 5, program)
-    assert drawing.draw(3, 5, program) != drawing.draw(4, 5, program)
+    assert cases.draw(3, 5, program) == cases.draw(3, 5, program)
+    assert cases.draw(3, 5, program) != cases.draw(4, 5, program)
 
 
-@pytest.mark.parametrize("program", drawing.PROGRAMS)
+@pytest.mark.parametrize("program", cases.PROGRAMS)
 def test_every_table_is_drawn_from_and_has_an_answer_of_ours(program: str) -> None:
-    drawn = dict(drawing.draw(1, number, program) for number in range(1500))
-    assert drawn.keys() == drawing.PROGRAMS[program].keys()
-    assert [judging.judge(case, answered(case)).finding for case in drawn.values()] == ["agreed"] * len(drawn)
+    drawn = dict(cases.draw(1, number, program) for number in range(1500))
+    assert drawn.keys() == cases.PROGRAMS[program].keys()
+    assert [cases.judge(case, answered(case)).finding for case in drawn.values()] == ["agreed"] * len(drawn)
 
 
 @pytest.mark.parametrize("case", [SCAN, AGGREGATE], ids=["rte", "nfd"])
 def test_another_number_is_a_disagreement(case: dict[str, Any]) -> None:
     answer = answered(case)
     answer["expect"]["zones"][1]["resources"][0]["available"] += 1
-    found = judging.judge(case, answer)
+    found = cases.judge(case, answer)
     assert found.finding == "differs"
     assert [each.path for each in found.differences] == ["zones[1].resources[0].available"]
 
@@ -60,12 +61,12 @@ def test_another_number_is_a_disagreement(case: dict[str, Any]) -> None:
 )
 def test_a_crash_is_right_where_a_rule_says_so_and_wrong_elsewhere(case: dict[str, Any], change: Any) -> None:
     crashed = {"id": case["id"], "panic": "nil"}
-    assert judging.judge(case, crashed).finding == "differs"
-    assert judging.judge({**case, "input": {**case["input"], **change}}, crashed).finding == "deliberate"
+    assert cases.judge(case, crashed).finding == "differs"
+    assert cases.judge({**case, "input": {**case["input"], **change}}, crashed).finding == "deliberate"
 
 
 def test_smaller_rows_have_less_and_keep_a_zone() -> None:
-    smaller = list(reducing.smaller(SCAN))
+    smaller = list(cases.smaller(SCAN))
     assert len(smaller) > 10
     assert all(len(str(each)) < len(str(SCAN)) and each["input"]["topology"]["nodes"] for each in smaller)
 

@@ -9,10 +9,9 @@ import pytest
 from numalign.api.decode import decode
 from numalign.api.objects import pod as pods
 from numalign.api.objects import qos
-from numalign.oracle.generate import histories
-from numalign.oracle.generate.schedulerargs import CACHE_SETTINGS, STRATEGIES
 from numalign.oracle.harness import files, shrink
-from numalign.oracle.shrinking import shortening
+from numalign.oracle.plugin.generate import histories
+from numalign.oracle.plugin.generate.histories import CACHE_SETTINGS, STRATEGIES
 from tests.oracle import recordings
 
 RECORDED = recordings.DATA / "reference-histories.xz"
@@ -74,14 +73,14 @@ def test_pods_of_every_class_come() -> None:
 
 
 def test_whatever_is_dropped_a_shorter_history_is_left() -> None:
-    for candidate in shortening.smaller(DRAWN[0]):
+    for candidate in histories.smaller(DRAWN[0]):
         assert len(str(candidate)) < len(str(DRAWN[0]))
         assert candidate.keys() <= DRAWN[0].keys()
 
 
 def test_a_history_shrinks_to_the_step_that_matters() -> None:
     history = next(each for each in DRAWN if any(step["op"] == "score" for step in each["steps"]))
-    small = shrink.shrunk(history, lambda case: any(s["op"] == "score" for s in case["steps"]), shortening.smaller)
+    small = shrink.shrunk(history, lambda case: any(s["op"] == "score" for s in case["steps"]), histories.smaller)
     assert [step["op"] for step in small["steps"]] == ["score"]
     assert small["nodes"] == small["nrts"] == []
 

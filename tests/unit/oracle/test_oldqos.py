@@ -7,8 +7,8 @@ import pytest
 from numalign.api.decode import decode
 from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod
-from numalign.oracle.generate import histories
-from numalign.oracle.plugin import oldqos
+from numalign.oracle.plugin import history
+from numalign.oracle.plugin.generate import histories
 from tests.oracle.handmade import ONE, UNEQUAL, container, pod
 
 LIMITS_ONLY = {"limits": ONE}
@@ -16,7 +16,7 @@ REQUESTS_ONLY = {"requests": ONE}
 
 
 def class_of(raw: dict[str, Any]) -> str:
-    return qos.of(oldqos.stamped(decode.decode(Pod, raw), raw))
+    return qos.of(history.stamped(decode.decode(Pod, raw), raw))
 
 
 @pytest.mark.parametrize(

@@ -5,28 +5,28 @@ from typing import Any
 import pytest
 
 from numalign.oracle.harness.ask import Opinion
-from numalign.oracle.plugin import causes, dialect, history, judging, playing
-from numalign.oracle.plugin.dialect import Dialect, Habit
+from numalign.oracle.plugin import causes, history, judge, replay
+from numalign.oracle.plugin.replay import Dialect, Habit
 from numalign.placement.reference.caches import repairs
 from numalign.placement.reference.caches.repairs import Repair
 from tests.oracle import handmade
 from tests.oracle.handmade import ONE, container, lived, pod, report, signed_for, zone
 
 ASKED = pod(container(ONE))
-PLAYED = {name: each for name, each in handmade.HISTORIES.items() if judging.refusal(each["args"]) is None}
+PLAYED = {name: each for name, each in handmade.HISTORIES.items() if judge.refusal(each["args"]) is None}
 
 
-def scripts(raw: dict[str, Any]) -> tuple[playing.Script, playing.Script]:
+def scripts(raw: dict[str, Any]) -> tuple[replay.Script, replay.Script]:
     new = history.read(raw)
-    return playing.script(history.with_old_classes(new, raw)), playing.script(new)
+    return replay.script(history.with_old_classes(new, raw)), replay.script(new)
 
 
-def said(raw: dict[str, Any], manner: Dialect = dialect.OURS) -> list[Any]:
+def said(raw: dict[str, Any], manner: Dialect = replay.OURS) -> list[Any]:
     old, new = scripts(raw)
-    return [each.said for each in playing.play(old if manner == dialect.V0_34_7 else new, manner)]
+    return [each.said for each in replay.play(old if manner == replay.V0_34_7 else new, manner)]
 
 
-def answered(raw: dict[str, Any], manner: Dialect = dialect.V0_34_7) -> dict[str, Any]:
+def answered(raw: dict[str, Any], manner: Dialect = replay.V0_34_7) -> dict[str, Any]:
     """The history as the plugin would give it back."""
     told = zip(raw["steps"], said(raw, manner), strict=True)
     return {**raw, "steps": [{**step, "answer": each} if each is not None else step for step, each in told]}
@@ -49,7 +49,7 @@ def test_a_refused_node_is_refreshed_by_a_signed_report() -> None:
         {"op": "resync"},
         pods=[lived("Running")],
     )
-    refused, waiting, _, refreshed = said(told, dialect.V0_34_7)
+    refused, waiting, _, refreshed = said(told, replay.V0_34_7)
     assert refused == {"n": {"code": "Unschedulable", "reasons": ["cannot align container"]}}
     assert waiting == {"maybeOverReserved": ["n"], "configChanged": []}
     assert refreshed == {"generation": 1, "maybeOverReserved": [], "configChanged": []}
@@ -78,14 +78,14 @@ def test_a_node_on_which_the_plugin_crashes_is_not_marked() -> None:
     told = handmade.history(
         {"op": "filter", "pod": pod(container({**ONE, "cpu": "9"}))}, {"op": "desynced"}, nrts=[report(zone(64))]
     )
-    crashed, waiting = said(told, dialect.V0_34_7)
-    assert (crashed["n"], waiting["maybeOverReserved"]) == (playing.PANIC, [])
+    crashed, waiting = said(told, replay.V0_34_7)
+    assert (crashed["n"], waiting["maybeOverReserved"]) == (replay.PANIC, [])
     assert said(told)[1]["maybeOverReserved"] == ["n"]
 
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_what_was_written_by_hand_shows_its_entry_and_no_other(name: str) -> None:
-    assert judging.opinion(answered(PLAYED[name])) == Opinion(entries=frozenset({handmade.entry(name)}))
+    assert judge.opinion(answered(PLAYED[name])) == Opinion(entries=frozenset({handmade.entry(name)}))
 
 
 def test_every_habit_and_every_repair_that_a_history_can_show_is_written_by_hand() -> None:
@@ -95,13 +95,13 @@ def test_every_habit_and_every_repair_that_a_history_can_show_is_written_by_hand
 
 
 def test_the_way_from_v0_34_7_ends_at_ours() -> None:
-    way = causes.without(dialect.V0_34_7, causes.ENTRIES)
+    way = causes.without(replay.V0_34_7, causes.ENTRIES)
     assert way == Dialect(frozenset({Habit.DEFECTS}), repairs.ALL)
 
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_the_product_answers_otherwise_there_and_that_is_not_taken_for_the_plugin(name: str) -> None:
-    judged = judging.judge(PLAYED[name], answered(PLAYED[name], dialect.OURS))
+    judged = judge.judge(PLAYED[name], answered(PLAYED[name], replay.OURS))
     assert judged.finding == "differs"
     assert judged.differences
 
@@ -111,7 +111,7 @@ def test_the_product_answers_otherwise_there_and_that_is_not_taken_for_the_plugi
     [
         ({}, None),
         ({"unheardOf": 1}, 'strict decoding error: unknown field "unheardOf"'),
-        ({"cacheResyncPeriodSeconds": "5"}, judging.UNREADABLE),
+        ({"cacheResyncPeriodSeconds": "5"}, judge.UNREADABLE),
         (
             handmade.strategy("Fastest"),
             'scoringStrategy.type: Invalid value: "Fastest": invalid ScoringStrategyType',
@@ -120,7 +120,7 @@ def test_the_product_answers_otherwise_there_and_that_is_not_taken_for_the_plugi
     ids=["none", "unknown field", "another type", "unknown strategy"],
 )
 def test_arguments_are_refused_as_by_v0_34_7(settings: dict[str, Any], refused: str | None) -> None:
-    assert judging.refusal(settings) == refused
+    assert judge.refusal(settings) == refused
 
 
 @pytest.mark.parametrize(
@@ -137,4 +137,4 @@ def test_arguments_are_refused_as_by_v0_34_7(settings: dict[str, Any], refused: 
     ids=["varies", "too long", "panic", "error", "no answer", "not refused", "refused"],
 )
 def test_what_is_no_answer_is_never_agreed(answer: dict[str, Any], finding: str) -> None:
-    assert judging.judge({"id": "x"}, {"id": "x", **answer}).finding == finding
+    assert judge.judge({"id": "x"}, {"id": "x", **answer}).finding == finding

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.kubescheduler import answering, exceptions, judging, stages
+from numalign.oracle.kubescheduler import answer as answering
+from numalign.oracle.kubescheduler import answer as stages
+from numalign.oracle.kubescheduler import judge
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
@@ -95,14 +97,14 @@ ENTRIES = {
 def test_a_port_that_two_pods_have(path: str, there: list[str], change: dict[str, Any], entry: str | None) -> None:
     case = {"snapshot": {"pods": [pod(name, nodeName="n", containers=PORT) for name in there]}}
     question = {"pod": pod(), "what_if": [{"node": "n", **change}], "answer": {"filters": {}}}
-    assert exceptions.entry(case, question, Difference(path)) == entry
+    assert judge.deliberate_entry(case, question, Difference(path)) == entry
 
 
 @pytest.mark.parametrize("path", ["filters.n.NodeVolumeLimits.code", "verdicts.n", "scores.totals.n"])
 @pytest.mark.parametrize("filters, entry", [(FAILED, "claim-not-owned"), ({}, None)], ids=["failed", "did not"])
 def test_volumes_that_cannot_be_counted(path: str, filters: dict[str, Any], entry: str | None) -> None:
     question = {"pod": pod(), "answer": {"filters": filters}}
-    assert exceptions.entry({"snapshot": {}}, question, Difference(path)) == entry
+    assert judge.deliberate_entry({"snapshot": {}}, question, Difference(path)) == entry
 
 
 GPU = [{"name": "c", "resources": {"requests": {"vendor.com/gpu": "1"}}}]
@@ -118,7 +120,7 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("snapshot, asking, entry", LEFT_ALONE.values(), ids=LEFT_ALONE)
 def test_pods_that_are_left_alone(snapshot: dict[str, Any], asking: dict[str, Any], entry: str | None) -> None:
     question = {"pod": asking, "answer": {"filters": {}}}
-    assert exceptions.entry({"snapshot": snapshot}, question, Difference("totals")) == entry
+    assert judge.deliberate_entry({"snapshot": snapshot}, question, Difference("totals")) == entry
 
 
 def case_with(*questions: dict[str, Any]) -> dict[str, Any]:
@@ -130,18 +132,18 @@ def case_with(*questions: dict[str, Any]) -> dict[str, Any]:
 
 def test_equal_answers_agree() -> None:
     case = case_with({"pod": pod()})
-    judged = judging.judge(case, case)
+    judged = judge.judge(case, case)
     assert (judged.finding, judged.asked) == ("agreed", 1)
 
 
 def test_only_the_questions_that_differ_are_asked_again() -> None:
     case = case_with({"pod": pod("p")}, {"pod": pod("q")})
     case["questions"][1]["answer"]["verdicts"] = {"a": {"code": "Unschedulable"}}
-    judged = judging.judge(case, case)
+    judged = judge.judge(case, case)
     assert judged.finding == "differs"
     assert [question["pod"]["metadata"]["name"] for question in judged.case["questions"]] == ["q"]
 
 
 @pytest.mark.parametrize("answer", [{"panic": "nil"}, {"init_error": "no such plugin"}, {"error": "not JSON"}])
 def test_no_answer_is_a_difference(answer: dict[str, str]) -> None:
-    assert judging.judge(case_with({"pod": pod()}), answer).finding == "differs"
+    assert judge.judge(case_with({"pod": pod()}), answer).finding == "differs"

@@ -88,13 +88,12 @@ def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE, against: In
 
 def _report(files: Iterable[Path]) -> Replayed:
     from numalign.cli.oracle.replayed import Replayed
-    from numalign.oracle import casefiles
+    from numalign.oracle import recorded
     from numalign.oracle.kubelet import replay, vectors
-    from numalign.oracle.plugin.suites import judging
 
-    collected = {path: casefiles.load(path) for path in files}
+    collected = {path: recorded.load(path) for path in files}
     cases = vectors.load(path for path, found in collected.items() if found is None)
-    plugins = judging.summed(judging.judge(case) for found in collected.values() for case in found or ())
+    plugins = recorded.summed(recorded.judge(case) for found in collected.values() for case in found or ())
     verdicts = replay.replay(cases)
     return Replayed(replay.summed(_watched(verdicts, len(cases)) if is_watched() else verdicts), plugins)
 

@@ -15,7 +15,7 @@ from numalign.api import errors
 from numalign.oracle.harness.divergence import Difference
 from numalign.oracle.harness.suite import Outcome
 from numalign.oracle.kubelet.replay import Report, Tally
-from numalign.oracle.plugin.suites.judging import SuiteReport, SuiteTally
+from numalign.oracle.recorded import SuiteReport, SuiteTally
 
 MOST_PER_CASE, MOST_CHARACTERS = 10, 200
 HEAPS = tuple(heap.value for heap in Outcome)

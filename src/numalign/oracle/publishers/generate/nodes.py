@@ -30,7 +30,7 @@ class Zone(Struct):
     """Bytes in sysfs; a kind that sysfs does not report has no entry."""
 
 
-class Node(Struct):
+class GeneratedNode(Struct):
     """A node while its row is generated."""
 
     rng: Random
@@ -71,7 +71,7 @@ class Node(Struct):
 class _Pods:
     """What pods hold, mostly exclusively."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: GeneratedNode) -> None:
         self.node, self.rng = node, node.rng
         by_id: dict[tuple[str, str], list[Case]] = {}
         for entry in node.devices:
@@ -128,9 +128,9 @@ class _Pods:
         return held
 
 
-def drawn(rng: Random) -> Node:
+def drawn(rng: Random) -> GeneratedNode:
     zones = _zones(rng)
-    return Node(rng, zones, _offered(rng, zones), _allocatable(rng, zones), _blocks(rng, zones))
+    return GeneratedNode(rng, zones, _offered(rng, zones), _allocatable(rng, zones), _blocks(rng, zones))
 
 
 def _zones(rng: Random) -> list[Zone]:
