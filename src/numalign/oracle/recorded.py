@@ -29,26 +29,12 @@ from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.files import Found
 from numalign.oracle.harness.suite import Outcome, Suite, SuiteVerdict
 from numalign.oracle.plugin.suites import caches, filters, formats, numasets, scores, settings
-from numalign.oracle.publishers import actions, reports, steps, tables, texts
+from numalign.oracle.publishers import cases as publishers
+from numalign.oracle.publishers import reports, tables
 
-MODULES = (
-    filters,
-    scores,
-    numasets,
-    settings,
-    filters,
-    filters,
-    caches,
-    formats,
-    koordinatormerge,
-    texts,
-    reports,
-    steps,
-    reports,
-    actions,
-)
+MODULES = (filters, scores, numasets, settings, caches, formats, koordinatormerge)
 
-SUITES: dict[str, Suite] = {suite.name: suite for module in MODULES for suite in module.SUITES}
+SUITES: dict[str, Suite] = {each.name: each for module in MODULES for each in module.SUITES} | publishers.SUITES
 
 ENFORCED_BY_US = "waits for a mode in which we enforce placement ourselves; here the kubelet does"
 

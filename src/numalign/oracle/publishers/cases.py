@@ -26,7 +26,6 @@ from numalign.oracle.harness.ask import Finding, Judged
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.draws import chance, weighted
 from numalign.oracle.harness.suite import Outcome
-from numalign.oracle.plugin.suites import formats
 from numalign.oracle.publishers import actions, reports, states, steps, texts
 from numalign.oracle.publishers.generate import nodes, smalltables
 
@@ -64,7 +63,7 @@ def expected(suite: str, row: Row) -> bool:
     return any(crashes(row) for crashes in CRASHES.get(suite, ()))
 
 
-MODULES = (formats, texts, reports, steps, reports, actions)
+MODULES = (texts, reports, steps, actions)
 SUITES = {suite.name: suite for module in MODULES for suite in module.SUITES}
 
 FINDINGS: dict[Outcome, Finding] = {Outcome.EQUAL: "agreed", Outcome.DELIBERATE: "deliberate"}

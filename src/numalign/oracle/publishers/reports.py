@@ -135,17 +135,6 @@ def made(name: str, answer: Callable[[Row], object], *deliberate: Deliberate) ->
     return Suite(name, answered, texts.as_far_as_recorded, deliberate)
 
 
-REPORTS: tuple[Suite, ...] = (
-    made("exporter.scan", _scanned("rte"), *RTE),
-    made("exporter.scan_derived", _scanned("rte"), *RTE),
-    made("exporter.placement_derived", _placed),
-    made("exporter.fingerprint_method_derived", _signed),
-    made("exporter.exclusive_filter", _exclusive),
-    made("exporter.exclusive_filter_derived", _exclusive),
-    made("updater.aggregate", _scanned("nfd"), *NFD),
-    made("updater.aggregate_derived", _scanned("nfd"), *NFD),
-)
-
 SETTING = "a setting of that program, which we do not have"
 CONDITION = "conditions on the publisher's own pod, which we do not write"
 NOT_APPLICABLE: dict[str, str] = {
@@ -261,7 +250,15 @@ UNKNOWN_PODS: Final = Deliberate(
     lambda case: case["expect"].get("error") in ("not-found", "lister"),
 )
 
-SCANS: tuple[Suite, ...] = (
+SUITES: tuple[Suite, ...] = (
+    made("exporter.scan", _scanned("rte"), *RTE),
+    made("exporter.scan_derived", _scanned("rte"), *RTE),
+    made("exporter.placement_derived", _placed),
+    made("exporter.fingerprint_method_derived", _signed),
+    made("exporter.exclusive_filter", _exclusive),
+    made("exporter.exclusive_filter_derived", _exclusive),
+    made("updater.aggregate", _scanned("nfd"), *NFD),
+    made("updater.aggregate_derived", _scanned("nfd"), *NFD),
     made("updater.scanner", _watched, *SCANNED),
     made("updater.watchable", _judged, UNKNOWN_PODS),
 )

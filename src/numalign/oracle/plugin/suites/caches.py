@@ -117,9 +117,6 @@ def _as_found(expected: Any, answered: Any) -> Sequence[Difference]:
     return [*answered, *([] if pointer in POINTERS else [Difference("", expected, "only what the steps expect")])]
 
 
-RUNS: tuple[Suite, ...] = (Suite("integration_cache", _answer, _as_found),)
-
-
 REASONS = {
     Repair.LATE_REPORT: "a report that appears after the start is never cached; we take it in",
     Repair.REPORT_GONE: "a deleted report is used for good; we forget the node",
@@ -258,5 +255,5 @@ SUITES: tuple[Suite, ...] = (
     Suite("fingerprint_from_nrt", lambda case: {"fingerprint": _signature(case).text}),
     Suite("fingerprint_method_from_nrt", lambda case: {"onlyExclusive": _signature(case).only_exclusive}),
     Suite("check_fingerprint_for_node", _checked),
-    *RUNS,
+    Suite("integration_cache", _answer, _as_found),
 )

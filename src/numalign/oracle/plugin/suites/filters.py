@@ -126,13 +126,6 @@ def _suites(names: Sequence[str], answer: Callable[[Case], object]) -> tuple[Sui
     return tuple(Suite(name, answer, deliberate=(ZONE_64, ZONE_TWICE)) for name in names)
 
 
-SUITES: tuple[Suite, ...] = (
-    *_suites(PLAIN, _answer),
-    *_suites(MARKED, _answer_with_mark),
-    Suite("integration_single_cycle", _cycle, _same_cycle),
-)
-
-
 def _tracked(case: Case) -> object:
     cycle, codes = Cycle(PreemptionMode(case["input"]["preemptionMode"])), []
     for step in case["input"]["steps"]:
@@ -161,12 +154,6 @@ def _simulated(case: Case) -> object:
         for raw, zone in zip(given["nrt"]["zones"], after.zones or (), strict=True)
     ]
     return {"error": None, "nrt": {**given["nrt"], "zones": zones}}
-
-
-REMOVALS: tuple[Suite, ...] = (
-    Suite("victim_tracking", _tracked),
-    Suite("nrt_post_eviction", _simulated, objects.by_amount),
-)
 
 
 class PreemptionRun:
@@ -236,4 +223,11 @@ def _preempted(case: Case) -> object:
     return {"eviction": evicted, "preemptorEventuallyScheduled": run.fits()}
 
 
-PREEMPTIONS: tuple[Suite, ...] = (Suite("integration_preemption", _preempted),)
+SUITES: tuple[Suite, ...] = (
+    *_suites(PLAIN, _answer),
+    *_suites(MARKED, _answer_with_mark),
+    Suite("integration_single_cycle", _cycle, _same_cycle),
+    Suite("victim_tracking", _tracked),
+    Suite("nrt_post_eviction", _simulated, objects.by_amount),
+    Suite("integration_preemption", _preempted),
+)
