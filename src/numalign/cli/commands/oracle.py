@@ -19,8 +19,7 @@ from numalign.cli.output import Format
 if TYPE_CHECKING:
     from numalign.cli.oracle.replayed import Replayed
     from numalign.oracle.fuzz import Plan, Summary
-    from numalign.oracle.kubelet.reask import Reasked
-    from numalign.oracle.kubelet.replay import Verdict
+    from numalign.oracle.kubelet.replay import Reasked, Verdict
     from numalign.oracle.sources import Kubelet, Source
 
 DIFFERENT = 1
@@ -119,7 +118,8 @@ def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> 
 def _answers(files: Iterable[Path], source: Kubelet) -> list[Reasked]:
     from numalign.oracle.harness import ask
     from numalign.oracle.harness.ask import Program
-    from numalign.oracle.kubelet import reask, vectors
+    from numalign.oracle.kubelet import replay as reask
+    from numalign.oracle.kubelet import vectors
 
     cases, path = vectors.load(files), source.program()
     with Program(path, ask.ONCE) as once, Program(path, ask.SURELY) as sure:

@@ -13,7 +13,7 @@ from numalign.lab.errors import LabError
 from numalign.oracle import sources
 from numalign.oracle.harness import ask
 from numalign.oracle.harness.ask import Program
-from numalign.oracle.kubelet import reask, vectors
+from numalign.oracle.kubelet import replay, vectors
 from tests.oracle import recordings
 from tests.unit.oracle import pretending, small
 
@@ -25,11 +25,11 @@ def files(tmp_path: Path) -> Path:
     return small.lines(tmp_path / "merge.jsonl", small.MERGE, {**small.MERGE, "id": "merge-2"})
 
 
-def reasked(folder: Path, answer: str, *files: Path) -> list[reask.Reasked]:
+def reasked(folder: Path, answer: str, *files: Path) -> list[replay.Reasked]:
     path = pretending.program(folder, answer)
     with Program(path, ask.ONCE) as once, Program(path, ask.SURELY) as sure:
         pair = ask.Pair(once, sure, sources.kubelet("kubelet@1.37").judge)
-        return list(reask.reask(pair, vectors.load(files)))
+        return list(replay.reask(pair, vectors.load(files)))
 
 
 @pytest.fixture
