@@ -1,12 +1,8 @@
 """Compares recorded merges of Koordinator's scheduler with the kubelet's merge.
 
-The kubelet aligns the pods of our nodes, so its merge is the one that counts (Koordinator spec 20.1). Koordinator's
-flag `unsatisfied` and its failure texts are compared only by presence.
-
-Koordinator's own merge of hints (Koordinator spec 8.2 to 8.6), without scores.
-
-`koordinator` uses it to check that a deliberate difference shows exactly Koordinator's result.
-"""
+The kubelet aligns the pods of our nodes, so its merge is the one that counts (Koordinator spec 20.1). A deliberate
+difference must show exactly the result of Koordinator's own merge (Koordinator spec 8.2 to 8.6), which is repeated here
+without scores. Koordinator's flag `unsatisfied` and its failure texts are compared only by presence."""
 
 from __future__ import annotations
 

@@ -1,17 +1,8 @@
-"""The suites of recorded cases: the scheduler plugin, Koordinator's merge, and the topology publishers.
+"""Replays recorded cases of the scheduler plugin, of Koordinator's merge and of the topology publishers.
 
-`judging` looks up the suite of a case here, or why a suite does not apply to numalign. Each module exports `SUITES`.
-
-Reads files of recorded cases of the scheduler plugin, of Koordinator and of topology publishers.
-
-`numalign oracle replay` calls `load`, which returns None for a file of another kind (kubelet vectors). A file holds one
-document with `cases` and what they share, or one case per line. Each case names its suite.
-
-Judges recorded cases of suites: equal, different on purpose, not applicable, or a mismatch.
-
-`numalign oracle replay` calls it. A deliberate difference needs a rule on the input and an entry in the compatibility
-page. A case that cannot be answered is a mismatch: no case is skipped.
-"""
+`numalign oracle replay` calls `load`, which returns None for a file of another kind (kubelet vectors), and `judge`. A
+file holds one document with `cases` and what they share, or one case per line. Each case names its suite. No case is
+skipped: an unknown suite is a mismatch, and a suite that does not apply to numalign says why."""
 
 from __future__ import annotations
 

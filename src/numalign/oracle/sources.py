@@ -17,17 +17,14 @@ from numalign.lab import binaries, catalogue, toolchain
 from numalign.oracle.harness.ask import Judge
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.shrink import Smaller
-from numalign.oracle.kubelet import replay as kubeletjudge
-from numalign.oracle.kubelet import shrink
-from numalign.oracle.kubelet.generate import cases
-from numalign.oracle.kubescheduler import judge as scheduling
-from numalign.oracle.kubescheduler.generate import cases as clusters
-from numalign.oracle.kubescheduler.generate import cases as reducing
-from numalign.oracle.plugin import judge as judging
+from numalign.oracle.kubelet import replay as kubelet_replay
+from numalign.oracle.kubelet import shrink as kubelet_shrink
+from numalign.oracle.kubelet.generate import cases as kubelet_cases
+from numalign.oracle.kubescheduler import judge as scheduler_judge
+from numalign.oracle.kubescheduler.generate import cases as scheduler_cases
+from numalign.oracle.plugin import judge as plugin_judge
 from numalign.oracle.plugin.generate import histories
-from numalign.oracle.publishers import cases as drawing
-from numalign.oracle.publishers import cases as exporting
-from numalign.oracle.publishers import cases as lessening
+from numalign.oracle.publishers import cases as publisher_rows
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
@@ -84,9 +81,9 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
     return Kubelet(
         version=version,
         binary=binary,
-        draw=partial(cases.draw, minor=minor),
-        smaller=shrink.smaller,
-        judge=partial(kubeletjudge.judge_case, minor=minor),
+        draw=partial(kubelet_cases.draw, minor=minor),
+        smaller=kubelet_shrink.smaller,
+        judge=partial(kubelet_replay.judge_case, minor=minor),
         minor=minor,
     )
 
@@ -94,7 +91,9 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
 def reference() -> Source:
     """The NodeResourceTopologyMatch plugin of scheduler-plugins."""
     (binary,) = catalogue.chosen(["oracle-reference"])
-    return Source(version=REFERENCE, binary=binary, draw=histories.draw, smaller=histories.smaller, judge=judging.judge)
+    return Source(
+        version=REFERENCE, binary=binary, draw=histories.draw, smaller=histories.smaller, judge=plugin_judge.judge
+    )
 
 
 def scheduler() -> Source:
@@ -103,9 +102,9 @@ def scheduler() -> Source:
     return Source(
         version=SCHEDULER,
         binary=binary,
-        draw=clusters.draw,
-        smaller=reducing.smaller,
-        judge=scheduling.judge,
+        draw=scheduler_cases.draw,
+        smaller=scheduler_cases.smaller,
+        judge=scheduler_judge.judge,
         chunk=20,
     )
 
@@ -116,7 +115,7 @@ def publisher(name: str) -> Source:
     return Source(
         version=name,
         binary=binary,
-        draw=partial(drawing.draw, program=name),
-        smaller=lessening.smaller,
-        judge=exporting.judge,
+        draw=partial(publisher_rows.draw, program=name),
+        smaller=publisher_rows.smaller,
+        judge=publisher_rows.judge,
     )

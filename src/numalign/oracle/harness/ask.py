@@ -1,18 +1,8 @@
 """Asks the real component and numalign about the same case, and judges whether they agree.
 
-`fuzz` and `reask` use it. The oracle program completes a case with the real answer; our answer is then compared with it
-as with a recording. Each source passes its own judge.
-
-Runs an oracle program: cases in, the real component's answers out, one JSON line each.
-
-A program is a child process that answers in order. A thread writes cases while answers are read, so that a full pipe
-blocks neither side.
-
-The comparison of a case for which deliberate differences are listed: unexplained differences, and entries of the
-list.
-
-The judges of the scheduler plugin, of kube-scheduler and of the publishers return an `Opinion`.
-"""
+`fuzz` and the kubelet's `replay` use it. An oracle program is a child process: cases in, the real component's answers
+out, one JSON line each. Each source passes its own judge. Judges with a list of deliberate differences return an
+`Opinion` first."""
 
 from __future__ import annotations
 

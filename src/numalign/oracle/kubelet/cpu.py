@@ -1,16 +1,8 @@
-"""Recorded pods under the static CPU policy: start, hints, allocation per container, removal.
+"""Recorded pods under the static CPU policy: families `cpu_static`, `cpu_distribute` and `cpu_livelock`.
 
 The recorder chose the affinity of each container, so it is an input. The pod determines which containers are allocated
-and removed; a recording with more or fewer of them differs.
-
-Recorded single-container pods under `distribute-cpus-across-numa`, on machines with five to eight zones.
-
-The schema is that of `cpu_static` without hints and removals, which were not recorded. A case that has them differs.
-
-Recorded allocations that never return: the kubelet loops over CPUs that it cannot distribute.
-
-The only right answer of the model is that the allocation never returns.
-"""
+and removed; a recording with more or fewer of them differs. `cpu_distribute` has no hints and no removals. In
+`cpu_livelock` the kubelet never returns, and the only right answer of the model is to say so."""
 
 from __future__ import annotations
 

@@ -1,20 +1,9 @@
-"""Operations on a single manager in the recordings of `device_hints` and `mem_static`.
-
-The forms in which recordings write hints, memory blocks and the state of zones.
+"""The forms in which recordings write machines, pods, hints, memory blocks and operations, and their conversions.
 
 Every family reads its inputs and writes its answers in these forms, so that an answer can be compared with the
-recording field by field. A value that a recording omits is UNSET here, never None.
-
-Pods as recordings write them, and their conversion to the model's pods.
-
-Recordings contain only what decides placement: names, requests and limits, sidecars, pod-level resources. Quantities
-stay text, so that a case can be written exactly as it was read.
-
-Machines as recordings describe them: topologies by name, memory by node, devices by resource.
-
-Cases name a topology of the table beside them (`topologies.json`) and add memory and devices; `machine` combines them
-for the model.
-"""
+recording field by field. A value that a recording omits is UNSET here, never None. Quantities stay text, so that a case
+can be written exactly as it was read. Cases name a topology of the table beside them (`topologies.json`), and add
+memory and devices."""
 
 from __future__ import annotations
 

@@ -1,18 +1,9 @@
-"""Replays recorded cases against the model and counts mismatches.
+"""Compares the model's answers with recorded cases and with the real managers.
 
-`numalign oracle replay` prints the report. A case that the model cannot answer, or that raises an exception, is a
-mismatch: no case is skipped.
-
-Judges a case of the kubelet's families: the model against the real managers of one minor.
-
-`sources` passes `judge` to campaigns. Where the real managers panic or never return, the model must say so: these are
-the only deliberate differences.
-
-Puts recorded cases to the real kubelet again and reports where this minor answers differently from the recording.
-
-`numalign oracle replay --against` calls it. A changed answer is a difference between versions; the model of that minor
-must give the new answer.
-"""
+`numalign oracle replay` counts the mismatches of `replay`, and with `--against` those of `reask`, which puts recorded
+cases to a real kubelet again: a changed answer is a difference between versions. `sources` passes `judge_case` to
+campaigns. A case that the model cannot answer is a mismatch. Where the real managers panic or never return, the model
+must say so; these are the only deliberate differences."""
 
 from __future__ import annotations
 

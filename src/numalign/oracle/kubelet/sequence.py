@@ -1,12 +1,8 @@
-"""The schema of `sequence`: hardware, configuration, ops, snapshots and verdicts.
+"""Recorded sequences on a node: all managers together, pods admitted, started and removed, kubelet restarts.
 
-`Case` and its parts are inputs; `Answer` adds the model's results.
-
-Recorded sequences on a node: all managers together, pods admitted, started and removed, kubelet restarts.
-
-The recording holds a snapshot of the node after every op. A restart admits every active pod again. If the managers
-refuse to start, the sequence ends. The general admission predicates were not part of the recordings.
-"""
+`SequenceCase` and its parts are inputs; `SequenceAnswer` adds the model's results. The recording holds a snapshot of
+the node after every op. A restart admits every active pod again. If the managers refuse to start, the sequence ends.
+The general admission predicates were not part of the recordings."""
 
 from __future__ import annotations
 

@@ -1,17 +1,8 @@
-"""Cuts: ways to remove one part of a case, larger parts first.
+"""Smaller variants of a kubelet case: cuts, larger parts first, and the repair after each cut.
 
-`shrink` applies them to copies. `mending` then removes what referred to the part.
-
-Repairs a case after a cut: removes what referred to the removed part.
-
-`shrink` calls `mended` on its copy. It adjusts steps of containers, ops of pods, masks and devices of zones, requests
-of resources, and a machine's own counts.
-
-Shrinks a disagreement: drops parts of a case as long as the two sides still disagree.
-
-`fuzz` calls it. Reductions are tried greedily, larger parts first; each candidate is put to both sides again.
-Candidates with a new flaw are not tried.
-"""
+`sources` passes `smaller` to campaigns. A repair removes what referred to the removed part: steps of containers, ops of
+pods, masks and devices of zones, requests of resources. A candidate with a flaw that its origin does not have is not
+tried; otherwise the real managers and the model would disagree about CPUs that no machine has."""
 
 from __future__ import annotations
 

@@ -1,14 +1,8 @@
-"""Accessors for the parts of a case as plain JSON: zones, CPUs, pods, masks, plugins.
+"""The parts of a kubelet case as plain JSON, and whether the case is valid.
 
-`validity`, `cuts` and `mending` use them. Families share most field names, so one set of accessors serves all. A part
-that a family does not have is empty.
-
-Checks whether a case is valid: everything that it names exists, and its node is possible.
-
-`shrink` rejects a candidate with a flaw that its origin does not have; otherwise the real component and the model would
-disagree about CPUs that no machine has. Generated cases have no flaw. A case that only names its machine is not checked
-against it.
-"""
+`shrink` uses both. Families share most field names, so one set of accessors serves all; a part that a family does not
+have is empty. A case is valid if everything that it names exists and its node is possible. Generated cases are valid. A
+case that only names its machine is not checked against it."""
 
 from __future__ import annotations
 

@@ -1,17 +1,8 @@
-"""Answers a question in the form in which the real scheduler's answer is recorded.
+"""Answers a question about a cluster with numalign's rules, in the form of the real scheduler's answer.
 
-`judging` compares the two. It repeats how the framework combines the answers of plugins (kube-scheduler spec 4.6, 4.7),
-so that the order of plugins and the weights of scores are compared too.
-
-Builds the state that numalign's rules read from the cluster of a case: nodes, pods, storage, namespaces, owners.
-
-`stages` builds the rules on it. Objects are added in the order of the case, as the real scheduler receives them.
-
-Builds numalign's rules for one case: those of the default profile, with the case's settings, on the case's cluster.
-
-`answering` runs them. The order is that of the default profile; it decides whose refusal a node reports (kube-scheduler
-spec 1.1).
-"""
+`judge` compares the two. The rules are those of the default profile in its order, which decides whose refusal a node
+reports (kube-scheduler spec 1.1), with the settings and the objects of the case. How the framework combines the answers
+of plugins is repeated here (kube-scheduler spec 4.6, 4.7), so that the weights of scores are compared too."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
 """Judges a case: numalign's rules against the plugins of kube-scheduler v1.37.1.
 
 `sources` passes `judge` to campaigns. Every status, reason and score must be the same. A deliberate difference has an
-entry in docs/develop/oracle-scheduler.md and a rule in `exceptions`.
-
-Deliberate differences between numalign's rules and kube-scheduler's plugins.
-
-`judging` calls it. An entry is an anchor of docs/develop/oracle-scheduler.md. Its rule looks at the case and the real
-answer, never at ours, so that it cannot hide an error of ours.
-"""
+entry in docs/develop/oracle-scheduler.md. Its rule looks at the case and the real answer, never at ours, so that it
+cannot hide an error of ours."""
 
 from __future__ import annotations
 

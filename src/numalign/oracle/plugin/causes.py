@@ -1,15 +1,9 @@
 """Finds why a history ends differently in numalign than in v0.34.7: which behaviours and which cache defects show in
 it.
 
-`judging` calls it where the two differ. The changes from v0.34.7 to numalign are applied one after the other; a
-change that alters an answer is a cause. Changes that the history's content rules out are applied first and must
-alter nothing.
-
-What a history must contain for a behaviour of v0.34.7, or a defect of its cache, to show.
-
-`causes` calls it. The rules look at the input only. They are necessary, not sufficient: a cause without its occasion
-means that a repair does more than its entry says.
-"""
+`judge` calls it where the two differ. The changes from v0.34.7 to numalign are applied one after the other; a change
+that alters an answer is a cause. What a history must contain for a change to show is a rule on the input only. It is
+necessary, not sufficient: changes without their occasion are applied first and must alter nothing."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
 """A history with its objects decoded: a cluster and its events, step by step.
 
-`playing` replays it. Recorded answers are left out, so that no replay can use them.
-
-The QoS class as Kubernetes 1.34 computes it; v0.34.7 of the plugin is built with that version.
-
-`history` writes it into the status of pods, where it takes precedence over `api.qos`. It differs for pods with an empty
-`spec.resources`, and where requests and limits differ per container but not in sum (docs/develop/oracle-reference.md,
-7).
-"""
+`replay` runs it. Recorded answers are left out, so that no replay can use them. Pods may carry the QoS class of
+Kubernetes 1.34, with which v0.34.7 of the plugin is built: it differs for pods with an empty `spec.resources`, and
+where requests and limits differ per container but not in sum (docs/develop/oracle-reference.md, 7)."""
 
 from __future__ import annotations
 

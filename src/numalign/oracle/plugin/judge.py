@@ -1,19 +1,9 @@
 """Judges a history: numalign's reference flavour against the answers of the real plugin, v0.34.7.
 
 `sources` passes `judge` to campaigns. A replay as v0.34.7 must give exactly the real answers. A replay as the product
-may differ only where the compatibility pages have an entry.
-
-Compares the plugin's answers with replayed ones in a normal form.
-
-All panics are equal. Of an inconsistent-accounting error only the first reason counts, because the second depends on
-the order of a Go map. Reports are compared as decoded, amounts by value.
-
-Finds the entry of docs/compatibility/plugin.md that explains an answer of Filter or Score that differs from the
-plugin's.
-
-`judging` calls it for one node of one step. The rules are those of the recorded suites, applied to the pod and the
-cached report.
-"""
+may differ only where the compatibility pages have an entry. Answers are compared in a normal form: all panics are
+equal, of an inconsistent-accounting error only the first reason counts (the second depends on the order of a Go map),
+reports are compared as decoded, amounts by value."""
 
 from __future__ import annotations
 

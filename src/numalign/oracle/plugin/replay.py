@@ -1,13 +1,9 @@
-"""The behaviours of v0.34.7 that a replay keeps, and the cache repairs that it applies.
+"""Replays a history on numalign's reference flavour, as v0.34.7 or as the product.
 
-`V0_34_7` must answer exactly as that release; `OURS` is the product. The behaviours are implemented here and not in the
-product: the later upstream tree, which the product follows, has none of them (docs/develop/oracle-reference.md).
-
-Replays a history on numalign's reference flavour, as v0.34.7 or as the product.
-
-`judging` compares the answers. `play` handles the steps as the oracle program does with the real plugin: two
-dictionaries serve as API server, informers notify the cache, Filter and Score use the cached reports.
-"""
+`judge` compares the answers. `play` handles the steps as the oracle program does with the real plugin: two dictionaries
+serve as API server, informers notify the cache, Filter and Score use the cached reports. A `Dialect` says which
+behaviours of v0.34.7 a replay keeps and which cache repairs it applies. These behaviours are not in the product: the
+later upstream tree, which the product follows, has none of them (docs/develop/oracle-reference.md)."""
 
 from __future__ import annotations
 

@@ -1,17 +1,9 @@
-"""Inputs on which RTE and NFD panic. The agent answers them.
+"""Generates, shrinks and judges rows of the publishers' tables.
 
-Judges a row: the agent's modules against RTE v0.24.0 and NFD v0.19.0.
-
-`sources` passes `judge` to campaigns. A row is judged as a recorded one: equal, or different on purpose by a rule on
-its input. Where the real program panics, a rule must predict it, and ours must answer.
-
-Generates rows of the publishers' tables, in the form of the recorded ones.
-
-A row depends only on a seed and a number. Most are nodes as a kubelet reports them. The rest are edge cases: empty
-lists, unknown ids, duplicates.
-
-Shrinks rows: items of lists and entries of tables, larger cuts first.
-"""
+`sources` passes `draw`, `smaller` and `judge` to campaigns. A row depends only on a seed and a number. Most are nodes
+as a kubelet reports them; the rest are edge cases: empty lists, unknown ids, duplicates. A row is judged as a recorded
+one: equal, or different on purpose by a rule on its input. Where the real program panics, a rule must predict it, and
+ours must answer."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
-"""Compares recorded scans of RTE and NFD with the agent's report in their form.
+"""Compares recorded scans of RTE and NFD with the agent's report in their form, and the pods that they count.
 
-`agent.plainform` builds the zones and has none of their defects. Where a recording shows a defect, a rule on the input
-names it, and everything that the defect does not affect must be equal.
-
-Recorded scans of pods by the updater: which pods it counts, with which resources, and which it looks up.
-
-The agent counts every listed pod and looks up none. Where a recording has less, it must be exactly what the updater
-leaves out for a documented reason.
-"""
+`agent.publish.plainform` builds the zones and has none of their defects. Where a recording shows a defect, a rule on
+the input names it, and everything that the defect does not affect must be equal. The agent counts every listed pod;
+where the updater counts less, it must be exactly what it leaves out for a documented reason."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reads recorded cases of the topology publishers: tables of rows, by section and name.
 
-`casefiles` calls `recognised` to detect such a file. A row holds input and outcome in one object; the suite decides
+`recorded` calls `recognised` to detect such a file. A row holds input and outcome in one object; the suite decides
 which columns are which. A text that begins with @ refers to another entry of the file."""
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Generates kubelet cases of every family from a seed and a number.
+"""Generates kubelet cases of every family from a seed and a number: merges and sequences here, the others in
+`managers`.
 
-Generates sequences: a node with all managers, with admissions, removals, container starts and kubelet restarts.
-
-Generates merge cases: hint lists as providers return them, and lists that no provider returns.
-"""
+`sources` passes `draw` to campaigns. The weights favour edge cases: gaps in zone ids, zones without CPUs, uneven zones,
+full nodes, odd amounts, combined options."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""Generates pods: init containers, sidecars and apps, whole and fractional CPUs, devices, pod-level resources.
-
-Generates CPU manager cases: a machine, options, assigned CPUs, and a pod whose containers are allocated under
-hints.
-
-Generates memory manager cases: zones with memory and huge pages, and pods allocated under hints.
-
-Generates device manager cases: devices in one zone, in several, in none, healthy and unhealthy.
-"""
+"""Generates pods, and cases of the CPU, memory and device managers."""
 
 from __future__ import annotations
 
@@ -105,7 +97,10 @@ def cpu_case(rng: Random, name: str, topology: Topology) -> dict[str, object]:
     wishes = Wishes(cpus=topology.num_cpus, memory=1 << 30)
     made["pod"] = pod = generated_pod(rng, "pod", wishes)
     containers = [*_containers(pod, "init"), *_containers(pod, "containers")]
-    made["steps"] = [{"container": each["name"], "affinity": affinity(rng, topology)} for each in containers]
+    made["steps"] = [
+        {"container": each["name"], "affinity": random_hint(rng, [node.id for node in topology.numa])}
+        for each in containers
+    ]
     names = [each["name"] for each in containers]
     rng.shuffle(names)
     made["removals"] = [{"container": each} for each in names]
@@ -121,7 +116,7 @@ def distributed_cpu_case(rng: Random, name: str, topology: Topology) -> dict[str
     amounts = {"cpu": need, "memory": "100Mi"}
     container = {"name": "c0", "requests": amounts, "limits": amounts}
     made["pod"] = {"uid": "pod", "containers": [container]}
-    made["steps"] = [{"container": "c0", "affinity": affinity(rng, topology)}]
+    made["steps"] = [{"container": "c0", "affinity": random_hint(rng, [node.id for node in topology.numa])}]
     return made
 
 
@@ -136,15 +131,6 @@ def cpu_options(rng: Random) -> dict[str, str]:
     if chosen and chance(rng, 0.04):
         chosen[rng.choice(list(chosen))] = "false"
     return chosen
-
-
-def affinity(rng: Random, topology: Topology) -> dict[str, object]:
-    if chance(rng, 0.3):
-        return {"mask": None, "preferred": chance(rng, 0.5)}
-    zones = [node.id for node in topology.numa]
-    size = weighted(rng, {1: 6, 2: 2, 3: 1, 4: 1})
-    mask = sorted(rng.sample(zones, min(size, len(zones))))
-    return {"mask": mask, "preferred": chance(rng, 0.7)}
 
 
 def _node(rng: Random, name: str, topology: Topology, options: dict[str, str]) -> dict[str, object]:

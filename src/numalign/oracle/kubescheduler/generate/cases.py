@@ -1,16 +1,8 @@
-"""Generates cases for kube-scheduler's plugins: a small cluster, a profile, and pods to place, each on its own.
+"""Generates and shrinks cases for kube-scheduler's plugins: a small cluster, a profile, and pods to place.
 
-One cluster serves many pods. Some questions remove pods from nodes or add pods, as preemption and nominated pods do.
-
-Shrinks cases: questions, objects of the cluster, features of pods and nodes, amounts, settings.
-
-Required parts stay. Questions about removed nodes and pods are removed as well, so that the real scheduler can answer
-every candidate.
-
-Generates scheduler profiles: the default plugins with other settings.
-
-Generates namespaces, services and controllers, for default topology spread and pod affinity.
-"""
+`sources` passes `draw` and `smaller` to campaigns. One cluster serves many pods, each on its own. Some questions remove
+pods from nodes or add pods, as preemption and nominated pods do. When a case shrinks, required parts stay, and
+questions about removed nodes and pods are removed as well."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Generates nodes: labels, taints, amounts, images, declared features.
+"""Generates nodes, and holds the vocabulary of all generated objects.
 
-The vocabulary of generated objects, so that selectors match labels and claims match volumes.
-
-Selectors are drawn over the same labels that objects have. A small vocabulary makes matches and near misses common.
-"""
+Selectors are drawn over the same labels that objects have. A small vocabulary makes matches and near misses common."""
 
 from __future__ import annotations
 

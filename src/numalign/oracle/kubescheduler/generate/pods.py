@@ -1,12 +1,7 @@
-"""Generates pods: those on nodes, and those to place.
+"""Generates pods: those on nodes and those to place, with requests, constraints and resizes in progress.
 
 The frequency of each feature is drawn once per case, so that some clusters are full of anti-affinity and some have
-none.
-
-Generates requests of pods: containers, init containers and sidecars, pod-level resources, resizes in progress.
-
-Generates constraints of pods: node selectors and affinity, pod affinity, topology spread, tolerations.
-"""
+none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Generates storage: classes, volumes, CSI node objects, and attachments.
-
-Generates persistent volume claims, bound to volumes or pending, and the volumes that pods name.
-"""
+"""Generates storage: classes, volumes, claims, CSI node objects, attachments, and the volumes that pods name."""
 
 from __future__ import annotations
 

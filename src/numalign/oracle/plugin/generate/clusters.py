@@ -1,10 +1,7 @@
-"""Generates pods as API objects: every QoS class, init containers, sidecars, devices, overhead, ours and foreign.
-
-Generates NodeResourceTopology objects: zones with amounts and costs, topology manager settings, fingerprints.
+"""Generates the objects of a history: pods of every QoS class, nodes, and NodeResourceTopology reports.
 
 A `Layout` is the constant part of a node; `report` draws the object that its agent publishes at one moment. At low
-rates reports contain what no agent should write: other zone names, gaps, duplicates, odd amounts.
-"""
+rates reports contain what no agent should write: other zone names, gaps, duplicates, odd amounts."""
 
 from __future__ import annotations
 

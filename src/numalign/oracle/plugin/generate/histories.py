@@ -1,15 +1,8 @@
-"""Generates histories for the scheduler plugin: a small cluster and its events, scene by scene.
+"""Generates and shrinks histories for the scheduler plugin: its arguments, a small cluster, and its events.
 
-A history depends only on a seed and a number. The weights follow a scheduler's work (filter, reserve, bind, report,
-resync) and favour faults: foreign pods, late and wrong reports, pods that end, settings that change.
-
-Generates arguments of the scheduler plugin: every cache with every setting, all scoring strategies, rare
-mistakes.
-
-Shrinks histories of the scheduler plugin: steps, pods, nodes, zones, containers, amounts, settings.
-
-Every step of a history contains its own objects, so a history with parts removed is still valid.
-"""
+`sources` passes `draw` and `smaller` to campaigns. A history depends only on a seed and a number. The weights follow a
+scheduler's work (filter, reserve, bind, report, resync) and favour faults: foreign pods, late and wrong reports, pods
+that end, settings that change. Every step contains its own objects, so a history with parts removed is still valid."""
 
 from __future__ import annotations
 

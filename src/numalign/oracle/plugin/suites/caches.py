@@ -1,11 +1,7 @@
-"""Recorded behaviour of the plugin's caches: sessions, single lookups, and helpers of a resync.
-
-Recorded runs of a whole scheduler with a cache: pods arrive, are bound or wait, and the node's report changes.
+"""Recorded behaviour of the plugin's caches: sessions, lookups, helpers of a resync, and runs of a whole scheduler.
 
 A run needs the order of a scheduler only: filter, reserve, bind, and a retry after a change. The recording chooses
-among feasible nodes, because scores have suites of their own. Expectations are part of the steps, so `answer` returns
-the differences.
-"""
+among feasible nodes, because scores have suites of their own. Expectations are part of the steps of a run."""
 
 from __future__ import annotations
 

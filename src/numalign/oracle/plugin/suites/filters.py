@@ -1,12 +1,7 @@
-"""Recorded results of Filter, with and without preemption, and scheduling cycles of one pod.
-
-Recorded preemption: the pods that a cycle assumes to be removed, and a report without them.
-
-Recorded runs of a whole scheduler with preemption: one node, one pod on it, and a pod that needs its place.
+"""Recorded results of Filter, scheduling cycles of one pod, and preemption.
 
 Of kube-scheduler's preemption only the choice of victims is repeated: pods of lower priority, removed in a simulation
-that Filter must pass (scheduler plugin spec 16).
-"""
+that Filter must pass (scheduler plugin spec 16)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Recorded texts: fingerprints and their traces, container placement, LEB89, zone names, attribute lists.
-
-Converts placement payloads from and to the form of recorded cases.
-"""
+"""Recorded texts: fingerprints and their traces, container placement payloads, LEB89, zone names, attribute lists."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Recorded scores of all four strategies, node by node.
-
-Zone ids of recorded reports as the plugin reads them, and the defect with id 64 that Filter and Score share.
-"""
+"""Recorded scores of all four strategies, node by node, and the defects of the plugin that show in them."""
 
 from __future__ import annotations
 
