@@ -65,7 +65,7 @@ def up(
         served = {"scheduler": scheduler, "blind": blind_scheduler, "ours": with_scheduler}
         hosted = clusterinputs.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
         if clusters.running(name) is not None:
-            raise clusters.AlreadyRuns("Cluster", name, "", f"runs already; `numalign cluster down {name}` ends it")
+            raise clusters.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
         if foreground:
             return _stay(hosted)
         found = _started(name)

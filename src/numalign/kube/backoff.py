@@ -17,7 +17,7 @@ class Backoff:
     _last: float = float("-inf")
 
     def failed(self, now: float, chance: float) -> float:
-        """Seconds to wait; up to twice the step, so that many who failed together do not come back together."""
+        """Seconds to wait: up to twice the step, so that clients that failed together do not retry together."""
         if now - self._last > HEALTHY:
             self._next = FIRST
         step, self._next = self._next, min(2 * self._next, LONGEST)

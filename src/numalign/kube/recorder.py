@@ -20,7 +20,7 @@ LONGEST_QUEUE: Final = 1000
 TRIES: Final = 12
 PAUSE: Final = 10.0
 ROUND: Final = 60.0
-"""Seconds between looks for series that are due."""
+"""Seconds between checks for series that are due."""
 
 
 class Recorder:
@@ -30,7 +30,7 @@ class Recorder:
         self._queue: asyncio.Queue[Write] = asyncio.Queue(LONGEST_QUEUE)
 
     def record(self, what: Occurrence, now: float | None = None, wall: datetime | None = None) -> None:
-        """It happened then; without a time, just now."""
+        """Queues an occurrence; without a time, it happened now."""
         clock = self._client.sender.clock
         write = self._correlator.happened(what, clock.now() if now is None else now, wall or clock.wall())
         if write is not None:
@@ -42,7 +42,7 @@ class Recorder:
             group.create_task(self._look_for_due())
 
     async def drained(self) -> None:
-        """Until everything noted so far is written or given up."""
+        """Waits until all queued events are written or dropped."""
         await self._queue.join()
 
     def _put(self, write: Write) -> None:
@@ -73,7 +73,7 @@ class Recorder:
             except errors.Refusal as problem:
                 return self._dropped(problem)
             except errors.Unreachable as problem:
-                LOG.info("event waits: %s", problem)
+                LOG.info("Event delayed: %s", problem)
                 await self._client.sender.clock.sleep(PAUSE)
         self._client.sender.metrics.events_dropped += 1
 
@@ -85,10 +85,10 @@ class Recorder:
                 await self._client.patch(target, "merge", {"series": msgspec.to_builtins(event.series)})
                 return
             except errors.NotFound:
-                LOG.debug("event %s is gone and is written again", event.metadata.full_name)
-        # Nobody reads what the server makes of it.
+                LOG.debug("Event %s is gone; writing it again", event.metadata.full_name)
+        # The answer is not needed.
         await self._client.sender.call(request.create(EVENTS.within(event.metadata.namespace), event))
 
     def _dropped(self, problem: errors.Refusal) -> None:
-        LOG.info("event dropped: %s", problem)
+        LOG.info("Event dropped: %s", problem)
         self._client.sender.metrics.events_dropped += 1

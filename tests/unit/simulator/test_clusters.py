@@ -56,7 +56,7 @@ def test_a_cluster_that_runs_says_what_it_is(holder: SpawnProcess) -> None:
 
 
 def test_a_folder_is_held_once(holder: SpawnProcess) -> None:
-    with pytest.raises(clusters.AlreadyRuns, match=r"Cluster a.*runs already"), clusters.held("a"):
+    with pytest.raises(clusters.AlreadyRuns, match=r"Cluster a.*already runs"), clusters.held("a"):
         pass
 
 
