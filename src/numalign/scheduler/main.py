@@ -15,46 +15,45 @@ from typing import Any, Final, TypedDict
 
 from msgspec import Struct, field
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig import configuration, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration
-from numalign.kube import leading
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
-from numalign.kube.events import Reporter
-from numalign.kube.lease import Election
+from numalign.kube.events.events import Reporter
+from numalign.kube.leader import leading
+from numalign.kube.leader.lease import Election
 from numalign.placement.decisions import Randomness
 from numalign.placement.engine import Engine
-from numalign.placement.rules.nodeaffinity import NodeAffinity
-from numalign.placement.rules.resourcesfit import NodeResourcesFit
-from numalign.placement.rules.world import World
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
+from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
-from numalign.scheduler import interests, settings
-from numalign.scheduler.binding import Binder
-from numalign.scheduler.claims import DynamicResources
+from numalign.scheduler import settings
+from numalign.scheduler.bind.binder import Binder
+from numalign.scheduler.bind.bindresults import Outcomes
+from numalign.scheduler.bind.volumes import Volumes
+from numalign.scheduler.choose.plugins import Stock
+from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.clusterevents import Action, Resource
 from numalign.scheduler.cycle import Cycle
-from numalign.scheduler.evictions import Evictor, Preempting
-from numalign.scheduler.intake import Intake
+from numalign.scheduler.events.podhistory import Stories
+from numalign.scheduler.events.publish import Publisher
+from numalign.scheduler.explain.decisionlog import Recollection
+from numalign.scheduler.intake.clusterevents import Action, Resource
+from numalign.scheduler.intake.dra import DynamicResources
+from numalign.scheduler.intake.intake import Intake
+from numalign.scheduler.intake.stormguard import Rejections
+from numalign.scheduler.intake.watching import Watched
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.outcomes import Outcomes
-from numalign.scheduler.preempting import Preemptor
-from numalign.scheduler.preemption import Preemption
-from numalign.scheduler.profiles import Profile
-from numalign.scheduler.publish import Publisher
-from numalign.scheduler.queue import Queue
-from numalign.scheduler.recollection import Recollection
-from numalign.scheduler.rejections import Rejections
-from numalign.scheduler.stock import Stock
-from numalign.scheduler.stories import Stories
-from numalign.scheduler.volumes import Volumes
-from numalign.scheduler.wakeups import Interest, Wakeups
-from numalign.scheduler.watching import Watched
+from numalign.scheduler.preempt.evictor import Evictor, Preempting
+from numalign.scheduler.preempt.preemption import Preemption
+from numalign.scheduler.preempt.preemptor import Preemptor
+from numalign.scheduler.queue import interests
+from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.queue.wakeups import Interest, Wakeups
 
 TICK: Final = 1.0
-MANY: Final = 8
-"""Pods on their way to a node beyond which events wait a little: a burst."""
 CLASS_CHANGED: Final = Interest(Resource.DEVICE_CLASS, Action.UPDATE | Action.DELETE)
 NOTHING_SAID: Final = {"apiVersion": pluginargs.API_VERSION, "kind": configuration.KIND}
 
@@ -87,6 +86,7 @@ class Scheduler:
         config, clock = setup.config, client.sender.clock
         own = settings.ours(config)
         self._client, self._clock, self._election = client, clock, election
+        self._parallel_binds = own.parallel_binds
         world, self.metrics, self.rejections = World(), Metrics(), Rejections()
         self.stories, self.recollection = Stories(clock.now), Recollection()
         self.config = config
@@ -96,7 +96,7 @@ class Scheduler:
         gate = Preempting()
         self.queue = Queue(_wakeups(made, self.cluster), (gate,), settings.waiting(config))
         self._reporter = Reporter(config.profiles[0].scheduler_name, setup.instance)
-        self.publisher = Publisher(client, self._reporter, self.leads, self._is_busy)
+        self.publisher = Publisher(client, self._reporter, self.leads, self._free_calls)
         volumes = Volumes(client, stock.volumes, world)
         shared: Shared = {
             "publisher": self.publisher,
@@ -160,8 +160,9 @@ class Scheduler:
         """Asked right before everything that only a leader may do."""
         return self._election is None or self._election.leads(self._clock.now())
 
-    def _is_busy(self) -> bool:
-        return self.queue.on_their_way > MANY
+    def _free_calls(self) -> int:
+        """Bindings at a time, less the pods that need one: Events may use as many calls."""
+        return max(0, self._parallel_binds - self.queue.on_their_way)
 
     def now(self) -> float:
         return self._clock.now()

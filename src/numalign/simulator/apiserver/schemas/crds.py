@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.registry import Custom
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import structural
+from numalign.simulator.apiserver.storage.registry import Custom
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 CONDITIONS: Final = (
@@ -74,8 +74,6 @@ def _custom(spec: Tree, version: Tree) -> Custom:
         structural.Schema(tree or {}, has_status_part="status" in parts),
         columns=list(version.get("additionalPrinterColumns") or ()),
         scale=parts.get("scale"),
-        is_stored=bool(version.get("storage")),
-        tree=tree,
     )
 
 
