@@ -40,7 +40,7 @@ def numalign(line: str) -> Result:
 
 NOTHING = {
     "down": ("down", 1, "no lab numalign runs"),
-    "a name that is none": ("down Not_A_Name", 2, "is no name"),
+    "a name that is none": ("down Not_A_Name", 2, "is not a valid name"),
     "status": ("status", 0, "no lab runs; `numalign lab up` starts one"),
     "logs": ("logs", 1, "no lab numalign runs; `numalign lab up` starts one"),
     "shell": ("shell --name b node-0", 1, "no lab b runs"),
