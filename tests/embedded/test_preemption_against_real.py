@@ -22,6 +22,7 @@ from numalign.placement import facts
 from numalign.scheduler import messages
 from numalign.scheduler.choosing import Chosen, NoNode
 from numalign.scheduler.preemption import Asked, Declines
+from numalign.scheduler.profiles import Profile
 from numalign.simulator.trees import Tree
 from tests.embedded import clusters, kubectl
 from tests.embedded.clusters import Up
@@ -146,7 +147,7 @@ class Ours(Town):
 
     def _asked(self, pod: Pod, found: NoNode) -> Asked:
         args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=1000)
-        return Asked(pod=pod, shape=self.cluster.engine.shape(pod), found=found, now=0.0, args=args)
+        return Asked(pod=pod, shape=self.cluster.engine.shape(pod), found=found, now=0.0, args=args, profile=Profile())
 
     def _on(self, pod: Pod, found: NoNode, node: str) -> Any:
         assert found.filtered is not None

@@ -20,7 +20,7 @@ from numalign.cli import explained, narrowing
 from numalign.cli.explained import Asked, Placed, Told
 from numalign.kube.resources import PODS
 from numalign.placement.entries import Source
-from numalign.scheduler import choosing, explanations, rejections, restoring, whereabouts
+from numalign.scheduler import choosing, explanations, rejections, restoring, whereabouts, zonefilter
 from numalign.scheduler.advice import advising
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.choosing import Chosen
@@ -98,13 +98,13 @@ class _View:
 
     def chosen(self, pod: Pod) -> Placed | None:
         """Where it goes; from now on it counts there."""
-        cluster = self.restored.cluster
+        cluster, profile = self.restored.cluster, self._profile(pod)
         try:
-            shape = cluster.engine.shape(pod)
+            shape = zonefilter.shape(profile, cluster.engine, pod)
         except BadObject:
             return None
         attempt = self._around.attempt(pod, shape, self.restored.now, 0)
-        found = choosing.choose(attempt, self._profile(pod), cluster, self._rng)
+        found = choosing.choose(attempt, profile, cluster, self._rng)
         if not isinstance(found, Chosen):
             return None
         cluster.assume(pod, found.decision)

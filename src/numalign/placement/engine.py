@@ -30,6 +30,7 @@ from numalign.placement.facts import (
     Fact,
     NodeGone,
     NodeSeen,
+    PodAssumed,
     PodBound,
     PodGone,
     PodSeen,
@@ -81,7 +82,7 @@ class Engine:
                 self._node(node)
             case ReportSeen(topology=topology):
                 self._report(topology)
-            case PodSeen(pod=pod) if pod.spec.node_name:
+            case PodSeen(pod=pod) | PodAssumed(pod=pod) if pod.spec.node_name:
                 self._pod(pod)
             case BindFailed(uid=uid):
                 self.tenants.drop(uid)
@@ -156,6 +157,15 @@ class Engine:
         """The pod on this row, charged at once; None: it is not certain to be admitted there, or only as a last
         resort, which the survey then says."""
         return self.flavour.place(pod, shape, row)
+
+    def assign(self, pod: Pod, row: int, now: float) -> Decision:
+        """The pod on this row, for a profile that does not look at zones: its totals are charged at once, and its zones
+        like those of a pod that another scheduler bound."""
+        uid, node = demands.identity(pod), self.columns.names[row]
+        if uid in self.tenants:
+            self.apply(BindFailed(uid))
+        self.apply(PodAssumed(structs.replace(pod, spec=structs.replace(pod.spec, node_name=node)), now))
+        return Decision(uid=uid, node=node, pod=pod)
 
     @property
     def is_exact(self) -> bool:

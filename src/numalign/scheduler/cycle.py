@@ -15,7 +15,7 @@ from numalign.api.pod import Pod
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision, Randomness
 from numalign.process.log import about
-from numalign.scheduler import choosing, messages, metrics, volumes
+from numalign.scheduler import choosing, messages, metrics, volumes, zonefilter
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.binding import Bind
 from numalign.scheduler.choosing import Attempt, Chosen, NoNode
@@ -99,7 +99,7 @@ class Cycle:
         if profile is None or self._is_over(pod):
             return self._queue.done(queued.uid)
         try:
-            shape = self._cluster.engine.shape(pod)
+            shape = zonefilter.shape(profile, self._cluster.engine, pod)
         except BadObject as problem:
             refusal = Rejection(reasons={ZONES: (str(problem),)}, zones_of=frozenset())
             return self._refuse(queued, refusal, str(problem), begun)
@@ -133,7 +133,14 @@ class Cycle:
         refusal = messages.refusal(found, queued.pod, attempt.shape, self._cluster.engine)
         if self._preemptor is None or profile.preemption is None or not found.nodes:
             return self._refuse(queued, refusal.rejection, refusal.message, attempt.now)
-        asked = Asked(pod=queued.pod, shape=attempt.shape, found=found, now=attempt.now, args=profile.preemption)
+        asked = Asked(
+            pod=queued.pod,
+            shape=attempt.shape,
+            found=found,
+            now=attempt.now,
+            args=profile.preemption,
+            profile=profile,
+        )
         told = self._preemptor.attempt(asked)
         message = f"{refusal.message} {told.message}"
         self._refuse(queued, refusal.rejection, message, attempt.now, nominated=told.nominated)

@@ -7,7 +7,7 @@ node is queued; every pod with a node counts, whoever put it there."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from numalign.api.errors import BadObject
@@ -24,6 +24,7 @@ from numalign.scheduler import clusterevents, rejections
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.clusterevents import Action, ClusterEvent, Happening, Resource
 from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.publish import Publisher
 from numalign.scheduler.queue import Queue
 from numalign.scheduler.rejections import Rejections
@@ -46,7 +47,7 @@ class Intake:
         self,
         cluster: Cluster,
         queue: Queue,
-        profiles: Collection[str],
+        profiles: Mapping[str, Profile],
         *,
         publisher: Publisher,
         rejections: Rejections,
@@ -174,11 +175,14 @@ class Intake:
         self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
         if is_first_look or not rejections.is_rejection(pod):
             return
-        is_ours = pod.spec.scheduler_name in self._profiles
-        self._metrics.rejections.add(pod.status.reason, OURS if is_ours else OTHERS)
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        self._metrics.rejections.add(pod.status.reason, OURS if profile is not None else OTHERS)
+        if self._clears_rejected and profile is not None:
+            self._publisher.cleared(pod.metadata)
         shape = self._cluster.engine.shape(pod).number
         replicas = rejections.replicas(pod, shape)
-        if is_ours:
+        # A profile that does not look at zones expects rejections, and its pods have no storm guard.
+        if profile is not None and profile.zones:
             self._turned_away(pod, shape)
         elif replicas is not None:
             self._rejections.rejected(replicas, pod.spec.node_name, pod.status.reason, now)
@@ -191,8 +195,6 @@ class Intake:
             "and until something changes there"
         )
         self._publisher.warned(pod.metadata, REJECTED, "Scheduling", note)
-        if self._clears_rejected:
-            self._publisher.cleared(pod.metadata)
         self._stories.warn(pod.metadata, "turned away", node=node, why=reason)
 
     def _pod_gone(self, pod: Pod) -> None:

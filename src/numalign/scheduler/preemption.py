@@ -16,13 +16,12 @@ from msgspec import Struct
 
 from numalign.api.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
-from numalign.placement import whatif
 from numalign.placement.decisions import Randomness
 from numalign.placement.rules.freedrows import NO_VICTIMS, FreedRows
 from numalign.placement.rules.resourcesfit import Wants
 from numalign.placement.rules.rule import FITS, Rows
 from numalign.placement.shapes import Shape
-from numalign.scheduler import dryruns, messages
+from numalign.scheduler import dryruns, messages, zonefilter
 from numalign.scheduler.answers import Answers
 from numalign.scheduler.budgets import Budgets
 from numalign.scheduler.choosing import NoNode
@@ -30,6 +29,7 @@ from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.dryruns import DryRun
 from numalign.scheduler.filtering import Step
 from numalign.scheduler.nominations import Nominations
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.promises import Promises
 from numalign.scheduler.victims import Victims
 
@@ -63,6 +63,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     found: NoNode
     now: float
     args: DefaultPreemptionArgs
+    profile: Profile
 
 
 class Preemption:
@@ -126,7 +127,7 @@ class Preemption:
             pod=asked.pod,
             shape=asked.shape,
             steps=dryruns.moving(steps),
-            whatif=whatif.of(self._cluster.engine, asked.pod, asked.shape),
+            whatif=zonefilter.whatif(asked.profile, self._cluster.engine, asked.pod, asked.shape),
             world=self._cluster.world,
             budgets=self._budgets,
         )

@@ -14,7 +14,7 @@ from numalign.api.errors import BadObject
 from numalign.api.pod import Pod
 from numalign.placement import occupancy
 from numalign.placement.occupancy import Occupancy
-from numalign.scheduler import choosing, explanations, forecasts, messages, restoring
+from numalign.scheduler import choosing, explanations, forecasts, messages, restoring, zonefilter
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.choosing import Attempt, Chosen
 from numalign.scheduler.explanations import Answer
@@ -88,7 +88,7 @@ def _recalled(decisions: Sequence[Told], uid: str) -> tuple[Told | None, list[st
 def _asked(made: Restored, pod: Pod, before: Told | None, node: str) -> Repeated:
     name, profile = pod.metadata.full_name, _profile(made, pod)
     try:
-        shape = made.engine.shape(pod)
+        shape = zonefilter.shape(profile, made.engine, pod)
     except BadObject as problem:
         return Repeated(pod=name, message=str(problem))
     surroundings = Surroundings(made.cluster, made.nominations, made.rejections)

@@ -37,7 +37,7 @@ from numalign.placement.rules.volumestock import VolumeStock
 from numalign.placement.rules.volumeusers import VolumeUsers
 from numalign.placement.rules.volumezone import VolumeZone
 from numalign.placement.rules.world import World
-from numalign.scheduler import claims
+from numalign.scheduler import claims, settings
 from numalign.scheduler.budgets import Budgets
 from numalign.scheduler.claims import DynamicResources
 from numalign.scheduler.interests import PREEMPTION
@@ -70,6 +70,7 @@ class Stock:
             name=config.scheduler_name,
             filters=tuple(made[name] for name in _filtering(config) if name in made),
             scores=tuple(Scored(made[name], weights.get(name) or 1) for name in at[Point.SCORE] if name in scoring),
+            zones=settings.looks_at_zones(config),
             zones_weight=(weights.get(ZONES) or 1) if ZONES in at[Point.SCORE] else 0,
             percentage=ALL if percentage is None else percentage,
             preemption=_of(config.args, PREEMPTION, DefaultPreemptionArgs)

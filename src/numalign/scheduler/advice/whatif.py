@@ -15,11 +15,11 @@ from numalign.api.errors import BadObject
 from numalign.api.pod import Container, Pod
 from numalign.api.topologymanager import Policy
 from numalign.placement import trials
-from numalign.placement import whatif as placement
 from numalign.placement.rules.rule import FITS
 from numalign.placement.rules.world import Assigned
 from numalign.placement.shapes import Shape
-from numalign.scheduler import filtering
+from numalign.placement.whatif import WhatIf as Zones
+from numalign.scheduler import filtering, zonefilter
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.filtering import Refused, Step
 from numalign.scheduler.profiles import Profile
@@ -33,7 +33,7 @@ class WhatIf:
     def __init__(self, around: Surroundings, profile: Profile, pod: Pod) -> None:
         """`pod`: whose shape and place in the queue the questions are about."""
         self.cluster, self._profile = around.cluster, profile
-        self._promised = around.attempt(pod, around.cluster.engine.shape(pod), 0.0, 0).promised
+        self._promised = around.attempt(pod, zonefilter.shape(profile, around.cluster.engine, pod), 0.0, 0).promised
         self._left = MOST_TRIALS
         self._last: tuple[Pod, tuple[Step, ...] | None] | None = None
         """What was prepared for the pod that was asked about last."""
@@ -52,7 +52,7 @@ class WhatIf:
         if steps is None or not self._spend():
             return False
         # Pods on their way may settle elsewhere once others are gone: what comes of it is not for us to promise.
-        if not trials.pending(self.cluster.engine, row) <= set(gone):
+        if self._profile.zones and not trials.pending(self.cluster.engine, row) <= set(gone):
             return False
         if any(step.prepared.only is not None and node not in step.prepared.only for step in steps):
             return False
@@ -62,7 +62,7 @@ class WhatIf:
 
     def is_settled(self, node: str) -> bool:
         """Whether no pod is on its way there."""
-        return not trials.pending(self.cluster.engine, self.cluster.world.rows[node])
+        return not (self._profile.zones and trials.pending(self.cluster.engine, self.cluster.world.rows[node]))
 
     def fits_empty(self, pod: Pod, node: str) -> bool:
         """Whether it would take the pod if there were no other."""
@@ -100,7 +100,7 @@ class WhatIf:
     def _fitting(self, pod: Pod, leave_out: Collection[str]) -> Iterator[str]:
         engine = self.cluster.engine
         try:
-            shape = engine.shape(pod)
+            shape = zonefilter.shape(self._profile, engine, pod)
         except BadObject:
             return
         rules = tuple(rule for rule in self._profile.filters if rule.name not in leave_out)
@@ -108,7 +108,7 @@ class WhatIf:
         if isinstance(found, Refused):
             return
         rows = found.fitting
-        codes = engine.survey(shape, rows)
+        codes = zonefilter.survey(self._profile, engine, shape, rows)
         for row in rows[codes[rows] >= 0].tolist():
             if self._is_certain(pod, shape, row):
                 yield engine.columns.names[row]
@@ -116,13 +116,13 @@ class WhatIf:
     def _is_certain(self, pod: Pod, shape: Shape, row: int) -> bool:
         if row in self._promised:
             return False
-        if trials.is_final(self.cluster.engine, shape, row):
+        if not self._profile.zones or trials.is_final(self.cluster.engine, shape, row):
             return True
         return self._spend() and self._zones(pod).admits(row, ())
 
-    def _zones(self, pod: Pod) -> placement.WhatIf:
-        engine = self.cluster.engine
-        return placement.of(engine, pod, engine.shape(pod))
+    def _zones(self, pod: Pod) -> Zones:
+        engine, profile = self.cluster.engine, self._profile
+        return zonefilter.whatif(profile, engine, pod, zonefilter.shape(profile, engine, pod))
 
     def _steps(self, pod: Pod) -> tuple[Step, ...] | None:
         if self._last is None or self._last[0] is not pod:
