@@ -6,7 +6,8 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from numalign.kube.clock import microtime
-from numalign.simulator import furnishing, virtualtime
+from numalign.simulator import cluster as embedded
+from numalign.simulator import furnishing, schedulers, virtualtime
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.api import Api, Change, Patch
 from numalign.simulator.apiserver.resources import (
@@ -19,7 +20,6 @@ from numalign.simulator.apiserver.resources import (
     Resource,
 )
 from numalign.simulator.controllers import manager, revisions
-from numalign.simulator.controllers.blindscheduler.scheduling import BlindScheduler
 from numalign.simulator.controllers.runner import Controller
 from numalign.simulator.controllers.views import Key, Views
 from numalign.simulator.trees import Tree
@@ -44,15 +44,16 @@ class Cluster:
         self._started: set[str] = set()
         furnishing.furnish(self.api)
         self.manager = manager.ControllerManager(self.api, self.views, controllers or manager.every("certificate"))
-        self.scheduler = BlindScheduler(self.api, self.views, chance)
+        self.scheduler = schedulers.node_totals(chance)
         self.api.subscribe(PODS, self._kubelet)
 
     async def play(self, story: Story) -> None:
         async with self._tasks:
-            lasting = [self._start(part) for part in (self.manager.run(), self.scheduler.run(), self._heartbeats())]
+            lasting = [self._start(part) for part in (self.manager.run(), self._heartbeats())]
             # Nobody can create a pod before the namespace has its service account.
             await asyncio.sleep(0.1)
-            await story(self)
+            async with schedulers.running(self.scheduler, embedded.access(self.api, self.clock), self.clock):
+                await story(self)
             for task in (*lasting, *self._starting):
                 task.cancel()
 
