@@ -20,7 +20,7 @@ PEERS_READY := $(VENV)/.peers
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(INSTALLED)  ## Make .venv and install numalign into it
+install: $(INSTALLED)  ## Make .venv and install numalign and its development kit into it
 
 fast: $(FAST_READY)  ## Add the compiled kernels (numba)
 
@@ -52,7 +52,7 @@ picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints
 	$(BIN)/python docs/draw_demo.py
 
 lock:  ## Pin the newest requirements again (needs uv)
-	cd requirements && for name in build runtime fast dev peers; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+	cd requirements && for name in build runtime tls fast dev peers; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
 
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)
@@ -67,9 +67,9 @@ $(VENV_MADE):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): requirements/build.txt requirements/runtime.txt pyproject.toml $(VENV_MADE)
-	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt
-	$(PIP) install --no-deps --no-build-isolation --editable .
+$(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
+	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt
+	$(PIP) install --no-deps --no-build-isolation --editable . --editable ./devkit
 	@touch $@
 
 $(DEV_READY): requirements/dev.txt $(INSTALLED)

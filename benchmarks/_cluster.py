@@ -1,4 +1,4 @@
-"""A cluster and its pods, made from a few numbers: the same that lab/reference/peer makes, so both can be measured.
+"""A cluster and its pods, made from a few numbers, so that ours and the reference peer (Go) can be measured on it.
 
 Every zone has 64 CPUs, 256 GiB and 64 devices of each kind; of each up to 8 parts of 64 are in use, drawn by hashing.
 Reports are plain, as any publisher's: amounts, policy and scope."""

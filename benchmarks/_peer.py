@@ -1,4 +1,4 @@
-"""The reference plugin on the same cluster: lab/reference/peer, built if it has to be, and what it says of itself.
+"""The reference plugin on the same cluster: the lab's Go program reference-peer, built if it is missing.
 
 It runs with as many threads as it likes, like kube-scheduler: 16 workers over the nodes."""
 

@@ -25,7 +25,7 @@ PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[\w.]+)(?: ; [^\\]+?)?(?: -
 def sources() -> Iterator[Path]:
     for folder, below, names in os.walk(ROOT):
         below[:] = [name for name in below if name not in GENERATED]
-        yield from (Path(folder, name) for name in names)
+        yield from (Path(folder, name) for name in names if name not in GENERATED)
 
 
 def entries(requirements: Path) -> list[str]:

@@ -15,10 +15,9 @@ from numalign.cli import (
     cluster,
     demo,
     deviceplugin,
+    devkit,
     explain,
     kubelet,
-    lab,
-    oracle,
     scenario,
     scheduler,
     topology,
@@ -38,11 +37,10 @@ app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
-app.add_typer(oracle.app, name="oracle")
 app.add_typer(agent.app, name="agent")
-app.add_typer(lab.app, name="lab")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
+devkit.add_commands(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -116,13 +116,13 @@ def _explained(binary: Binary, output: str) -> str:
             f"{binary.name}: module {module[1]} {module[2]} could not be downloaded; check that the Go module proxy "
             f"(go env GOPROXY) can be reached, then run the same command again: {last}"
         )
-    return f"{binary.name}: go build failed in lab/{binary.module}: {last}"
+    return f"{binary.name}: go build failed in {binary.folder}: {last}"
 
 
 def _module_folders(folder: Path) -> list[Path]:
     modfile = folder / "go.mod"
     if not modfile.exists():
-        raise LabError(f"{folder} is not there; the lab is built from a checkout of the repository, not from a wheel")
+        raise LabError(f"{folder} has no go.mod; reinstall numalign-devkit")
     replaced = [(folder / local).resolve() for local in LOCAL_REPLACE.findall(modfile.read_text())]
     return [folder, *(each for each in replaced if each.is_dir())]
 

@@ -1,6 +1,6 @@
 """What can be built: every binary with its Go module, its package and how long it takes the first time.
 
-The modules are folders under `lab/` of the repository, each with its own go.mod and go.sum; nothing here runs
+The modules are folders under `go/` beside this file, each with its own go.mod and go.sum; nothing here runs
 anything."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from numalign.api.errors import BadObject
 
-SOURCES: Final = Path(__file__).resolve().parents[3] / "lab"
+SOURCES: Final = Path(__file__).resolve().parent / "go"
 KUBERNETES: Final = "v1.37.1"
 ORACLE_MINORS: Final = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.1"}
 

@@ -31,7 +31,6 @@ from numalign.placement.facts import (
     NodeGone,
     NodeSeen,
     PodAssumed,
-    PodBound,
     PodGone,
     PodSeen,
     ReportGone,
@@ -75,8 +74,6 @@ class Engine:
 
     def apply(self, fact: Fact) -> list[Wake]:
         """Take a fact in; the nodes for which pods that did not fit may be tried again."""
-        if self._is_charged(fact):
-            return []
         match fact:
             case NodeSeen(node=node):
                 self._node(node)
@@ -206,13 +203,6 @@ class Engine:
             self.tenants.left(name)
         elif name not in self._nodes:
             self.columns.set_totals(row, {}, 0)
-
-    def _is_charged(self, fact: Fact) -> bool:
-        """Whether it only tells that a decision came about: it was charged when it was decided."""
-        flavour = self.flavour
-        if not isinstance(flavour, ExactFlavour):
-            return False
-        return isinstance(fact, PodBound) or (isinstance(fact, PodSeen) and flavour.mirror.confirms(fact.pod))
 
     def _pod(self, pod: Pod) -> None:
         uid = demands.identity(pod)

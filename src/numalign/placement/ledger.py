@@ -104,20 +104,11 @@ class Ledger:
         self._close(book)
         return Change((node,))
 
-    def is_new(self, uid: str) -> bool:
-        """Whether nothing was ever heard of the pod."""
-        return uid not in self._nodes and uid not in self._departures
-
-    def predict(
-        self, node: str, pod: Pod, holding: Holding, revised: Sequence[Holding] = (), seen: Pod | None = None
-    ) -> Change:
-        """A decision of ours, with what it changes for pods that are pending on the node. `seen`: as it was bound, if
-        that is known already."""
+    def predict(self, node: str, pod: Pod, holding: Holding, revised: Sequence[Holding] = ()) -> Change:
+        """A decision of ours, with what it changes for pods that are pending on the node."""
         book = self._book(node)
         self._settle(book)
         record = self._record(book, pod)
-        if seen is not None:
-            record.pod, record.bound = seen, True
         record.holding, record.after = holding, book.looks
         book.put(record)
         if revised:
@@ -137,9 +128,9 @@ class Ledger:
             return self._update(self._books[node], uid, pod)
         if known:
             self.problems[Problem.POD_ON_TWO_NODES] += 1
-        return self.found(pod, forecast)
+        return self._found(pod, forecast)
 
-    def found(self, pod: Pod, forecast: Forecast | None = None) -> Change:
+    def _found(self, pod: Pod, forecast: Forecast | None) -> Change:
         """The same for a pod that is alive, and was not known to be on its node."""
         uid, node = demands.identity(pod), pod.spec.node_name
         book = self._book(node)
@@ -154,7 +145,7 @@ class Ledger:
 
     def assumed(self, pod: Pod) -> Change:
         """The same for a pod that the scheduler assigned there by node totals, and that is not bound yet."""
-        change = self.found(pod)
+        change = self._found(pod)
         self._books[pod.spec.node_name].records[demands.identity(pod)].bound = False
         return change
 

@@ -1,8 +1,8 @@
 """The ledger's rows, mirrored in columns.
 
-`exactflavour` brings facts here and reads rows; nobody else writes to the ledger. A node that changed is read from the
-ledger once before the next decision, however many facts were about it. The other way round, decisions that were made
-on the columns alone are entered into the ledger together, before anybody looks there again."""
+`exactflavour` brings facts and decisions here and reads rows; no other module writes to the ledger. A node that changed
+is read from the ledger once before the next decision, however many facts were about it. A decision that was charged to
+the columns enters the ledger at once, and its row need not be read again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import agentrereading, ingest, nodesettings, rereading, rowbridge
+from numalign.placement import ingest, nodesettings, rowbridge
 from numalign.placement.books import Book, Row
 from numalign.placement.changes import Change
 from numalign.placement.columns import NOBODY, Columns
 from numalign.placement.decisions import NOTHING, Decision, Wake, WakeCause
-from numalign.placement.entering import Entering
 from numalign.placement.entries import Holding
 from numalign.placement.facts import (
     BindFailed,
@@ -36,13 +35,13 @@ from numalign.placement.facts import (
     Tick,
 )
 from numalign.placement.foretold import Placer
+from numalign.placement.ingest import ReportReader
 from numalign.placement.ledger import Ledger
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.rowstate import RowState
 from numalign.placement.shapes import Shapes
 from numalign.placement.shares import Life
 from numalign.placement.templates import Template
-from numalign.placement.twins import Twin, Twins
 
 Reviser = Callable[[Row], Sequence[Holding]]
 """Pending pods that may be in other places than was predicted, now that the row has more room."""
@@ -54,14 +53,13 @@ class Mirror:
     def __init__(self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser) -> None:
         self.columns = columns
         self._reviser = reviser
-        self._ledger = Ledger(columns.resources, shapes, placer)
+        self.ledger = Ledger(columns.resources, shapes, placer)
         self._nodes: dict[str, Node] = {}
         """What reports are read with, and nothing else of the Nodes."""
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
-        self._twins = Twins()
+        self._reader = ReportReader()
         self._stale: dict[str, None] = {}
-        self._entering = Entering()
         self._lingering: dict[str, str] = {}
         """Pods that are gone and may still run, with their nodes."""
         self._described: dict[int, RowFacts] = {}
@@ -69,15 +67,6 @@ class Mirror:
         """Rows that the row model will be asked about, until it is."""
         self._states: dict[int, RowState] = {}
         self._alike: dict[int, list[Holding]] = {}
-
-    @property
-    def ledger(self) -> Ledger:
-        """With every decision in it."""
-        if self._entering:
-            entering, self._entering = self._entering, Entering()
-            for each in entering:
-                self._enter(*each)
-        return self._ledger
 
     # Facts
 
@@ -93,6 +82,7 @@ class Mirror:
                 return self._report_again(name)
             case ReportGone(node=name):
                 self._reports.pop(name, None)
+                self._reader.forget(name)
                 change = self.ledger.report_gone(name)
                 self._note(change)
                 # Where nothing is reported, every pod may go.
@@ -145,7 +135,7 @@ class Mirror:
     def _node(self, node: Node) -> list[Wake]:
         name = node.metadata.name
         before, self._nodes[name] = self._nodes.get(name), nodesettings.essence(node)
-        facts = self._ledger.facts(name)
+        facts = self.ledger.facts(name)
         # Heartbeats change nothing that a report is read with.
         if facts is not None and before != self._nodes[name]:
             self._note(self.ledger.report(self._read_again(facts, self._nodes[name]), again=True))
@@ -153,38 +143,24 @@ class Mirror:
 
     def _read_again(self, facts: RowFacts, node: Node) -> RowFacts:
         topology = self._reports.get(facts.node)
-        return ingest.read(topology, node) if topology is not None else ingest.read_again(facts, node)
+        return self._reader.read(topology, node) if topology is not None else ingest.read_again(facts, node)
 
     def _report(self, topology: NodeTopology) -> list[Wake]:
         self._note(self.ledger.report(self._read_report(topology)))
         return [Wake(topology.node, WakeCause.REPORT)]
 
     def _report_again(self, name: str) -> list[Wake]:
-        facts = self._ledger.facts(name)
+        facts = self.ledger.facts(name)
         if facts is not None:
             self._note(self.ledger.report(facts))
         return [Wake(name, WakeCause.REPORT)]
 
     def _read_report(self, topology: NodeTopology) -> RowFacts:
-        name, plain = topology.node, ingest.is_plain(topology)
-        node = self._nodes.get(name)
-        facts = self._read_next(topology, node, plain=plain) if node is not None else None
-        if plain:
-            self._reports.pop(name, None)
+        if ingest.is_plain(topology):
+            self._reports.pop(topology.node, None)
         else:
-            self._reports[name] = topology
-        if facts is None:
-            facts = ingest.read(topology, node)
-            if node is not None:
-                self._twins.note(Twin(node, topology, facts), plain=plain)
-        return facts
-
-    def _read_next(self, topology: NodeTopology, node: Node, *, plain: bool) -> RowFacts | None:
-        """A report after another one of its kind, if it says nothing new but what is free, and who has the rest."""
-        before, last = self._ledger.facts(topology.node), self._reports.get(topology.node)
-        if before is None or plain is not (last is None):
-            return self._twins.read(topology, node, plain=plain)
-        return rereading.read(topology, before) if last is None else agentrereading.read(topology, last, before)
+            self._reports[topology.node] = topology
+        return self._reader.read(topology, self._nodes.get(topology.node))
 
     # Rows
 
@@ -284,32 +260,25 @@ class Mirror:
         self._note(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
     def enter(self, decisions: Sequence[Decision], rows: Sequence[int], tenures: Sequence[int]) -> None:
-        """Decisions by templates, which have been charged to the columns, or for nodes without a report."""
-        self._entering.add(decisions, rows, tenures)
+        """Decisions by templates, which have been charged to the columns; `tenures`: those of the rows before."""
+        for decision, number, tenure in zip(decisions, rows, tenures, strict=True):
+            self._enter(decision, number, tenure)
 
-    def confirms(self, pod: Pod) -> bool:
-        """Whether a pod that was seen on its node is nothing new: it was decided so, and is yet to be entered."""
-        uid = demands.identity(pod)
-        return bool(self._entering) and self._ledger.is_new(uid) and self._entering.confirms(uid, pod)
-
-    def _enter(self, decision: Decision, number: int, tenure: int, seen: Pod | None) -> None:
+    def _enter(self, decision: Decision, number: int, tenure: int) -> None:
         template, node, pod = decision.holder, decision.node, decision.pod
         if template is NOTHING:
-            # Of a node without a report the ledger wants to know nothing but who was seen there.
-            if seen is not None:
-                self._ledger.found(seen)
-            return
-        assert isinstance(template, Template), "whoever is placed by numbers has one"
+            return  # a node without a report: the pod is entered when it is seen there
+        assert isinstance(template, Template), "pods that are placed by numbers have one"
         assert node is not None
         assert pod is not None
         holding, revised = template.holding(pod), tuple[Holding, ...]()
         if not holding.entries:
-            pass  # in nobody's way, whenever its turn comes
+            pass  # holds nothing, so its turn does not matter
         elif tenure == NOBODY:
             self._alike[number] = [holding]
         elif tenure == holding.shape:
             holding, revised = self._among_equals(number, holding)
-        self._ledger.predict(node, pod, holding, revised, seen)
+        self.ledger.predict(node, pod, holding, revised)
 
     def _among_equals(self, number: int, holding: Holding) -> tuple[Holding, tuple[Holding, ...]]:
         """Pods of one shape that got different zones by their order may each have the other's."""

@@ -22,14 +22,13 @@ from numalign.placement.reasons import Group, Reason
 from numalign.placement.rowfacts import Assumption
 from numalign.placement.rules.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
-from numalign.scheduler import filtering, messages, zonefilter
+from numalign.scheduler import filtering, zonefilter
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.choosing import Attempt
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.filtering import Filtered, Refused
 from numalign.scheduler.profiles import ZONES, Profile
 
-NO_ZONES: Final = "profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
 MOST_TRIALS: Final = 256
 """Nodes on which it takes the model to be sure, and that are asked; of more it is only said that they may fit."""
 
@@ -107,7 +106,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
         if self.problem is not None:
             return self.problem.sentence
         if not self.nodes:
-            return messages.NO_NODES
+            return wording.NO_NODES
         return wording.headline(len(self.fitting) + len(self.untried), self.nodes)
 
     @property
@@ -118,7 +117,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
             warnings[reason.kind].append(node)
         said = [wording.warning(Group(self.warned[nodes[0]], tuple(nodes))) for nodes in warnings.values()]
         assumed = sorted(self.assumptions.items(), key=lambda each: (-each[1], each[0]))
-        unasked = [] if self.zones else [NO_ZONES.format(profile=self.profile, plugin=ZONES)]
+        unasked = [] if self.zones else [wording.zones_ignored(self.profile, ZONES)]
         return [*unasked, *said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
 
 
@@ -162,7 +161,7 @@ def grouped(refused: Mapping[str, Answer]) -> tuple[Cause, ...]:
     return tuple(sorted(found, key=lambda cause: (-len(cause.nodes), cause.nodes)))
 
 
-PROMISED: Final = Answer(plugin=ZONES, texts=(messages.PROMISED,))
+PROMISED: Final = Answer(plugin=ZONES, texts=(wording.PROMISED,))
 
 
 class _Zones:
