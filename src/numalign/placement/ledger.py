@@ -145,7 +145,7 @@ class Ledger:
 
     def assumed(self, pod: Pod) -> Change:
         """The same for a pod that the scheduler assigned there by node totals, and that is not bound yet."""
-        change = self._found(pod)
+        change = self._found(pod, None)
         self._books[pod.spec.node_name].records[demands.identity(pod)].bound = False
         return change
 
