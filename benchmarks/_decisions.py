@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from benchmarks import _child
 from benchmarks._cluster import Cluster
-from numalign.api.node import Node
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
 from numalign.placement.facts import NodeSeen, ReportSeen

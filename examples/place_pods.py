@@ -4,14 +4,14 @@ Run it with `.venv/bin/python examples/place_pods.py`; docs/placement.md walks t
 
 from random import Random
 
-from numalign.api import decode, quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeStatus
-from numalign.api.pod import Pod
+from numalign.api.decode import decode, quantity
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeStatus
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import predicates, presets, report, start
 from numalign.kubelet.settings import Settings
-from numalign.placement import explain
 from numalign.placement.engine import Engine
+from numalign.placement.explain import explain
 from numalign.placement.facts import NodeSeen, ReportSeen
 
 SERVER = start.start(

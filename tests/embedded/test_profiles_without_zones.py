@@ -11,7 +11,7 @@ from numalign.kubelet import presets
 from numalign.scheduler import settings
 from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup
 from numalign.simulator import cluster, virtualtime
-from numalign.simulator.apiserver.resources import PODS
+from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree

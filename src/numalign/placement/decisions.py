@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from numalign.api.pod import Pod
-from numalign.placement.entries import Entry
+from numalign.api.objects.pod import Pod
+from numalign.placement.ledger.holdings import Entry
 
 
 class Randomness(Protocol):

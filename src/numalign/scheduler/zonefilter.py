@@ -12,15 +12,15 @@ from typing import Final
 import numpy as np
 from msgspec import structs
 
-from numalign.api.pod import Pod
-from numalign.placement import whatif as engines
+from numalign.api.objects.pod import Pod
+from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
-from numalign.placement.pick import Codes
+from numalign.placement.explain import whatif as engines
+from numalign.placement.explain.whatif import WhatIf
 from numalign.placement.rules.rule import Rows
-from numalign.placement.shapes import Shape
-from numalign.placement.whatif import WhatIf
-from numalign.scheduler.profiles import Profile
+from numalign.placement.verdicts.pick import Codes
+from numalign.scheduler.choose.profiles import Profile
 
 NO_ONE: Final[Mapping[str, int]] = {}
 

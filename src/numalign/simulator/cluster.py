@@ -14,19 +14,20 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Final
 
-from numalign.kube import auth, dialing
-from numalign.kube.auth import Access, Identity, Login
-from numalign.kube.server import Server
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
+from numalign.kube.transport import dial as dialing
+from numalign.kube.transport.server import Server
 from numalign.scheduler.main import Scheduler, Setup
-from numalign.simulator import furnishing, schedulers, wires
+from numalign.simulator import bootstrap, pipes, schedulers
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.connections import Connection
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.http.connections import Connection
+from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
-from numalign.simulator.controllers import manager
-from numalign.simulator.controllers.manager import ControllerManager
-from numalign.simulator.controllers.views import Views
+from numalign.simulator.controllers.framework import manager
+from numalign.simulator.controllers.framework.manager import ControllerManager
+from numalign.simulator.controllers.framework.views import Views
 from numalign.simulator.nodes.fleet import Fleet
 from numalign.simulator.nodes.specs import NodeSpec
 
@@ -54,7 +55,7 @@ def access(api: Api, clock: Clock, latency: float = 0.0) -> Access:
     """`latency`: seconds that bytes take to the API server, and back."""
     serving = Serving(api.state)
     open_ones: set[Connection] = set()
-    dial: dialing.Dial = wires.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
+    dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
     return Access(HERE, Login(auth.unchanging(Identity()), clock), dial=dial)
 
 
@@ -72,7 +73,7 @@ async def running(
     `authority` is the certificate that pods check the API server by, if it has one. `default_scheduler` says whether
     pods of default-scheduler are placed, by node totals only."""
     api = Api(clock, chances, admission=admission)
-    furnishing.furnish(api)
+    bootstrap.furnish(api)
     views = Views(api)
     fleet = Fleet(api, clock, chances)
     controllers = ControllerManager(api, views, manager.every(authority))

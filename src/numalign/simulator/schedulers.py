@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.api.schedulerconfig.plugins import ZONES
-from numalign.kube.auth import Access
+from numalign.kube.access.auth import Access
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Randomness
-from numalign.scheduler import main, profiles, settings
+from numalign.scheduler import main, settings
+from numalign.scheduler.choose import profiles
 from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup
 
 NODE_TOTALS_ONLY: Final[dict[str, Any]] = {

@@ -16,7 +16,7 @@ from numalign.kubelet.admission import Outcome
 from numalign.kubelet.state import ContainerPlacement
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
-from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import NodeSeen, PodGone, PodSeen, ReportSeen, Tick
 from numalign.placement.settings import Settings
 from tests.unit.placement import clusters

@@ -6,13 +6,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from numalign.placement.columns import Columns
+from numalign.placement.columns.columns import Columns
 from numalign.placement.decisions import Code, Decision
 from numalign.placement.engine import Engine
-from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import NodeSeen, PodSeen, ReportSeen
 from numalign.placement.settings import Settings
-from numalign.placement.verdicts import Verdicts
+from numalign.placement.verdicts.verdicts import Verdicts
 from tests.campaigns import campaign
 from tests.conftest import require
 from tests.unit.placement import clusters

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
 from numalign.placement.settings import Settings
-from numalign.scheduler.asking import Surroundings
-from numalign.scheduler.choosing import Chosen, NoNode
+from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.choose import Chosen, NoNode
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.explanations import explained
-from numalign.scheduler.nominations import Nominations
-from numalign.scheduler.preemption import Preempts
-from numalign.scheduler.rejections import Rejections
+from numalign.scheduler.explain.explanations import explained
+from numalign.scheduler.intake.stormguard import Rejections
+from numalign.scheduler.preempt.preemption import Preempts
+from numalign.scheduler.queue.nominations import Nominations
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.preempting import Town
 from tests.unit.scheduler.servers import GPU, trainer

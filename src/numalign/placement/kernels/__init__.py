@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Protocol, cast
 
+from numalign.placement.columns.requests import Program
 from numalign.placement.kernels import arrays
 from numalign.placement.kernels.block import Lanes, Left, Nodes, Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import Plan
+from numalign.placement.kernels.plan import Plan
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.programs import Program
 
 
 class RowKernel(Protocol):

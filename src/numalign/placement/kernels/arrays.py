@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from numalign.placement.columns.requests import Program
 from numalign.placement.kernels import directarrays, scalar, stackedarrays
 from numalign.placement.kernels.block import NO_ROOM, UNFIT, Lanes, Left, Nodes, Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import ARRAYS, NONE, RESTRICTED, SINGLE, Plan, plan
+from numalign.placement.kernels.plan import ARRAYS, NONE, RESTRICTED, SINGLE, Plan, plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.kernels.tables import Numbers, Table, Truths, at_zones, neighbours
 from numalign.placement.kernels.tally import Tally
-from numalign.placement.programs import Program
 
 evaluate_row = scalar.evaluate_row
 

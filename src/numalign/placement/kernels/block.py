@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from numalign.placement.noderules import NodeRules
+from numalign.placement.columns.noderules import NodeRules
 
 Amounts = NDArray[np.int64]
 Masks = NDArray[np.uint8]

@@ -16,31 +16,20 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from numalign.placement.kernels import (
-    abreast,
-    charging,
-    direct,
-    lists,
-    merging,
-    picking,
-    plans,
-    scoring,
-    simple,
-    surveying,
-    walk,
-    wholly,
-    work,
-)
-from numalign.placement.kernels.abreast import WIDER, Zoned
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Program
+from numalign.placement.kernels import admit, allocate, cpupicking, direct, hints, merge, scoring, simple, wholly, work
+from numalign.placement.kernels import lanes as abreast
+from numalign.placement.kernels import plan as plans
+from numalign.placement.kernels import survey as surveying
 from numalign.placement.kernels.block import ABREAST, Lanes, Left, Nodes, Outcomes, RowBlock, Rows, lanes
 from numalign.placement.kernels.borrowing import borrowed
-from numalign.placement.kernels.plans import ZONES, Ground, Plan
+from numalign.placement.kernels.lanes import WIDER, Zoned
+from numalign.placement.kernels.plan import ZONES, Ground, Plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.kernels.surveying import BY_THE_BOOK, DIRECT, SIMPLE
+from numalign.placement.kernels.survey import BY_THE_BOOK, DIRECT, SIMPLE
 from numalign.placement.kernels.work import Work
-from numalign.placement.noderules import NodeRules
-from numalign.placement.programs import Program
 
 
 def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[str] = ()) -> np.dtype[np.void]:
@@ -50,7 +39,7 @@ def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[
     )
 
 
-ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, simple, direct, walk, abreast, wholly, surveying)
+ROW_KERNELS: Final = (hints, merge, cpupicking, allocate, scoring, simple, direct, admit, abreast, wholly, surveying)
 OF_MASKS: Final = tuple(name for name, length in plans.LENGTHS.items() if length == plans.MASKS)
 """Tables of masks and small numbers, which come last in a record and in less space: there is a record per shape."""
 WIDE: Final = tuple(name for name in Plan.__struct_fields__ if name not in OF_MASKS)
@@ -212,7 +201,7 @@ def _rows_entry(fingerprint: int) -> Any:
                     scratch.homeless_size[place] = homeless_size[row, column]
                 scratch.busy, scratch.full_core_cpus = busy[row], full_core_cpus[row]
                 scratch.whole_cores = split_known[row]
-                code = walk.decide(made, scratch) if stage == BY_THE_BOOK else simple.decide_simply(made, scratch)
+                code = admit.decide(made, scratch) if stage == BY_THE_BOOK else simple.decide_simply(made, scratch)
                 stage += 1
             codes[number] = code
             for step in range(made.steps * int(code >= 0)):

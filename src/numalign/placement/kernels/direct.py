@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from numalign.placement.kernels.plans import ZONES, Plan
+from numalign.placement.kernels.plan import ZONES, Plan
 from numalign.placement.kernels.scoring import NOTHING_ASKED, combined, counted, summed_up
 from numalign.placement.kernels.simple import ANYWHERE, GENERAL, stored
 from numalign.placement.kernels.work import Work

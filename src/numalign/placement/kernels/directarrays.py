@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from numalign.placement.kernels import stackedarrays, surveying
+from numalign.placement.kernels import stackedarrays, survey
 from numalign.placement.kernels.block import Floats, Lanes, Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import SINGLE, Plan
+from numalign.placement.kernels.plan import SINGLE, Plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.tables import Numbers, Truths, neighbours
 from numalign.placement.kernels.tally import Sums, mean
@@ -19,7 +19,7 @@ Zone = list[tuple[Numbers, Numbers] | tuple[Floats, Floats]]
 
 
 def suits(plan: Plan, width: int) -> bool:
-    return surveying.suits(plan) and plan.columns[-1] < width
+    return survey.suits(plan) and plan.columns[-1] < width
 
 
 def decide(block: RowBlock, rows: Rows, plan: Plan, every: Lanes | None = None) -> Outcomes:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numalign.placement.kernels import surveying
-from numalign.placement.kernels.plans import Plan
+from numalign.placement.kernels import survey
+from numalign.placement.kernels.plan import Plan
 from numalign.placement.kernels.scoring import summed_up
 from numalign.placement.kernels.simple import ANYWHERE, stored
 from numalign.placement.kernels.strategies import LEAST, MOST
@@ -88,7 +88,7 @@ def steps(plan: Plan, width: int) -> Steps | None:
 
 
 def _steps(plan: Plan, width: int) -> Steps | None:
-    if plan.strategy not in (LEAST, MOST) or plan.columns[-1] >= width or not surveying.suits(plan):
+    if plan.strategy not in (LEAST, MOST) or plan.columns[-1] >= width or not survey.suits(plan):
         return None
     return Steps(tuple(_step(plan, step, width) for step in range(plan.steps)), plan.strategy == MOST)
 

@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from numalign.placement.kernels import directrow, simple, walk
+from numalign.placement.columns.requests import Program
+from numalign.placement.kernels import admit, directrow, simple
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import ZONES, Plan, plan
+from numalign.placement.kernels.plan import ZONES, Plan, plan
 from numalign.placement.kernels.simple import GENERAL
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.kernels.work import Work
-from numalign.placement.programs import Program
 
 SCRATCH: Final = Work()
 """Nothing in it outlives a row, and making one takes longer than many a row."""
@@ -43,7 +43,7 @@ def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int,
         code = simple.decide_simply(made, scratch)
     if code == GENERAL:
         load(block, row, made, scratch)
-        code = walk.decide(made, scratch)
+        code = admit.decide(made, scratch)
     return code, tuple(scratch.masks[: made.steps]) if code >= 0 else (0,) * made.steps
 
 

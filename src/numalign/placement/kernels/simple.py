@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from numalign.placement.kernels.block import UNFIT
-from numalign.placement.kernels.lists import ungrouped
-from numalign.placement.kernels.plans import RESTRICTED, SINGLE, ZONES, Plan
+from numalign.placement.kernels.hints import ungrouped
+from numalign.placement.kernels.plan import RESTRICTED, SINGLE, ZONES, Plan
 from numalign.placement.kernels.scoring import container, summed_up
 from numalign.placement.kernels.work import Work
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import SINGLE, Plan
+from numalign.placement.kernels.plan import SINGLE, Plan
 from numalign.placement.kernels.simple import ANYWHERE, GENERAL, stored
 from numalign.placement.kernels.strategies import LEAST, MOST
 from numalign.placement.kernels.tables import Numbers, Truths

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalign.placement.kernels.block import RowBlock, Rows
-from numalign.placement.kernels.plans import Plan
+from numalign.placement.kernels.plan import Plan
 
 Numbers = NDArray[np.int64]
 Truths = NDArray[np.bool_]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalign.placement.kernels.block import Floats
-from numalign.placement.kernels.plans import Plan
+from numalign.placement.kernels.plan import Plan
 from numalign.placement.kernels.scoring import LARGE, PER_ZONE, SHIFT, WHOLE
 from numalign.placement.kernels.strategies import BALANCED, FEWEST_ZONES, LEAST
 from numalign.placement.kernels.tables import Numbers, Table, Truths, at_zones

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from numalign.placement.kernels.abreast import (
+from numalign.placement.kernels.block import ABREAST
+from numalign.placement.kernels.lanes import (
     FIRST,
     FOUND,
     LOST,
@@ -25,8 +26,7 @@ from numalign.placement.kernels.abreast import (
     give_up,
     mask_at,
 )
-from numalign.placement.kernels.block import ABREAST
-from numalign.placement.kernels.plans import MOST_PLACES, Plan
+from numalign.placement.kernels.plan import MOST_PLACES, Plan
 from numalign.placement.kernels.strategies import FEWEST_ZONES, MOST
 
 TORN: Final = -12

@@ -13,13 +13,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.pod import DEFAULT_SCHEDULER
-from numalign.scheduler import profiles
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
+from numalign.scheduler.choose import profiles
 from numalign.simulator import cluster, schedulers, virtualtime
-from numalign.simulator.apiserver import resources
-from numalign.simulator.apiserver.api import Api, Patch
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.scenarios import traffic

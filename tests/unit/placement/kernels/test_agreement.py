@@ -5,13 +5,13 @@ from importlib.util import find_spec
 import numpy as np
 
 from numalign.kubelet import admission
-from numalign.placement import rowmodel
-from numalign.placement.kernels import RowKernel, arrays, plans, scalar
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Ask, Program
+from numalign.placement.kernels import RowKernel, arrays, plan, scalar
 from numalign.placement.kernels.block import ASK, RowBlock
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.noderules import NodeRules
-from numalign.placement.programs import Ask, Program
-from numalign.placement.rowmodel import Verdict
+from numalign.placement.rowmodel import evaluate
+from numalign.placement.rowmodel.evaluate import Verdict
 from tests.campaigns import holds_for
 from tests.conftest import require
 from tests.strategies.placement import Lived, lived
@@ -68,7 +68,7 @@ def test_machine_code_makes_no_detour_for_a_device_that_no_node_has() -> None:
 @holds_for(questions(), examples=10)
 def test_one_row_is_answered_as_many_are(question: Question) -> None:
     block, program = question
-    made = plans.plan(block.rules, program, Scoring())
+    made = plan.plan(block.rules, program, Scoring())
     codes, masks = answers(arrays, question, Scoring())
     assert arrays.evaluate_row(block, 3, made) == (codes[3], tuple(masks[3]))
 
@@ -78,7 +78,7 @@ def test_what_a_kernel_decides_the_row_model_decides_alike(question: Question) -
     block, program = question
     outcomes = scalar.evaluate(block, np.arange(len(block.busy), dtype=np.int32), program, Scoring())
     for row, code in enumerate(outcomes.code_or_score.tolist()):
-        verdict = rowmodel.evaluate(row_of(block, row), program)
+        verdict = evaluate.evaluate(row_of(block, row), program)
         if code == ASK or verdict.code in UNSURE:
             continue
         assert verdict.fits == (code > 0), (row, verdict)
@@ -94,7 +94,7 @@ def test_a_kernel_decides_as_the_kubelet_does(life: Lived) -> None:
         state, outcome = admission.align(life.kubelet, state, pod)
         if block is None:
             return
-        made = plans.plan(life.view.rules, program, Scoring())
+        made = plan.plan(life.view.rules, program, Scoring())
         code, masks = scalar.evaluate_row(block, 0, made)
         if code != ASK:
             assert outcome.verdict == ("admitted" if code > 0 else "rejected"), (code, outcome)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numalign.placement.columns import VACANT
-from numalign.placement.kernels import Kernel, arrays, plans, scalar, stackedarrays, wholly
+from numalign.placement.columns.columns import VACANT
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Ask, Program
+from numalign.placement.kernels import Kernel, arrays, plan, scalar, stackedarrays, wholly
 from numalign.placement.kernels.block import ABREAST, NO_ROOM, Lanes, Nodes, Outcomes, RowBlock, lanes
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.noderules import NodeRules
-from numalign.placement.programs import Ask, Program
 from tests.campaigns import holds_for
 from tests.conftest import require
 from tests.unit.placement.kernels.blocks import CPU, GPU, asks, block_of, questions, scorings
@@ -57,7 +57,7 @@ def surveyed(
 ) -> tuple[Outcomes, list[int]]:
     rows = np.arange(len(block.busy), dtype=np.int32)
     answers = answers_for(len(rows), program)
-    made = plans.plan(block.rules, program, scoring)
+    made = plan.plan(block.rules, program, scoring)
     left = kernel.survey(block, nodes_of(len(rows), block.free.shape[2]), rows, made, answers, every)
     assert not len(left.others)
     return answers, left.undecided.tolist()
@@ -126,7 +126,7 @@ def surveyed_three(kernel: Kernel, nodes: Nodes, *, by_lanes: bool) -> tuple[lis
     """Three rows with room for the pod in every zone."""
     block = repeated(ROOMY, 3)
     answers = answers_for(3, ONE_CPU)
-    made = plans.plan(RULES, ONE_CPU, Scoring())
+    made = plan.plan(RULES, ONE_CPU, Scoring())
     left = kernel.survey(
         block, nodes, np.arange(3, dtype=np.int32), made, answers, lanes_of(block) if by_lanes else None
     )
