@@ -15,11 +15,11 @@ from numalign.api.objects.pod import Pod
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision, Randomness
 from numalign.process.log import about
-from numalign.scheduler import metrics, zonefilter
+from numalign.scheduler import metrics
 from numalign.scheduler.bind import volumes
 from numalign.scheduler.bind.binder import Bind
 from numalign.scheduler.bind.volumes import Volumes
-from numalign.scheduler.choose import choose
+from numalign.scheduler.choose import choose, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
 from numalign.scheduler.choose.profiles import ZONES, Profile

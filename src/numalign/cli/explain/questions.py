@@ -21,8 +21,7 @@ from numalign.cli.explain import answer
 from numalign.cli.explain.answer import Asked, Placed, Told
 from numalign.kube.resources import PODS
 from numalign.placement.ledger.holdings import Source
-from numalign.scheduler import zonefilter
-from numalign.scheduler.choose import choose
+from numalign.scheduler.choose import choose, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Chosen
 from numalign.scheduler.choose.profiles import Profile

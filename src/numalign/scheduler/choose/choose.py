@@ -17,8 +17,7 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Decision, Randomness
 from numalign.placement.rules.rule import Refusal, Rows, Scores
 from numalign.placement.verdicts.pick import Codes
-from numalign.scheduler import zonefilter
-from numalign.scheduler.choose import certainty, filtering, scoring
+from numalign.scheduler.choose import certainty, filtering, scoring, zonefilter
 from numalign.scheduler.choose.filtering import Filtered, Refused
 from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.choose.rankcache import Asked

@@ -22,8 +22,7 @@ from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
-from numalign.scheduler import zonefilter
-from numalign.scheduler.choose import filtering
+from numalign.scheduler.choose import filtering, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Attempt
 from numalign.scheduler.choose.filtering import Filtered, Refused

@@ -14,9 +14,8 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.explain import nodeview
 from numalign.placement.explain.nodeview import Occupancy
-from numalign.scheduler import zonefilter
 from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.choose import choose
+from numalign.scheduler.choose import choose, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Attempt, Chosen
 from numalign.scheduler.choose.profiles import Profile

@@ -20,8 +20,7 @@ from numalign.placement.explain import trials
 from numalign.placement.explain.whatif import WhatIf as Zones
 from numalign.placement.rules.clusterstate import Assigned
 from numalign.placement.rules.rule import FITS
-from numalign.scheduler import zonefilter
-from numalign.scheduler.choose import filtering
+from numalign.scheduler.choose import filtering, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.filtering import Refused, Step
 from numalign.scheduler.choose.profiles import Profile

@@ -22,7 +22,7 @@ from numalign.placement.explain import wording
 from numalign.placement.rules.resources.candidates import NO_VICTIMS, FreedRows
 from numalign.placement.rules.resources.resourcesfit import Wants
 from numalign.placement.rules.rule import FITS, Rows
-from numalign.scheduler import zonefilter
+from numalign.scheduler.choose import zonefilter
 from numalign.scheduler.choose.choose import NoNode
 from numalign.scheduler.choose.filtering import Step
 from numalign.scheduler.choose.profiles import Profile
