@@ -1,8 +1,8 @@
 """Why a pod goes nowhere, node by node and summed up over the cluster.
 
 The scheduler asks when a pod is parked, the command line and the pages whenever somebody wants to know. Reasons of one
-kind become one, with the best numbers that any of their nodes has; `wording` says each in a sentence (docs/explain.md).
-Nothing is charged and nothing changes."""
+kind become one, with the best numbers that any of their nodes has; `wording` says each in a sentence
+(docs/use/explain.md). Nothing is charged and nothing changes."""
 
 from __future__ import annotations
 

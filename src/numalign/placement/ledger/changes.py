@@ -28,8 +28,6 @@ class Problem(StrEnum):
     """Never legal. Both nodes stay charged until the pod is gone."""
     ZONE_VANISHED = "zone-vanished"
     """A pod held something in a zone that the node does not report any more; it is charged no longer."""
-    POD_NOT_UNDERSTOOD = "pod-not-understood"
-    """An annotation of ours on the pod cannot be read; it is placed as if it had none."""
     PLACED_NOWHERE = "placed-nowhere"
     """The model has no room for a pod that is on the node; it is charged to every zone."""
     FORECAST_IMPOSSIBLE = "forecast-impossible"

@@ -9,7 +9,7 @@ and nothing that comes in, however odd, makes it raise."""
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -98,7 +98,7 @@ class Ledger:
         book = self._books.get(node)
         if book is None or book.facts is None:
             return NOTHING
-        book.facts = None
+        book.drop_report()
         for record in [record for record in book.records.values() if record.life is Life.ENDED]:
             self._strike(book, record)
         self._close(book)
@@ -132,14 +132,13 @@ class Ledger:
 
     def _found(self, pod: Pod, forecast: Forecast | None) -> Change:
         """The same for a pod that is alive, and was not known to be on its node."""
-        uid, node = demands.identity(pod), pod.spec.node_name
+        node = pod.spec.node_name
         book = self._book(node)
         record = self._record(book, pod)
         record.bound, record.found, record.forecast = True, pod.has_started, forecast
         if record.found:
-            record.started, record.start_order = book.looks, self._next()
-        book.unplaced[uid], book.unjudged = record, True
-        book.put(record)
+            record.start(book.looks, self._next())
+        book.find(record)
         # What is free on a node without a report is not known, whoever is there.
         return Change((node,)) if book.facts is not None else NOTHING
 
@@ -214,8 +213,9 @@ class Ledger:
         before = [holding for revision in self.revisions for holding in revision.before]
         return {holding.shape for holding in (*holdings, *before)}
 
-    def retain_shapes(self, used: Container[int]) -> None:
-        self._beliefs.retain_shapes(used)
+    def forget_shapes(self) -> None:
+        """Some of them are not needed any more."""
+        self._beliefs.forget_shapes()
 
     def books(self) -> Sequence[Book]:
         """For whoever holds the ledger against something else."""
@@ -239,7 +239,7 @@ class Ledger:
         if not is_start and record.life is Life.LIVE and not record.absent and not pod.spec.init_containers:
             return NOTHING  # all that it counts for follows from what it holds
         if is_start:
-            record.started, record.start_order = book.looks, self._next()
+            record.start(book.looks, self._next())
         reconcile.refresh(book, record, self._beliefs)
         same = was_pending == record.is_pending and hidden == record.hidden
         return NOTHING if same else Change((book.node,), () if hidden == record.hidden else (book.node,))
@@ -259,11 +259,10 @@ class Ledger:
             self._settle(book)
             if record.holding is not None and record.holding.interchangeable:
                 reconcile.part(book, self._beliefs)
-            self._doubt(book, record)
+            book.doubt(record)
             # A pod that lingered left the node's reports when its object was deleted.
-            if record.life is Life.LIVE:
-                record.end_order = self._next()
-            record.life, record.ended = Life.ENDED, book.looks
+            order = self._next() if record.life is Life.LIVE else record.end_order
+            record.end(Life.ENDED, book.looks, order)
             if book.facts is None:
                 self._strike(book, record)
             else:
@@ -273,15 +272,10 @@ class Ledger:
 
     def _linger(self, book: Book, record: Record, pod: Pod, now: float) -> None:
         self._settle(book)
-        self._doubt(book, record)
+        book.doubt(record)
         record.until = self._departures.wait_for(pod, record.uid, book.node, now)
-        record.life, record.ended, record.end_order = Life.LINGERING, book.looks, self._next()
+        record.end(Life.LINGERING, book.looks, self._next())
         reconcile.refresh(book, record, self._beliefs)
-
-    def _doubt(self, book: Book, record: Record) -> None:
-        """Its end may be in a report that came before the word of it, and was then taken to cover it still."""
-        if record.cover is Cover.YES and not book.is_exact:
-            record.cover, book.unjudged = Cover.DOUBT, True
 
     def _settle(self, book: Book) -> None:
         """Do what was put off: judge pods that the report may know, ask the model about those that it does not."""

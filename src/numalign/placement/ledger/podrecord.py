@@ -75,6 +75,14 @@ class Record(PodHistory, kw_only=True, eq=False, gc=False):
     signed: int | None = None
     """See `hash`; None: not computed yet."""
 
+    def start(self, looks: int, order: int) -> None:
+        """It was seen to run."""
+        self.started, self.start_order = looks, order
+
+    def end(self, life: Life, looks: int, order: int) -> None:
+        """It ended, or its object is gone and its containers may still run."""
+        self.life, self.ended, self.end_order = life, looks, order
+
     @property
     def hash(self) -> int:
         """As in the fingerprint."""

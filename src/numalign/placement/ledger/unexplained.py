@@ -9,14 +9,14 @@ with neither is taken at its word: nothing says that there is anybody else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import observed
 from numalign.placement.ledger.charges import Cover
 from numalign.placement.ledger.holdings import Entry
-from numalign.placement.ledger.podrecord import SURE, Record
+from numalign.placement.ledger.podrecord import Record
 from numalign.placement.reports.nodefacts import RowFacts
 
 Entries = tuple[Entry, ...]
@@ -33,12 +33,6 @@ def found(facts: RowFacts, records: Sequence[Record], resources: Resources) -> d
         }
     entries = tuple(_unexplained(facts, records, resources))
     return {ALL: entries} if entries else {}
-
-
-def perhaps_free(strangers: Mapping[str, Entries], since: Mapping[str, int], looks: int) -> Entries:
-    """`since`: looks when each was first found."""
-    recent = [entries for uid, entries in strangers.items() if looks < since[uid] + SURE]
-    return tuple(entry for entries in recent for entry in entries if entry.zones)
 
 
 def _unknown(placements: Iterable[PodPlacement], records: Iterable[Record]) -> list[PodPlacement]:

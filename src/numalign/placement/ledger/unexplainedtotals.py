@@ -10,8 +10,10 @@ from itertools import compress
 from operator import lt
 from typing import Final
 
+from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
-from numalign.placement.ledger.scales import Scales
+from numalign.placement.ledger.nodeledger import Book
+from numalign.placement.ledger.unobserved import Beliefs
 from numalign.placement.reports.nodefacts import RowFacts
 
 TOTALS: Final = DivergenceKind.TOTALS
@@ -19,19 +21,17 @@ POWERS: Final = [1]
 """Of two, as far as they were needed."""
 
 
-def unexplained(scales: Scales, *, sure: bool) -> list[Divergence]:
-    """Where pods may be missing, only what is so twice in a row."""
-    book, free = scales.book, scales.facts.supplies.free
-    expected = _expected(scales)
+def unexplained(book: Book, facts: RowFacts, beliefs: Beliefs, *, sure: bool) -> list[Divergence]:
+    """Where pods may be missing (not `sure`), only what is so twice in a row."""
+    free, resources = facts.supplies.free, beliefs.resources
+    expected = _expected(book, facts, resources)
     short = _short(free, expected)
     if short and any(record.holding is None for record in book.records.values()):
-        scales.need(list(book.records.values()))
-        expected = _expected(scales)
+        beliefs.ensure_all(list(book.records.values()), book, facts)
+        expected = _expected(book, facts, resources)
         short = _short(free, expected)
-    counted = book.contradicted & short
-    new = (short if sure else short & book.suspected) & ~counted
-    book.suspected, book.contradicted = short, counted | new
-    return _totals(scales.facts, expected, new) if new else []
+    new = book.shortfalls.note(short, sure=sure)
+    return _totals(facts, expected, new) if new else []
 
 
 def _short(free: Sequence[int], expected: Sequence[int]) -> int:
@@ -41,13 +41,13 @@ def _short(free: Sequence[int], expected: Sequence[int]) -> int:
     return sum(compress(POWERS, map(lt, free, expected)))
 
 
-def _expected(scales: Scales) -> Sequence[int]:
-    """What would be free if nobody but the pods that the report may cover held anything."""
-    stock, explained = scales.facts.supplies.stock, scales.book.explained()
+def _expected(book: Book, facts: RowFacts, resources: Resources) -> Sequence[int]:
+    """What would be free if only the pods that the report may cover held anything."""
+    stock, explained = facts.supplies.stock, book.explained()
     if not explained:
         return stock.allocatable
     expected, width = list(stock.allocatable), len(stock.names)
-    places = scales.resources.arranged(stock.names).places
+    places = resources.arranged(stock.names).places
     for (column, position), amount in explained.items():
         if column in places and 0 <= position < len(expected) // width:
             expected[position * width + places[column]] -= amount

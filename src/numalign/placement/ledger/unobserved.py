@@ -1,17 +1,13 @@
 """What the ledger supposes about pods that no report names.
 
-`Beliefs` turns specs into holdings where nothing better is known, and keeps apart what reports hide. Programs are
-made once per shape and kind of node."""
+`Beliefs` turns specs into holdings where nothing better is known, and keeps apart what reports hide."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Iterable
 from typing import Final
 
-from msgspec import structs
-
-from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns import requests
 from numalign.placement.columns.noderules import NodeRules
@@ -22,6 +18,7 @@ from numalign.placement.ledger import observed, unobservedzones
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.changes import Problem
 from numalign.placement.ledger.holdings import Entry, Holding, Source
+from numalign.placement.ledger.nodeledger import Book
 from numalign.placement.ledger.podrecord import COVERED, Record
 from numalign.placement.reports.nodefacts import RowFacts, Stock
 
@@ -35,9 +32,16 @@ class Beliefs:
         self.resources = resources
         self.problems: Counter[Problem] = Counter()
         self._shapes = shapes
-        self._programs: dict[tuple[int, NodeRules], Program] = {}
         self._anywhere: dict[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = {}
         """Of nodes without devices in several zones; replicas on nodes of one make have the same."""
+
+    def ensure_all(self, records: Iterable[Record], book: Book, facts: RowFacts) -> None:
+        """Make sure that these records of the book have holdings. At a start there are many that have none, so that
+        this is only done where holdings count."""
+        for record in records:
+            if record.holding is None:
+                self.ensure(record, facts)
+                book.put(record)
 
     def ensure(self, record: Record, facts: RowFacts) -> Holding:
         """The record's holding; if there is none, all that it may hold in every zone where it may be."""
@@ -54,7 +58,7 @@ class Beliefs:
         known = self._anywhere.get(key) if not facts.classes else None
         if known is not None:
             return known
-        entries = unobservedzones.anywhere(self._program(shape, facts.rules), facts, self.resources)
+        entries = unobservedzones.anywhere(requests.program(shape, facts.rules, self.resources), facts, self.resources)
         if not facts.classes:
             if len(self._anywhere) >= MOST_KNOWN:
                 self._anywhere.clear()
@@ -78,27 +82,14 @@ class Beliefs:
 
     def program(self, record: Record, facts: RowFacts) -> Program:
         """What the pod asked the node's managers for."""
-        return self._program(self.shape(record.pod), facts.rules)
+        return requests.program(self.shape(record.pod), facts.rules, self.resources)
 
-    def _program(self, shape: Shape, rules: NodeRules) -> Program:
-        key = shape.number, rules
-        found = self._programs.get(key)
-        if found is None:
-            found = self._programs[key] = requests.program(shape, rules, self.resources)
-        return found
-
-    def retain_shapes(self, used: Container[int]) -> None:
-        """Programs of these shapes are needed further on."""
-        self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
+    def forget_shapes(self) -> None:
+        """Some of them are not needed any more."""
         self._anywhere.clear()
 
     def shape(self, pod: Pod) -> Shape:
-        try:
-            return self._shapes.intern(pod)
-        except BadObject:
-            # Such a pod is never one of ours; what it holds does not depend on its wishes.
-            self.problems[Problem.POD_NOT_UNDERSTOOD] += 1
-            return self._shapes.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+        return self._shapes.intern_any(pod)
 
 
 def _has_moved_on(pod: Pod) -> bool:

@@ -7,22 +7,20 @@ look at node totals only; the engine charges its pods like those of other schedu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 from msgspec import structs
 
+from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
 from numalign.placement.explain import whatif as engines
-from numalign.placement.explain.whatif import WhatIf
+from numalign.placement.explain.whatif import NO_PODS, NOBODY_HOLDS, WhatIf
 from numalign.placement.rules.rule import Rows
 from numalign.placement.verdicts.pick import Codes
 from numalign.scheduler.choose.profiles import Profile
-
-NO_ONE: Final[Mapping[str, int]] = {}
 
 
 def shape(profile: Profile, engine: Engine, pod: Pod) -> Shape:
@@ -67,7 +65,19 @@ class NoZones:
         return True
 
     def holders(self, row: int) -> Mapping[str, int]:
-        return NO_ONE
+        return NOBODY_HOLDS
 
     def is_possible(self, row: int) -> bool:
         return True
+
+    def is_final(self, row: int) -> bool:
+        return True
+
+    def admits_under(self, row: int, policy: Policy) -> bool:
+        return True
+
+    def pending(self, row: int) -> frozenset[str]:
+        return NO_PODS
+
+    def known(self, row: int) -> frozenset[str]:
+        return NO_PODS

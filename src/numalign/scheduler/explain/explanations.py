@@ -16,7 +16,7 @@ from msgspec import Struct, field, structs
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Code
-from numalign.placement.explain import explain, reasons, trials, whatif, wording
+from numalign.placement.explain import explain, reasons, whatif, wording
 from numalign.placement.explain.exactanswers import ExactAnswers
 from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.reports.nodefacts import Assumption
@@ -168,7 +168,7 @@ class _Zones:
     """The engine's side: which of the nodes that rules leave are certain to admit the pod."""
 
     def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
-        self._engine, self._names = cluster.engine, cluster.engine.columns.names
+        self._names = cluster.engine.columns.names
         self._attempt = attempt
         self._answers = explain.answers(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
@@ -230,10 +230,10 @@ class _Zones:
         return bool(others) and not self._whatif.leaves_room(row, leaving, others or ())
 
     def _is_untried(self, row: int) -> bool:
-        return self._trials >= MOST_TRIALS and not trials.is_final(self._engine, self._attempt.shape, row)
+        return self._trials >= MOST_TRIALS and not self._whatif.is_final(row)
 
     def _is_certain(self, row: int) -> bool:
-        if trials.is_final(self._engine, self._attempt.shape, row):
+        if self._whatif.is_final(row):
             return True
         self._trials += 1
         return self._whatif.admits(row, ())
