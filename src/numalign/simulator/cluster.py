@@ -22,7 +22,7 @@ from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import bootstrap, pipes, schedulers
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http.connections import Connection
-from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
 from numalign.simulator.controllers.framework import manager
@@ -53,7 +53,7 @@ class Cluster:
 
 def access(api: Api, clock: Clock, latency: float = 0.0) -> Access:
     """`latency`: seconds that bytes take to the API server, and back."""
-    serving = Serving(api.state)
+    serving = Router(api.state)
     open_ones: set[Connection] = set()
     dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
     return Access(HERE, Login(auth.unchanging(Identity()), clock), dial=dial)
