@@ -53,7 +53,8 @@ class Cluster:
             lasting = [self._start(part) for part in (self.manager.run(), self._heartbeats())]
             # Nobody can create a pod before the namespace has its service account.
             await asyncio.sleep(0.1)
-            async with schedulers.running(self.scheduler, embedded.access(self.api, self.clock), self.clock):
+            access = embedded.access(self.api, self.clock, embedded.LATENCY)
+            async with schedulers.running(self.scheduler, access, self.clock):
                 await story(self)
             for task in (*lasting, *self._starting):
                 task.cancel()
