@@ -40,8 +40,7 @@ class ExactAnswers:
             return rowreasons.of_totals(self._columns, row, self._table.totals)
         return self.warning(row) if code == Code.INTENT else self._shortfall(row, Code(code))
 
-    def untold(self, row: int) -> Reason:
-        """Of a row that seemed to fit, and on which the pod turned out not to be certain of admission."""
+    def uncertain(self, row: int) -> Reason:
         return self._by_model(row)
 
     def warning(self, row: int) -> Reason | None:

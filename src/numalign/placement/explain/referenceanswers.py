@@ -28,7 +28,7 @@ REASONS: Final[Mapping[Status, Reason]] = {
     status.SIDECAR: Reason(code=Code.DOES_NOT_FIT, cause=NodeCause.PLUGIN, scope="container", role=Role.SIDECAR),
     status.CONTAINER: Reason(code=Code.DOES_NOT_FIT, cause=NodeCause.PLUGIN, scope="container", role=Role.APP),
 }
-"""Whatever else it says is about reports that it does not trust."""
+"""Its other statuses are about reports that it does not trust."""
 
 
 class ReferenceAnswers:
@@ -46,10 +46,13 @@ class ReferenceAnswers:
         found = self._flavour.status(self._wanted, self._columns.names[row])
         return None if found.is_success else REASONS.get(found, NOT_CERTAIN)
 
+    def uncertain(self, row: int) -> Reason:
+        return NOT_CERTAIN
+
     def warning(self, row: int) -> Reason | None:
-        """The plugin knows no wishes."""
+        """The plugin does not read annotations."""
         return None
 
     def assumptions(self, row: int) -> frozenset[Assumption]:
-        """Nor does it say what it supposes."""
+        """The plugin does not say what it assumes."""
         return frozenset()
