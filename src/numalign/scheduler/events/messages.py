@@ -15,7 +15,8 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.engine import Engine
-from numalign.placement.explain import explain, reasons, wording
+from numalign.placement.explain import answers as explain
+from numalign.placement.explain import reasons, wording
 from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.rules.rule import Rows
 from numalign.scheduler.choose.choose import NoNode

@@ -16,7 +16,7 @@ from msgspec import Struct, field, structs
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Code
-from numalign.placement.explain import explain, reasons, whatif, wording
+from numalign.placement.explain import answers, reasons, whatif, wording
 from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
@@ -144,7 +144,7 @@ class _Zones:
     def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
         self._names = cluster.engine.columns.names
         self._attempt = attempt
-        self._answers = explain.answers(cluster.engine, attempt.pod)
+        self._answers = answers.answers(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
         self._trials = 0
         self._shared: dict[int, Answer] = {}

@@ -19,7 +19,7 @@ from numalign.api.objects.pod import Pod
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.decisions import Code
 from numalign.placement.engine import Engine
-from numalign.placement.explain import explain, reasons, wording
+from numalign.placement.explain import answers, reasons, wording
 from numalign.placement.explain.reasons import NodeCause
 from numalign.placement.facts import NodeSeen, ReportSeen
 from numalign.placement.reports.nodefacts import Assumption
@@ -63,7 +63,7 @@ class Asked:
     """What every node of an engine says to a pod."""
 
     def __init__(self, known: Engine, pod: Pod) -> None:
-        self.told = explain.answers(known, pod)
+        self.told = answers.answers(known, pod)
         self.rows = dict(known.columns.rows)
         found = {node: self.told.reason(row) for node, row in self.rows.items()}
         self.fitting = tuple(node for node, reason in found.items() if reason is None)
@@ -136,7 +136,7 @@ def test_a_pod_with_words_that_do_not_exist_is_the_problem_itself() -> None:
     pod = trainer()
     odd = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={intent.SCOPE: "socket"}))
     with pytest.raises(BadObject, match=r"numalign\.io/scope"):
-        explain.answers(engine((8, 8)), odd)
+        answers.answers(engine((8, 8)), odd)
 
 
 def test_a_requirement_that_no_node_keeps_is_named() -> None:
