@@ -47,7 +47,7 @@ BY_SIZE = frozenset({Cause.DIFFERENT_ZONE_COUNTS, Cause.PARTIAL_CORES, Cause.NOT
 """Causes that have nothing to do with what is free."""
 
 
-class Asked(Struct, frozen=True):
+class RefusedPod(Struct, frozen=True):
     """One pod, and the rules of the nodes that refuse it."""
 
     pod: Pod
@@ -57,7 +57,7 @@ class Asked(Struct, frozen=True):
 
 
 def of_shortfall(
-    asked: Asked,
+    asked: RefusedPod,
     code: Code,
     shortfall: Shortfall,
     *,
@@ -121,7 +121,7 @@ def of_kubelet(kubelet: Kubelet, state: KubeletState, pod: Pod) -> Reason | None
     program = requests.program(shape, facts.rules, resources)
     verdict = evaluate.evaluate(rowstate.of(facts, resources), program)
     if verdict.code is Verdict.DOES_NOT_FIT and verdict.shortfall is not None:
-        asked = Asked(pod, program, facts.rules, resources)
+        asked = RefusedPod(pod, program, facts.rules, resources)
         return of_shortfall(asked, Code.DOES_NOT_FIT, verdict.shortfall)
     short = tuple(_short_totals(shape.totals, zonetable.of(kubelet, state).totals))
     if short:
@@ -153,7 +153,7 @@ def _name(pod: Pod, step: int) -> str:
     return pod.in_admission_order()[step].name if step >= 0 else ""
 
 
-def _lack(asked: Asked, cause: Cause, want: Want) -> Lack:
+def _lack(asked: RefusedPod, cause: Cause, want: Want) -> Lack:
     unit = 1000 if want.column == CPU else 1
     # Under single-numa-node what takes more zones by size still has to be in one.
     zones = min(want.zones, 1) if asked.rules.policy == ONE_ZONE else want.zones
@@ -243,7 +243,7 @@ class ExactAnswers:
         code, shortfall = _verdict(verdict)
         waits = shortfall.cause is Cause.UNSETTLED_PODS
         return of_shortfall(
-            Asked(self._pod, program, self._columns.kinds[kind], self._columns.resources),
+            RefusedPod(self._pod, program, self._columns.kinds[kind], self._columns.resources),
             code,
             shortfall,
             waiting_for=[each.name for each in self._mirror.row(row).pending] if waits else (),
@@ -319,7 +319,7 @@ class Answers(Protocol):
     def assumptions(self, row: int) -> frozenset[Assumption]: ...
 
 
-def answers(engine: Engine, pod: Pod, shape: Shape | None = None) -> Answers:
+def of(engine: Engine, pod: Pod, shape: Shape | None = None) -> Answers:
     """What each row says to the pod; BadObject if the pod cannot be used at all. `shape`: if it is known already."""
     flavour, shape = engine.flavour, shape or engine.shape(pod)
     if isinstance(flavour, ExactFlavour):

@@ -76,6 +76,6 @@ def _kept_off(found: NoNode) -> dict[int, str]:
 def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group[Reason]]:
     if not len(rows):
         return ()
-    answers, names = explain.answers(engine, pod, shape), engine.columns.names
+    answers, names = explain.of(engine, pod, shape), engine.columns.names
     found = {names[row]: answers.reason(row) for row in np.sort(rows).tolist()}
     return reasons.grouped({node: reason for node, reason in found.items() if reason is not None}, reasons.merged)

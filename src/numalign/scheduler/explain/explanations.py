@@ -144,7 +144,7 @@ class _Zones:
     def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
         self._names = cluster.engine.columns.names
         self._attempt = attempt
-        self._answers = answers.answers(cluster.engine, attempt.pod)
+        self._answers = answers.of(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
         self._trials = 0
         self._shared: dict[int, Answer] = {}

@@ -63,7 +63,7 @@ class Asked:
     """What every node of an engine says to a pod."""
 
     def __init__(self, known: Engine, pod: Pod) -> None:
-        self.told = answers.answers(known, pod)
+        self.told = answers.of(known, pod)
         self.rows = dict(known.columns.rows)
         found = {node: self.told.reason(row) for node, row in self.rows.items()}
         self.fitting = tuple(node for node, reason in found.items() if reason is None)
@@ -136,7 +136,7 @@ def test_a_pod_with_words_that_do_not_exist_is_the_problem_itself() -> None:
     pod = trainer()
     odd = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={intent.SCOPE: "socket"}))
     with pytest.raises(BadObject, match=r"numalign\.io/scope"):
-        answers.answers(engine((8, 8)), odd)
+        answers.of(engine((8, 8)), odd)
 
 
 def test_a_requirement_that_no_node_keeps_is_named() -> None:

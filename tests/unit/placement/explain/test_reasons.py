@@ -18,7 +18,7 @@ from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.decisions import Code
 from numalign.placement.explain import answers, reasons, wording
-from numalign.placement.explain.answers import Asked
+from numalign.placement.explain.answers import RefusedPod
 from numalign.placement.explain.reasons import Lack, NodeCause, Reason, ZoneShare
 from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel import evaluate
@@ -141,10 +141,10 @@ def test_a_core_is_not_divided() -> None:
     assert (found.cause, found.structural, found.threads_per_core) == (Cause.PARTIAL_CORES, True, 2)
 
 
-def asked(pod: Pod, on: NodeRules) -> Asked:
+def asked(pod: Pod, on: NodeRules) -> RefusedPod:
     resources = Resources()
     resources.column(NIC)
-    return Asked(pod, requests.program(Shapes().intern(pod), on, resources), on, resources)
+    return RefusedPod(pod, requests.program(Shapes().intern(pod), on, resources), on, resources)
 
 
 def test_a_sum_that_would_do_is_not_claimed_to_be_short() -> None:
@@ -252,7 +252,7 @@ def test_reasons_of_different_kinds_stay_apart(one: Reason, other: Reason) -> No
 def test_whatever_the_row_model_says_can_be_said(life: Lived) -> None:
     view, row = life.view, life.view.row(life.state)
     for pod in life.coming:
-        question = Asked(pod, view.program(pod), view.rules, view.resources)
+        question = RefusedPod(pod, view.program(pod), view.rules, view.resources)
         verdict = evaluate.evaluate(row, question.program)
         if verdict.shortfall is not None:
             reason = answers.of_shortfall(question, Code.DOES_NOT_FIT, verdict.shortfall)
