@@ -1,6 +1,6 @@
 """Place a few pods with the engine, without a cluster: two servers with 8 GPUs each, described by reports.
 
-Run it with `.venv/bin/python examples/place_pods.py`; docs/placement.md walks through it."""
+Run it with `.venv/bin/python examples/place_pods.py`; docs/concepts/placement.md walks through it."""
 
 from random import Random
 

@@ -14,7 +14,7 @@ from numalign.api.decode import mergepatch
 from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, jsonpatch, strategic, typed
 from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.apiserver.schemas import builtin, crds, normal, structural
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from tests.embedded import definitions
 from tests.embedded.patchstories import MANAGERS, STORIES, Story
 from tests.embedded.realserver import RealServer
@@ -30,7 +30,7 @@ DEFAULTS = """
 """
 
 
-def schema_of(story: Story) -> Schema | None:
+def schema_of(story: Story) -> StructuralSchema | None:
     for crd in (definitions.REPORTS, definitions.THINGS):
         for custom in crds.resources(crds.completed(crd, None, NOW)):
             if (custom.resource.group, custom.resource.version, custom.resource.kind) == story.kind:

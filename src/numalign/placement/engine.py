@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from numalign.api.errors import BadObject
@@ -24,7 +23,7 @@ from numalign.kubelet import demand as demands
 from numalign.placement import settings as modes
 from numalign.placement.columns import fit
 from numalign.placement.columns.columns import Columns
-from numalign.placement.columns.shapes import Shape, Shapes
+from numalign.placement.columns.shapes import POD_NOT_UNDERSTOOD, Shape, Shapes
 from numalign.placement.columns.tenants import Tenants
 from numalign.placement.decisions import Decision, Randomness, Wake
 from numalign.placement.exact import ExactFlavour
@@ -48,7 +47,6 @@ PODS: Final = "pods"
 MOST_PODS: Final = 1 << 30
 MANY_SHAPES: Final = 4096
 """At which it is looked which of them are needed."""
-POD_NOT_UNDERSTOOD: Final = "pod-not-understood"
 
 
 class Engine:
@@ -200,14 +198,8 @@ class Engine:
         if pod.status.is_finished:
             self.tenants.drop(uid)
         elif uid not in self._gone:
-            self.tenants.put(uid, pod.spec.node_name, fit.totals(self._shape_of_any(pod), self.columns).pairs)
-
-    def _shape_of_any(self, pod: Pod) -> Shape:
-        try:
-            return self.shapes.intern(pod)
-        except BadObject:
-            self.problems[POD_NOT_UNDERSTOOD] += 1
-            return self.shapes.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+            shape = self.shapes.intern_any(pod, self.problems)
+            self.tenants.put(uid, pod.spec.node_name, fit.totals(shape, self.columns).pairs)
 
     def _forget_shapes(self) -> None:
         """Now and then: of the shapes met so far most may be those of pods that are long gone."""

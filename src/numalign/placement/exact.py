@@ -75,8 +75,8 @@ class ExactFlavour:
 
     def retain_shapes(self, used: Container[int]) -> None:
         """What was kept for others is forgotten."""
-        self.mirror.ledger.retain_shapes(used)
-        self.committer.retain_shapes(used)
+        self.mirror.ledger.forget_shapes()
+        self.committer.forget_shapes()
 
     def decide_one(self, pod: Pod, shape: Shape, rng: Randomness) -> Decision:
         """The same as `decide_many`, without lists of one."""

@@ -24,7 +24,7 @@ from numalign.placement.reference import args as reference
 from numalign.placement.reference.args import CacheArgs, NodeResourceTopologyMatchArgs
 from numalign.placement.settings import CacheMode, Flavour
 from numalign.scheduler.queue import queue
-from numalign.scheduler.queue.backoff import Backoff
+from numalign.scheduler.queue.backoff import PodBackoff
 
 VERSION: Final = "numalign.io/v1alpha1"
 VERSIONS: Final = tuple(f"{reference.GROUP}/{version}" for version in reference.VERSIONS)
@@ -113,7 +113,7 @@ def _cache_mode(own: NumalignArgs, topology: NodeResourceTopologyMatchArgs) -> C
 
 def waiting(config: Configuration) -> queue.Settings:
     """What the queue of this configuration is set to."""
-    backoff = Backoff(float(config.pod_initial_backoff_seconds), float(config.pod_max_backoff_seconds))
+    backoff = PodBackoff(float(config.pod_initial_backoff_seconds), float(config.pod_max_backoff_seconds))
     return queue.Settings(backoff=backoff, longest_parked=ours(config).pod_max_in_unschedulable_pods_duration)
 
 

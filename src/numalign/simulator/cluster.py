@@ -21,7 +21,7 @@ from numalign.kube.transport.server import Server
 from numalign.simulator import bootstrap, pipes
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http.connections import Connection
-from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
 from numalign.simulator.controllers.blindscheduler.scheduling import BlindScheduler
@@ -43,7 +43,7 @@ class Cluster:
 
     def access(self) -> Access:
         """For a client in this process, without a socket."""
-        serving = Serving(self.api.state)
+        serving = Router(self.api.state)
         open_ones: set[Connection] = set()
         dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""))
         return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=dial)

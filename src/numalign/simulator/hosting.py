@@ -22,7 +22,7 @@ from numalign.kube import loops
 from numalign.scheduler.choose import profiles
 from numalign.simulator import clock, cluster, registry
 from numalign.simulator.apiserver.http import certificates, server
-from numalign.simulator.apiserver.http.server import Address, Listening
+from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.registry import Running
 from numalign.simulator.scenarios import playing, schedulers
@@ -63,7 +63,7 @@ async def _host(hosted: Hosted, place: Path) -> None:
         asyncio.get_running_loop().add_signal_handler(what, ended.set)
     made = certificates.made(place) if hosted.secure else None
     token = secrets.token_urlsafe(24) if hosted.secure else ""
-    chances, listening = random.Random(hosted.seed), Listening(port=hosted.port, certificates=made, token=token)
+    chances, listening = random.Random(hosted.seed), ListenOptions(port=hosted.port, certificates=made, token=token)
     authority = made.authority.read_text() if made else ""
     async with (
         cluster.running(hosted.nodes, clock.real(chances), chances, authority=authority) as embedded,

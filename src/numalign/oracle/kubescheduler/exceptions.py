@@ -1,7 +1,7 @@
 """Where our rules say something else than the stock plugins on purpose, by what was asked.
 
-An entry is an anchor of docs/oracle-scheduler.md. Each has a rule on the case and on the real answer, never on ours, so
-that a mistake of ours cannot pass for one."""
+An entry is an anchor of docs/develop/oracle-scheduler.md. Each has a rule on the case and on the real answer, never on
+ours, so that a mistake of ours cannot pass for one."""
 
 from __future__ import annotations
 

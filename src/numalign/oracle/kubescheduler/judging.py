@@ -1,7 +1,7 @@
 """Judging a case: our rules beside the plugins of kube-scheduler v1.37.1.
 
 `judge` is given to campaigns by `sources`. Every status, reason and score has to be the same; what differs on purpose
-has an entry in docs/oracle-scheduler.md and a rule in `exceptions`."""
+has an entry in docs/develop/oracle-scheduler.md and a rule in `exceptions`."""
 
 from __future__ import annotations
 

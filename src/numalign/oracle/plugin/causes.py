@@ -23,7 +23,8 @@ ENTRIES: Final[Mapping[Change, str]] = {
     Habit.RESERVE_UNMARKS: "difference 5",
     Habit.OLD_CLASSES: "difference 7",
 }
-"""In docs/compatibility-caches.md and docs/oracle-reference.md. Defects of Filter and Score have rules of their own."""
+"""In docs/compatibility/plugin-caches.md and docs/develop/oracle-reference.md. Defects of Filter and Score have rules
+of their own."""
 
 
 class Cause(Struct, frozen=True):

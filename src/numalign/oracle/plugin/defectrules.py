@@ -1,4 +1,5 @@
-"""Which entry of docs/compatibility.md an answer of Filter or Score belongs to, where the product gives another one.
+"""Which entry of docs/compatibility/plugin.md an answer of Filter or Score belongs to, where the product gives another
+one.
 
 `judging` asks for one node of one step. The rules are those of the recorded suites, on the pod and on the report that
 the cache had at that moment."""

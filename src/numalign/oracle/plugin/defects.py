@@ -1,6 +1,6 @@
 """Filter and Score with the defects of the plugin left in, for comparison with it only.
 
-`playing` asks here where it plays v0.34.7. Each defect is an entry of docs/compatibility.md: the product answers
+`playing` asks here where it plays v0.34.7. Each defect is an entry of docs/compatibility/plugin.md: the product answers
 something sensible there. Where the plugin would crash, `Crashed` is raised."""
 
 from __future__ import annotations

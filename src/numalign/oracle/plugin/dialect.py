@@ -1,7 +1,8 @@
 """How much like the plugin's v0.34.7 a history is played: its habits, and which of our repairs are left out.
 
 `V0_34_7` is to answer just what that release answers, `OURS` is the product as it is. What lies between is here and not
-in the product: the later tree, which the product follows, has none of these habits (docs/oracle-reference.md)."""
+in the product: the later tree, which the product follows, has none of these habits
+(docs/develop/oracle-reference.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Habit(StrEnum):
     OLD_CLASSES = "old-classes"
     """The QoS class is that of Kubernetes 1.34 (7)."""
     DEFECTS = "defects"
-    """Filter and Score crash, and give scores that no framework takes, as docs/compatibility.md has it."""
+    """Filter and Score crash, and give scores that no framework takes, as docs/compatibility/plugin.md has it."""
 
 
 class Dialect(Struct, frozen=True):

@@ -20,7 +20,7 @@ from numalign.oracle.plugin import oldqos
 
 
 class Step(Wire, frozen=True):
-    """One thing that happens; which fields it has depends on `op` (docs/oracle-reference.md)."""
+    """One thing that happens; which fields it has depends on `op` (docs/develop/oracle-reference.md)."""
 
     op: str
     pod: Pod = Pod()

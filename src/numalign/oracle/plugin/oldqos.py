@@ -1,7 +1,8 @@
 """The QoS class as Kubernetes 1.34 computes it, which the plugin's v0.34.7 is built with.
 
 `history` writes it into the status of pods, where it wins over what `api.qos` would compute. It differs for pods with
-an empty `spec.resources`, and where containers are unequal each but not together (docs/oracle-reference.md, 7)."""
+an empty `spec.resources`, and where containers are unequal each but not together (docs/develop/oracle-reference.md,
+7)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ the kubelet's own managers to ask."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from numalign.placement.commit import place as commit
 from numalign.placement.commit.askkubelet import Question
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import Restored
-from numalign.placement.ledger import unobservedzones
+from numalign.placement.ledger import unobserved
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Book, Row
@@ -58,7 +58,6 @@ class Committer:
         self._mirror = mirror
         self._shapes = shapes
         self._trusting = trust_bind_order
-        self._programs: dict[tuple[int, NodeRules], Program] = {}
         self._alone: dict[Looks, Placement] = {}
         """Where nobody is pending, and numbers alone decide."""
 
@@ -112,7 +111,7 @@ class Committer:
             holding,
             source=Source.UNKNOWN,
             promised=holding.promised or holding.source is Source.PREDICTED,
-            entries=unobservedzones.anywhere(program, row.facts, self._mirror.columns.resources),
+            entries=unobserved.anywhere(program, row.facts, self._mirror.columns.resources),
             containers=tuple(ContainerZones(each.container, every) for each in holding.containers),
         )
 
@@ -120,15 +119,10 @@ class Committer:
         """What nodes of these rules are asked for a shape; None: of this pod no spec was seen."""
         if number < 0:
             return None
-        found = self._programs.get((number, rules))
-        if found is None:
-            made = requests.program(self._shapes.all[number], rules, self._mirror.columns.resources)
-            found = self._programs[number, rules] = made
-        return found
+        return requests.program(self._shapes.all[number], rules, self._mirror.columns.resources)
 
-    def retain_shapes(self, used: Container[int]) -> None:
-        """Programs of these shapes are needed further on."""
-        self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
+    def forget_shapes(self) -> None:
+        """Some of them are not needed any more."""
         self._alone.clear()
 
     def _answer(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> RowVerdict:

@@ -4,7 +4,7 @@ The scheduler calls `of` when it parks a pod; explanations and replays call it f
 from the shape's verdicts, so a reason always matches the decision; for a row that does not fit, the row model gives the
 shortfall, once for all equal rows. The reference plugin names neither container nor resource, so its reasons say no
 more than its status. `numalign kubelet admit` calls `of_kubelet` for a node that exists as a kubelet model only.
-Nothing is charged, and no text is made here: `wording` does that (docs/explain.md)."""
+Nothing is charged, and no text is made here: `wording` does that (docs/use/explain.md)."""
 
 from __future__ import annotations
 

@@ -121,7 +121,8 @@ class _Restoring(Struct, frozen=True):
         """`known`: the engine's own, with the report. What the node has said since `before` stays known."""
         book = Book(copy.node)
         book.facts, book.zones, book.remains = known.facts, known.zones, known.remains
-        book.looks, book.is_exact, book.perhaps_free = copy.looks, copy.is_exact, self._entries(copy.perhaps_free)
+        book.looks, book.is_exact = copy.looks, copy.is_exact
+        book.unknown_pods.perhaps_free = self._entries(copy.perhaps_free)
         if copy.read_payload and book.facts is not None:
             book.payload = book.facts.payload
         for each in copy.records:
@@ -173,7 +174,7 @@ def _book(book: Book) -> BookCopy:
         is_exact=book.is_exact,
         read_payload=book.payload is not None,
         records=tuple(map(_record, book.records.values())),
-        perhaps_free=book.perhaps_free,
+        perhaps_free=book.unknown_pods.perhaps_free,
     )
 
 

@@ -88,4 +88,4 @@ def test_the_example_comes_to_what_the_page_shows() -> None:
     root = Path(__file__).parents[4]
     result = CliRunner().invoke(app, ["scheduler", "check-config", str(root / "examples" / "scheduler.yaml")])
     assert result.exit_code == 0
-    assert result.stdout in (root / "docs" / "scheduler-config.md").read_text()
+    assert result.stdout in (root / "docs" / "use" / "scheduler-config.md").read_text()

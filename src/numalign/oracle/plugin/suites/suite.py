@@ -2,7 +2,7 @@
 
 Each module of this package exports `SUITES`; the package collects them, `judging` puts cases to them. A suite sees a
 case as it was read, with the file's `fixtures` added. Where we differ from the recording on purpose, a `Deliberate`
-says so by a rule on the input, never by a case's name, and points to its entry in docs/compatibility.md."""
+says so by a rule on the input, never by a case's name, and points to its entry in docs/compatibility/plugin.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Deliberate(Struct, frozen=True):
     """A difference that we want: whom it concerns, by the input, and what the recording then shows."""
 
     anchor: str
-    """The entry in docs/compatibility.md."""
+    """The entry in docs/compatibility/plugin.md."""
     reason: str
     applies: Callable[[Any], bool]
     """Of the input: can the reference's defect show here?"""

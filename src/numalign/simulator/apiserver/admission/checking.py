@@ -9,7 +9,7 @@ from typing import Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import resources
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.validation import (
     clusterchecks,
@@ -21,23 +21,23 @@ from numalign.simulator.apiserver.validation import (
 )
 from numalign.simulator.trees import Tree
 
-Check = Callable[[Tree, Tree | None], Iterable[Cause]]
+Check = Callable[[Tree, Tree | None], Iterable[StatusCause]]
 
 
-def errors(resource: Resource, tree: Tree, old: Tree | None) -> list[Cause]:
+def errors(resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]:
     found = metadatachecks.errors(resource, tree["metadata"], old)
     check = CHECKS.get(resource.home)
     return found + list(check(tree, old)) if check is not None else found
 
 
-def _pod(tree: Tree, old: Tree | None) -> list[Cause]:
+def _pod(tree: Tree, old: Tree | None) -> list[StatusCause]:
     found = list(_spec_errors(trees.encoded(tree["spec"])))
     return found if old is None else found + podupdates.errors(tree["spec"], old["spec"])
 
 
 # Pods come in sets that have one spec.
 @lru_cache(maxsize=1024)
-def _spec_errors(data: bytes) -> tuple[Cause, ...]:
+def _spec_errors(data: bytes) -> tuple[StatusCause, ...]:
     return tuple(podchecks.errors(trees.decoded(data), "spec"))
 
 

@@ -20,11 +20,11 @@ from numalign.simulator.apiserver.defaults import (
 )
 from numalign.simulator.apiserver.storage import errors, resources
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.storage.state import ObjectReader
 from numalign.simulator.apiserver.validation import typechecks
 from numalign.simulator.trees import Tree
 
-Completer = Callable[[Tree, Tree | None, Lookup], None]
+Completer = Callable[[Tree, Tree | None, ObjectReader], None]
 
 NODE_TEXTS: Final = (
     "machineID",
@@ -42,7 +42,7 @@ NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
 BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
-def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: Lookup) -> Tree:
+def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
     """The object with its defaults; raises StatusError where it cannot be read or is not let in. May change `tree`."""
     typechecks.check(resource, tree)
     if old is None and resource.namespaced:
@@ -53,12 +53,12 @@ def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: Lookup) ->
     tree = nulls.dropped(tree) if resource is not resources.PODS else tree
     try:
         complete(tree, old, lookup)
-    except amounts.BadAmount as problem:
+    except amounts.InvalidQuantity as problem:
         raise amounts.refusal(resource, problem) from None
     return tree
 
 
-def _node(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _node(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = tree["spec"] = tree.get("spec") or {}
     if spec.get("podCIDR") and not spec.get("podCIDRs"):
         spec["podCIDRs"] = [spec["podCIDR"]]
@@ -73,7 +73,7 @@ def _node(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
 
 
-def _secret(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _secret(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     podspecs.fill(tree, {"type": "Opaque"})
     texts = tree.pop("stringData", None) or {}
     if texts:
@@ -82,7 +82,7 @@ def _secret(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
     _check_base64("Secret", tree.get("data"))
 
 
-def _config_map(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _config_map(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     _check_base64("ConfigMap", tree.get("binaryData"))
 
 
@@ -101,7 +101,7 @@ def _end_of_base64(text: str) -> int:
     return strange.start() if strange else len(text) // 4 * 4
 
 
-def _event(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _event(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     for field in ("source", "involvedObject"):
         tree[field] = tree.get(field) or {}
     for field in ("reportingComponent", "reportingInstance"):
@@ -110,34 +110,34 @@ def _event(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
         tree.setdefault(field, None)
 
 
-def _endpoints(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _endpoints(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     """Of both kinds: slices carry their ports themselves, the old ones in subsets."""
     for holder in (tree, *(tree.get("subsets") or ())):
         for port in holder.get("ports") or ():
             podspecs.fill(port, {"protocol": "TCP"})
 
 
-def _budget(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _budget(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     if old is None:
         tree["status"] = dict.fromkeys(BUDGET_COUNTS, 0)
 
 
-def _plain(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _plain(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     """Of kinds that have rules, but no defaults."""
 
 
-def _lease(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _lease(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     tree.setdefault("spec", {})
 
 
-def _role_binding(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _role_binding(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     podspecs.fill(tree.setdefault("roleRef", {}), {"apiGroup": resources.RBAC})
     for subject in tree.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
             podspecs.fill(subject, {"apiGroup": resources.RBAC})
 
 
-def _limit_range(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _limit_range(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     for limit in (tree.get("spec") or {}).get("limits") or ():
         amounts.settle(limit, "max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
         if limit.get("type") == "Container":
@@ -145,7 +145,7 @@ def _limit_range(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
             limit["defaultRequest"] = limit["default"] | (limit.get("min") or {}) | (limit.get("defaultRequest") or {})
 
 
-def _quota(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _quota(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     amounts.settle(tree.setdefault("spec", {}), "hard")
     if old is None:
         tree["status"] = {}

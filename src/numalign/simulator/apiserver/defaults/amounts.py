@@ -17,7 +17,7 @@ from numalign.simulator.trees import Tree
 GRAMMAR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-class BadAmount(ValueError):
+class InvalidQuantity(ValueError):
     """Some amount in the object is no quantity."""
 
 
@@ -26,7 +26,7 @@ def _canonical(text: str) -> str:
     try:
         return str(quantity.parse(text))
     except quantity.QuantityError:
-        raise BadAmount(GRAMMAR) from None
+        raise InvalidQuantity(GRAMMAR) from None
 
 
 def canonical(written: Any) -> str:
@@ -36,7 +36,7 @@ def canonical(written: Any) -> str:
     if written is None:
         return "0"
     if isinstance(written, bool) or not isinstance(written, int | float):
-        raise BadAmount(GRAMMAR)
+        raise InvalidQuantity(GRAMMAR)
     return _canonical(str(written))
 
 
@@ -65,5 +65,5 @@ def _class_of(data: bytes) -> qos.QoS:
     return qos.of_requirements(wants)
 
 
-def refusal(resource: Resource, problem: BadAmount) -> errors.StatusError:
-    return errors.Mistyped(resource, str(problem))
+def refusal(resource: Resource, problem: InvalidQuantity) -> errors.StatusError:
+    return errors.TypeMismatch(resource, str(problem))

@@ -5,9 +5,9 @@ Those that every server makes for itself count as there from the first moment on
 from typing import Final
 
 from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.errors import Cause, StatusError
+from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
-from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.storage.state import ObjectReader
 from numalign.simulator.trees import Tree
 
 ALWAYS_THERE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
@@ -15,7 +15,7 @@ NAME_LABEL: Final = "kubernetes.io/metadata.name"
 FINALIZER: Final = "kubernetes"
 
 
-def complete(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def complete(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     metadata, spec = tree["metadata"], tree.get("spec") or {}
     metadata["labels"] = (metadata.get("labels") or {}) | {NAME_LABEL: metadata.get("name", "")}
     finalizers = list(spec.get("finalizers") or ())
@@ -29,7 +29,7 @@ def complete(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
         tree["status"] = {"phase": "Active"}
 
 
-def admit_into(resource: Resource, tree: Tree, lookup: Lookup) -> None:
+def admit_into(resource: Resource, tree: Tree, lookup: ObjectReader) -> None:
     """Raises unless the object's namespace takes new objects."""
     namespace = tree["metadata"].get("namespace", "")
     home = lookup(NAMESPACES, namespace)
@@ -42,6 +42,6 @@ def admit_into(resource: Resource, tree: Tree, lookup: Lookup) -> None:
 def _going(resource: Resource, metadata: Tree, namespace: str) -> StatusError:
     name = metadata.get("generateName") or metadata.get("name", "")
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
-    cause = Cause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
+    cause = StatusCause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
     refusal = errors.forbidden(resource, name, why)
     return StatusError(403, "Forbidden", refusal.message, errors.details(resource, name, [cause]))

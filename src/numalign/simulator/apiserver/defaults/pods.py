@@ -13,7 +13,7 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.defaults import amounts, nulls, podspecs, priorities
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import PODS, SERVICEACCOUNTS
-from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.storage.state import ObjectReader
 from numalign.simulator.trees import Tree
 
 DEFAULT_ACCOUNT: Final = "default"
@@ -23,7 +23,7 @@ GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
-def complete(pod: Tree, old: Tree | None, lookup: Lookup) -> None:
+def complete(pod: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     data, qos_class = _completed(trees.encoded(pod.get("spec") or {}))
     pod["spec"] = trees.decoded(data)
     if old is None:
@@ -47,7 +47,7 @@ def _completed(data: bytes) -> tuple[bytes, str]:
     return trees.encoded(spec), str(_class(spec))
 
 
-def _greet(pod: Tree, qos_class: str, lookup: Lookup) -> None:
+def _greet(pod: Tree, qos_class: str, lookup: ObjectReader) -> None:
     """What happens to a new pod only."""
     spec = pod["spec"]
     if spec.get("overhead"):
@@ -64,7 +64,7 @@ def _keep(spec: Tree, before: Tree) -> None:
             spec[field] = before[field]
 
 
-def _give_account(pod: Tree, lookup: Lookup) -> None:
+def _give_account(pod: Tree, lookup: ObjectReader) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
     name, namespace = spec.get("serviceAccountName") or DEFAULT_ACCOUNT, metadata.get("namespace", "")
     spec["serviceAccountName"] = spec["serviceAccount"] = name

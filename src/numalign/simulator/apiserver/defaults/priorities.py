@@ -7,7 +7,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import PODS, PRIORITYCLASSES
-from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.storage.state import ObjectReader
 from numalign.simulator.trees import Tree
 
 SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -18,7 +18,7 @@ Meaning = tuple[str, int, str]
 """Name of the class, priority, preemption policy."""
 
 
-def resolve(pod: Tree, lookup: Lookup) -> None:
+def resolve(pod: Tree, lookup: ObjectReader) -> None:
     spec = pod["spec"]
     name, priority, policy = _meaning(pod, spec.get("priorityClassName") or "", lookup)
     given = spec.get("priority")
@@ -32,7 +32,7 @@ def resolve(pod: Tree, lookup: Lookup) -> None:
     spec["priority"], spec["preemptionPolicy"] = priority, policy
 
 
-def _meaning(pod: Tree, name: str, lookup: Lookup) -> Meaning:
+def _meaning(pod: Tree, name: str, lookup: ObjectReader) -> Meaning:
     if not name:
         default = _default(lookup)
         return _of(default) if default is not None else ("", 0, PREEMPTING)
@@ -49,7 +49,7 @@ def _of(found: Tree) -> Meaning:
     return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy") or PREEMPTING
 
 
-def _default(lookup: Lookup) -> Tree | None:
+def _default(lookup: ObjectReader) -> Tree | None:
     """Of several that call themselves the default the lowest counts."""
     marked = [each for each in lookup.all(PRIORITYCLASSES) if each.get("globalDefault")]
     return min(marked, key=lambda each: int(each.get("value", 0)), default=None)
@@ -63,7 +63,7 @@ def _contradiction(pod: Tree, what: str, computed: str) -> errors.StatusError:
     return errors.forbidden(PODS, pod["metadata"].get("name", ""), why)
 
 
-def complete(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def complete(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     """A class: one default is enough."""
     tree.setdefault("preemptionPolicy", PREEMPTING)
     name = tree["metadata"].get("name", "")

@@ -8,7 +8,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.defaults import podspecs
 from numalign.simulator.apiserver.storage.resources import SERVICES
-from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.storage.state import ObjectReader
 from numalign.simulator.trees import Tree
 
 ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/16")
@@ -18,7 +18,7 @@ WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 FAMILIES: Final = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
 
 
-def complete(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def complete(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = tree.setdefault("spec", {})
     podspecs.fill(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
     if spec["sessionAffinity"] == "ClientIP":
@@ -32,7 +32,7 @@ def complete(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
         tree["status"] = {"loadBalancer": {}}
 
 
-def _complete_reachable(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def _complete_reachable(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = tree["spec"]
     others = [each for each in lookup.all(SERVICES) if each["metadata"]["uid"] != tree["metadata"].get("uid")]
     _give_address(spec, (old or {}).get("spec") or {}, others)

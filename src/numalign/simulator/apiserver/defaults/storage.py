@@ -5,7 +5,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.defaults import amounts, podspecs
 from numalign.simulator.apiserver.storage.resources import STORAGECLASSES
-from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.storage.state import ObjectReader
 from numalign.simulator.trees import Tree
 
 DEFAULT_MARKS: Final = (
@@ -23,7 +23,7 @@ DRIVER_FLAGS: Final = (
 )
 
 
-def claim(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def claim(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     metadata, spec = tree["metadata"], tree.setdefault("spec", {})
     podspecs.complete_claim(spec)
     if old is None:
@@ -36,7 +36,7 @@ def claim(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
         spec["dataSourceRef"] = dict(spec["dataSource"])
 
 
-def volume(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def volume(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = tree.setdefault("spec", {})
     podspecs.fill(spec, {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"})
     amounts.settle(spec, "capacity")
@@ -48,23 +48,23 @@ def volume(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
         _protect(tree["metadata"], "kubernetes.io/pv-protection")
 
 
-def storage_class(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def storage_class(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     podspecs.fill(tree, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
 
-def driver(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def driver(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = tree.setdefault("spec", {})
     podspecs.fill(spec, DRIVER | {"volumeLifecycleModes": ["Persistent"]})
     for flag in DRIVER_FLAGS:
         spec.setdefault(flag, False)
 
 
-def attachment(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def attachment(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     if old is None:
         tree["status"] = {"attached": False}
 
 
-def capacity(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def capacity(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     for field in ("capacity", "maximumVolumeSize"):
         if tree.get(field) is not None:
             tree[field] = amounts.canonical(tree[field])

@@ -14,7 +14,7 @@ from numalign.simulator.apiserver.patches import gotext
 from numalign.simulator.apiserver.presenting import protobuf
 from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.storage import errors, gojson
-from numalign.simulator.apiserver.storage.errors import Mistyped, StatusError
+from numalign.simulator.apiserver.storage.errors import StatusError, TypeMismatch
 from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
 from numalign.simulator.apiserver.validation import typechecks
 from numalign.simulator.trees import Tree
@@ -121,7 +121,7 @@ def check_shape(tree: Tree, resource: Resource) -> None:
 def mistyped(resource: Resource, field: str, got: str) -> StatusError:
     kind = "ObjectMeta" if field == "metadata" else f"{resource.kind}{field.capitalize()}"
     why = f"json: cannot unmarshal {got} into Go struct field {resource.kind}.{field} of type {resource.version}.{kind}"
-    return Mistyped(resource, why, got, f"{resource.version}.{kind}")
+    return TypeMismatch(resource, why, got, f"{resource.version}.{kind}")
 
 
 def _json(body: bytes) -> Any:

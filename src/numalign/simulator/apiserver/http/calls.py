@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl, unquote
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.verbs.list import Selection
-from numalign.simulator.apiserver.verbs.watch import Since
+from numalign.simulator.apiserver.verbs.list import SelectionPredicate
+from numalign.simulator.apiserver.verbs.watch import WatchStart
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
 
 
-class Call:
+class Request:
     """Of headers only those are kept that anybody here looks at."""
 
     def __init__(self, method: str, target: bytes, headers: Mapping[str, str], body: bytes = b"") -> None:
@@ -50,7 +50,7 @@ class Call:
         return self.query.get(name, "").lower() in ("1", "true", "t")
 
 
-class Answer:
+class Response:
     __slots__ = ("body", "code", "content_type", "headers")
 
     def __init__(self, code: int, body: bytes, content_type: str = JSON, headers: tuple[tuple[str, str], ...] = ()):
@@ -60,10 +60,10 @@ class Answer:
         self.headers = headers
 
 
-class Following:
+class WatchRequest:
     """A watch to be opened."""
 
-    def __init__(self, resource: Resource, chosen: Selection, since: Since) -> None:
+    def __init__(self, resource: Resource, chosen: SelectionPredicate, since: WatchStart) -> None:
         self.resource = resource
         self.chosen = chosen
         self.since = since
@@ -74,16 +74,16 @@ class Following:
         self.include = ""
 
 
-def answer(tree: Any, code: int = 200) -> Answer:
-    return Answer(code, trees.encoded(tree))
+def answer(tree: Any, code: int = 200) -> Response:
+    return Response(code, trees.encoded(tree))
 
 
-def refusal(problem: StatusError) -> Answer:
+def refusal(problem: StatusError) -> Response:
     details = problem.details or {}
     retry = details.get("retryAfterSeconds")
     headers = (("Retry-After", str(retry)),) if retry else ()
-    return Answer(problem.code, trees.encoded(problem.status()), JSON, headers)
+    return Response(problem.code, trees.encoded(problem.status()), JSON, headers)
 
 
-def text(body: str, code: int = 200) -> Answer:
-    return Answer(code, body.encode(), TEXT)
+def text(body: str, code: int = 200) -> Response:
+    return Response(code, body.encode(), TEXT)

@@ -15,7 +15,7 @@ OWN_PARTS: Final = frozenset({"status", "finalize"})
 """What may follow a namespace's own name; anything else there is a resource within it."""
 
 
-class Located(Struct, frozen=True):
+class RequestInfo(Struct, frozen=True):
     resource: Resource
     namespace: str = ""
     name: str = ""
@@ -28,7 +28,7 @@ class NoSuchGroup(Exception):
     pass
 
 
-def located(registry: Registry, path: str) -> Located:
+def located(registry: Registry, path: str) -> RequestInfo:
     """Raises NoSuchGroup, or StatusError 404."""
     steps = path.strip("/").split("/")
     if steps[0] == "api" and len(steps) > 2:
@@ -43,10 +43,10 @@ def located(registry: Registry, path: str) -> Located:
         if not registry.has_group(group):
             raise NoSuchGroup
         raise errors.no_such_path()
-    return Located(found.resource, found.namespace, found.name, found.part, follows) if follows else found
+    return RequestInfo(found.resource, found.namespace, found.name, found.part, follows) if follows else found
 
 
-def _within(registry: Registry, group: str, version: str, rest: list[str]) -> Located | None:
+def _within(registry: Registry, group: str, version: str, rest: list[str]) -> RequestInfo | None:
     namespace = ""
     if len(rest) > 2 and rest[0] == "namespaces" and not (group == "" and rest[2] in OWN_PARTS):
         namespace, rest = rest[1], rest[2:]
@@ -54,10 +54,10 @@ def _within(registry: Registry, group: str, version: str, rest: list[str]) -> Lo
         return None
     plural, name, part = (*rest, "", "")[:3]
     if (group, plural, bool(namespace)) == ("", "bindings", True) and not name:
-        return Located(PODS, namespace, "", "binding")
+        return RequestInfo(PODS, namespace, "", "binding")
     resource = registry.find(group, version, plural)
     if resource is None or (namespace and not resource.namespaced):
         return None
     if resource is not NAMESPACES and name and resource.namespaced and not namespace:
         return None
-    return Located(resource, namespace, name, part)
+    return RequestInfo(resource, namespace, name, part)

@@ -6,9 +6,9 @@ changes."""
 from typing import Final
 
 from numalign.simulator.apiserver.http import calls
-from numalign.simulator.apiserver.http.calls import Answer, Call
+from numalign.simulator.apiserver.http.calls import Request, Response
 from numalign.simulator.apiserver.presenting import discovery, openapi
-from numalign.simulator.apiserver.storage.state import State
+from numalign.simulator.apiserver.storage.state import ServerState
 
 HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
 VERSION: Final = {
@@ -25,35 +25,35 @@ VERSION: Final = {
 METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Plain:
-    def __init__(self, state: State, counts: dict[tuple[str, int], int]) -> None:
+class NonResourcePaths:
+    def __init__(self, state: ServerState, counts: dict[tuple[str, int], int]) -> None:
         self._state = state
         self._counts = counts
         self._generation = -1
-        self._documents: dict[tuple[str, str], Answer | None] = {}
+        self._documents: dict[tuple[str, str], Response | None] = {}
 
-    def answer(self, call: Call) -> Answer | None:
+    def answer(self, request: Request) -> Response | None:
         """None where the path is about a resource, or about nothing."""
-        steps = call.path.strip("/").split("/")
+        steps = request.path.strip("/").split("/")
         first = steps[0]
         if first in ("api", "apis"):
             is_list = len(steps) <= (2 if first == "api" else 3)
-            return self._document(call) if is_list and call.method == "GET" else None
-        if call.method not in ("GET", "HEAD"):
+            return self._document(request) if is_list and request.method == "GET" else None
+        if request.method not in ("GET", "HEAD"):
             return None
         if first in HEALTH:
-            return self._health(call, first)
+            return self._health(request, first)
         if first == "openapi":
-            return self._document(call)
+            return self._document(request)
         if len(steps) > 1:
             return None
         return self._single(first)
 
-    def _single(self, name: str) -> Answer | None:
+    def _single(self, name: str) -> Response | None:
         if name == "version":
             return calls.answer(VERSION)
         if name == "metrics":
-            return Answer(200, self._metrics().encode(), METRICS)
+            return Response(200, self._metrics().encode(), METRICS)
         if name == "":
             return calls.answer(
                 {
@@ -72,38 +72,38 @@ class Plain:
             )
         return None
 
-    def _health(self, call: Call, name: str) -> Answer:
-        return calls.text(f"[+]ping ok\n{name} check passed\n" if "verbose" in call.query else "ok")
+    def _health(self, request: Request, name: str) -> Response:
+        return calls.text(f"[+]ping ok\n{name} check passed\n" if "verbose" in request.query else "ok")
 
-    def _document(self, call: Call) -> Answer | None:
+    def _document(self, request: Request) -> Response | None:
         registry = self._state.registry
         if self._generation != registry.generation:
             self._documents.clear()
             self._generation = registry.generation
-        key = (call.path, call.accept)
+        key = (request.path, request.accept)
         if key not in self._documents:
-            self._documents[key] = self._made(call)
+            self._documents[key] = self._made(request)
         found = self._documents[key]
-        if found is not None and dict(found.headers).get("ETag", "-") == call.headers.get("if-none-match"):
-            return Answer(304, b"", found.content_type, found.headers)
+        if found is not None and dict(found.headers).get("ETag", "-") == request.headers.get("if-none-match"):
+            return Response(304, b"", found.content_type, found.headers)
         return found
 
-    def _made(self, call: Call) -> Answer | None:
+    def _made(self, request: Request) -> Response | None:
         served = list(self._state.registry)
-        if not call.path.startswith("/openapi"):
-            found = discovery.document(call.path, call.accept, served)
+        if not request.path.startswith("/openapi"):
+            found = discovery.document(request.path, request.accept, served)
             headers = (("ETag", found.etag), ("Vary", "Accept")) if found is not None and found.etag else ()
-            return None if found is None else Answer(200, found.body, found.content_type, headers)
-        steps = call.path.strip("/").split("/")
+            return None if found is None else Response(200, found.body, found.content_type, headers)
+        steps = request.path.strip("/").split("/")
         if steps == ["openapi", "v3"]:
             return calls.answer(openapi.index(self._state.registry))
         if steps == ["openapi", "v2"]:
-            return Answer(200, *openapi.older(call.accept))
+            return Response(200, *openapi.older(request.accept))
         if steps[:2] != ["openapi", "v3"] or len(steps) not in (4, 5):
             return None
         group = "" if steps[2] == "api" else steps[3]
         body = openapi.document(self._state.registry, group, steps[-1])
-        return None if body is None else Answer(200, body)
+        return None if body is None else Response(200, body)
 
     def _metrics(self) -> str:
         lines = ["# TYPE apiserver_request_total counter"]
@@ -111,9 +111,9 @@ class Plain:
             lines.append(f'apiserver_request_total{{verb="{method}",code="{code}"}} {count}')
         lines += ["# TYPE apiserver_resource_objects gauge", "# TYPE apiserver_longrunning_requests gauge"]
         for resource in self._state.registry:
-            shelf = self._state.store.shelf(resource)
-            if shelf.entries and shelf.resource is resource:
+            collection = self._state.store.collection(resource)
+            if collection.entries and collection.resource is resource:
                 about = f'group="{resource.group}",resource="{resource.plural}"'
-                lines.append(f"apiserver_resource_objects{{{about}}} {len(shelf.entries)}")
-                lines.append(f"apiserver_longrunning_requests{{{about}}} {len(shelf.watchers)}")
+                lines.append(f"apiserver_resource_objects{{{about}}} {len(collection.entries)}")
+                lines.append(f"apiserver_longrunning_requests{{{about}}} {len(collection.watchers)}")
         return "\n".join(lines) + "\n"

@@ -9,11 +9,11 @@ from typing import Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import forms, negotiation
-from numalign.simulator.apiserver.http.calls import Following
+from numalign.simulator.apiserver.http.calls import WatchRequest
 from numalign.simulator.apiserver.storage.errors import StatusError
-from numalign.simulator.apiserver.storage.state import State
+from numalign.simulator.apiserver.storage.state import ServerState
 from numalign.simulator.apiserver.verbs import show
-from numalign.simulator.apiserver.verbs.watch import INITIAL_END, Seen, Watch
+from numalign.simulator.apiserver.verbs.watch import INITIAL_END, Watch, WatchEvent
 from numalign.simulator.trees import Tree
 
 HEAD: Final = (
@@ -26,9 +26,9 @@ MOST_UNREAD: Final = 32 * 1024 * 1024
 """Bytes waiting in the connection beyond which the watcher is given up."""
 
 
-class Stream:
+class WatchStream:
     def __init__(
-        self, state: State, following: Following, transport: asyncio.Transport, ended: Callable[[], None]
+        self, state: ServerState, following: WatchRequest, transport: asyncio.Transport, ended: Callable[[], None]
     ) -> None:
         self._state = state
         self._following = following
@@ -78,7 +78,7 @@ class Stream:
         self.close()
         self._ended()
 
-    def _take(self, seen: Seen) -> None:
+    def _take(self, seen: WatchEvent) -> None:
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(self._encoded(seen))
@@ -97,7 +97,7 @@ class Stream:
         self._flush()
         self._timers[-1] = self._loop.call_later(BOOKMARK_EVERY, self._mark)
 
-    def _encoded(self, seen: Seen) -> bytes:
+    def _encoded(self, seen: WatchEvent) -> bytes:
         if self._form not in ("plain", "yaml"):
             tree = trees.decoded(show.shown(self._following.resource, seen.entry.data))
             return _chunk({"type": seen.kind, "object": self._formed(tree)})
@@ -109,7 +109,7 @@ class Stream:
             chunks[key] = self._line(seen)
         return chunks[key]
 
-    def _line(self, seen: Seen) -> bytes:
+    def _line(self, seen: WatchEvent) -> bytes:
         data = show.shown(self._following.resource, seen.entry.data)
         return b'%x\r\n{"type":"%b","object":%b}\n\r\n' % (
             len(data) + len(seen.kind) + LINE,

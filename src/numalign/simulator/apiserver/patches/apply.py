@@ -15,10 +15,10 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.patches import applychecks, gotext, managedfields, ownership, typed
 from numalign.simulator.apiserver.patches.fieldsets import Path
 from numalign.simulator.apiserver.patches.managedfields import APPLY, UPDATE, Managers
-from numalign.simulator.apiserver.patches.ownership import Ground
+from numalign.simulator.apiserver.patches.ownership import ApplyContext
 from numalign.simulator.apiserver.schemas import builtin, shapes
 from numalign.simulator.apiserver.schemas.builtin import Kind
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.trees import Tree
 
 KUBECTL: Final = "kubectl"
@@ -39,7 +39,7 @@ class FieldManager:
     kind: Kind
     now: str
     part: str = ""
-    schema: Schema | None = None
+    schema: StructuralSchema | None = None
     """The schema of a custom resource; None for a built-in kind."""
 
     def apply(self, live: Tree | None, wanted: Tree, manager: str, *, force: bool = False) -> Tree:
@@ -64,7 +64,7 @@ class FieldManager:
         ownership.settle(changes, managers, who)
         if not typed.same(bare, merged) and who in managers:
             owned = managers[who]
-            managers[who] = managedfields.Owned(owned.fields, owned.version, self.now)
+            managers[who] = managedfields.OwnedFields(owned.fields, owned.version, self.now)
         ownership.strip(managers, who)
         if manager == KUBECTL and _last_applied(merged):
             merged = _with_last_applied(merged, wanted)
@@ -99,14 +99,14 @@ class FieldManager:
         ownership.credit(managers, who, ownership.changed(nothing, live, self._ground), version, self.now)
 
     @cached_property
-    def _ground(self) -> Ground:
+    def _ground(self) -> ApplyContext:
         group, version, name = self.kind
         schema = self.schema
         shape = schema.shape if schema is not None else builtin.fields(self.kind) or shapes.ANYTHING
         resets: list[Path] = [("f:status",)] if schema is None or schema.has_status_part else []
         if self.part == "status":
             resets = [("f:spec",), *(STATUS_ALSO_RESETS.get(name, []) if schema is None else [("f:metadata",)])]
-        return Ground(shape, f"{group}/{version}" if group else version, resets)
+        return ApplyContext(shape, f"{group}/{version}" if group else version, resets)
 
 
 def settled(before: Tree, after: Tree) -> Tree:
@@ -138,7 +138,7 @@ def _last_applied(tree: Tree) -> Any:
     return (trees.metadata(tree).get("annotations") or {}).get(LAST_APPLIED)
 
 
-def _less_last_applied(found: list[Any], live: Tree, ground: Ground) -> list[Any]:
+def _less_last_applied(found: list[Any], live: Tree, ground: ApplyContext) -> list[Any]:
     """kubectl may take over what it set itself by client-side apply and nobody changed since."""
     try:
         last = json.loads(_last_applied(live) or "null")

@@ -13,7 +13,7 @@ from numalign.simulator.apiserver.patches import fieldsets, gotext, typed
 from numalign.simulator.apiserver.patches.refused import BadPatch
 from numalign.simulator.apiserver.schemas import shapes
 from numalign.simulator.apiserver.schemas.builtin import Kind
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 from numalign.simulator.trees import Tree
 
 BROKEN: Final = 500
@@ -27,7 +27,7 @@ def refuse_foreign(wanted: Tree, kind: Kind) -> None:
         raise BadPatch("metadata.managedFields must be nil")
 
 
-def refuse_misshapen(wanted: Tree, kind: Kind, shape: Shape) -> None:
+def refuse_misshapen(wanted: Tree, kind: Kind, shape: TypeDef) -> None:
     problems = list(_problems(wanted, shape, ""))
     if problems:
         text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
@@ -36,7 +36,7 @@ def refuse_misshapen(wanted: Tree, kind: Kind, shape: Shape) -> None:
         raise BadPatch(f"failed to create typed patch object ({name}; {typed_as}): {text}", BROKEN)
 
 
-def _problems(value: Any, shape: Shape, path: str) -> Iterator[str]:
+def _problems(value: Any, shape: TypeDef, path: str) -> Iterator[str]:
     walk = typed.form(value, shape)
     if value is None:
         return
@@ -54,7 +54,7 @@ def _problems(value: Any, shape: Shape, path: str) -> Iterator[str]:
         yield from _problems_of_scalar(value, shape, path)
 
 
-def _problems_of_fields(value: dict[str, Any], shape: Shape, path: str) -> Iterator[str]:
+def _problems_of_fields(value: dict[str, Any], shape: TypeDef, path: str) -> Iterator[str]:
     for key, child in value.items():
         below = shape.child(key)
         if below is None:
@@ -63,7 +63,7 @@ def _problems_of_fields(value: dict[str, Any], shape: Shape, path: str) -> Itera
         yield from _problems(child, below, f"{path}.{key}")
 
 
-def _problems_of_items(value: list[Any], shape: Shape, path: str) -> Iterator[str]:
+def _problems_of_items(value: list[Any], shape: TypeDef, path: str) -> Iterator[str]:
     seen = set()
     for index, item in enumerate(value):
         step = f"i:{index}"
@@ -79,7 +79,7 @@ def _problems_of_items(value: list[Any], shape: Shape, path: str) -> Iterator[st
         yield from _problems(item, typed.items_of(shape), path + fieldsets.text((step,)))
 
 
-def _problems_of_scalar(value: Any, shape: Shape, path: str) -> Iterator[str]:
+def _problems_of_scalar(value: Any, shape: TypeDef, path: str) -> Iterator[str]:
     if shape.type in ("integer", "number") and (isinstance(value, bool) or not isinstance(value, int | float)):
         yield f"{path}: expected numeric (int or float), got {gotext.type_name(value)}"
     elif shape.type == "boolean" and not isinstance(value, bool):

@@ -20,22 +20,22 @@ SELF: Final = "."
 ORDER: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
-class Trie:
+class FieldTrie:
     """A set of paths by first steps: whether the path so far is a member, and what lies below."""
 
     __slots__ = ("below", "member")
 
     def __init__(self) -> None:
         self.member = False
-        self.below: dict[str, Trie] = {}
+        self.below: dict[str, FieldTrie] = {}
 
 
-def trie(paths: Iterable[Path]) -> Trie:
-    root = Trie()
+def trie(paths: Iterable[Path]) -> FieldTrie:
+    root = FieldTrie()
     for path in paths:
         node = root
         for step in path:
-            node = node.below.setdefault(step, Trie())
+            node = node.below.setdefault(step, FieldTrie())
         node.member = True
     return root
 
@@ -76,7 +76,7 @@ def encode(fields: Fields) -> Tree:
     return _encoded(trie(fields))
 
 
-def _encoded(node: Trie) -> Tree:
+def _encoded(node: FieldTrie) -> Tree:
     wire: Tree = {SELF: {}} if node.member and node.below else {}
     for step in sorted(node.below, key=_rank):
         wire[step] = _encoded(node.below[step])
@@ -88,7 +88,7 @@ def ordered(fields: Fields) -> Iterator[Path]:
     return _walk(trie(fields), ())
 
 
-def _walk(node: Trie, path: Path) -> Iterator[Path]:
+def _walk(node: FieldTrie, path: Path) -> Iterator[Path]:
     steps = sorted(node.below, key=_rank)
     yield from ((*path, step) for step in steps if node.below[step].member)
     for step in steps:

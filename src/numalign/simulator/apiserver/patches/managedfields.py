@@ -21,7 +21,7 @@ MOST_UPDATERS: Final = 10
 ANCIENT: Final = "ancient-changes"
 
 
-class Manager(NamedTuple):
+class ManagerIdentifier(NamedTuple):
     """`version` is empty for an applier, who is the same whatever version it applies."""
 
     name: str
@@ -38,20 +38,20 @@ class Manager(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Owned:
+class OwnedFields:
     fields: Fields
     version: str
     time: str | None = None
 
-    def having(self, fields: Fields) -> Owned:
+    def having(self, fields: Fields) -> OwnedFields:
         return replace(self, fields=fields)
 
 
-Managers = dict[Manager, Owned]
+Managers = dict[ManagerIdentifier, OwnedFields]
 
 
-def manager(name: str, operation: str, version: str, part: str) -> Manager:
-    return Manager(name or "unknown", operation, version if operation == UPDATE else "", part)
+def manager(name: str, operation: str, version: str, part: str) -> ManagerIdentifier:
+    return ManagerIdentifier(name or "unknown", operation, version if operation == UPDATE else "", part)
 
 
 def of(tree: Tree | None) -> Managers:
@@ -63,12 +63,12 @@ def of(tree: Tree | None) -> Managers:
         return {}
 
 
-def _read(entry: Tree) -> tuple[Manager, Owned]:
+def _read(entry: Tree) -> tuple[ManagerIdentifier, OwnedFields]:
     operation, version = entry["operation"], entry["apiVersion"]
     if operation not in (APPLY, UPDATE) or not version or entry["fieldsType"] != "FieldsV1":
         raise ValueError(operation)
     who = manager(entry.get("manager", ""), operation, version, entry.get("subresource", ""))
-    return who, Owned(fieldsets.decode(entry.get("fieldsV1") or {}), version, entry.get("time"))
+    return who, OwnedFields(fieldsets.decode(entry.get("fieldsV1") or {}), version, entry.get("time"))
 
 
 def is_reset(entries: Any) -> bool:
@@ -85,7 +85,7 @@ def put(tree: Tree, managers: Managers) -> None:
         metadata.pop("managedFields", None)
 
 
-def _written(item: tuple[Manager, Owned]) -> Tree:
+def _written(item: tuple[ManagerIdentifier, OwnedFields]) -> Tree:
     who, owned = item
     entry: Tree = {"manager": who.name, "operation": who.operation, "apiVersion": owned.version}
     if owned.time:
@@ -107,7 +107,7 @@ def capped(managers: Managers) -> Managers:
     """No more than ten updaters: the oldest of a version are thrown together under one name."""
     updaters = [who for who in managers if who.operation == UPDATE]
     oldest = sorted(updaters, key=lambda who: (_seconds(managers[who].time), who.name, who.version, who.part))
-    first: dict[str, Manager] = {}
+    first: dict[str, ManagerIdentifier] = {}
     count, kept = len(updaters), dict(managers)
     for who in oldest:
         if count <= MOST_UPDATERS:
@@ -115,7 +115,7 @@ def capped(managers: Managers) -> Managers:
         if who.version not in first:
             first[who.version] = who
             continue
-        bucket = Manager(ANCIENT, UPDATE, who.version)
+        bucket = ManagerIdentifier(ANCIENT, UPDATE, who.version)
         gathered = kept.get(bucket) or kept.pop(first[who.version])
         owned = kept.pop(who)
         kept[bucket] = owned.having(owned.fields | gathered.fields)

@@ -11,10 +11,10 @@ from typing import Any
 
 from numalign.simulator.apiserver.patches import typed
 from numalign.simulator.apiserver.patches.typed import LIST, MISSING
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 
 
-def merged(live: Any, wanted: Any, shape: Shape) -> Any:
+def merged(live: Any, wanted: Any, shape: TypeDef) -> Any:
     """MISSING where a container has nothing left in it."""
     value = live if wanted is MISSING else wanted
     walk = typed.form(value, shape)
@@ -28,7 +28,7 @@ def merged(live: Any, wanted: Any, shape: Shape) -> Any:
     return _merged_fields(left or {}, right or {}, shape) or MISSING
 
 
-def _merged_fields(left: dict[str, Any], right: dict[str, Any], shape: Shape) -> dict[str, Any]:
+def _merged_fields(left: dict[str, Any], right: dict[str, Any], shape: TypeDef) -> dict[str, Any]:
     out = {}
     for key in {**left, **right}:
         value = merged(left.get(key, MISSING), right.get(key, MISSING), typed.below(shape, key))
@@ -37,7 +37,7 @@ def _merged_fields(left: dict[str, Any], right: dict[str, Any], shape: Shape) ->
     return out
 
 
-def _merged_lists(left: list[Any], right: list[Any], shape: Shape) -> list[Any]:
+def _merged_lists(left: list[Any], right: list[Any], shape: TypeDef) -> list[Any]:
     # Of an item that is there twice neither copy is merged: the wanted one replaces both.
     groups = typed.grouped(left, shape)
     olds = {step: items[0] if len(items) == 1 else None for step, items in groups.items()}

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from numalign.simulator.apiserver.patches import fieldsets, merging, typed
 from numalign.simulator.apiserver.patches.fieldsets import Fields, Path
-from numalign.simulator.apiserver.patches.managedfields import Manager, Managers, Owned
-from numalign.simulator.apiserver.patches.refused import ApplyConflict, Conflict
-from numalign.simulator.apiserver.patches.typed import Comparison
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.patches.managedfields import ManagerIdentifier, Managers, OwnedFields
+from numalign.simulator.apiserver.patches.refused import ApplyConflict, FieldConflict
+from numalign.simulator.apiserver.patches.typed import FieldChanges
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 from numalign.simulator.trees import Tree
 
 SERVERS: Final = (
@@ -32,26 +32,28 @@ NOBODYS: Final[frozenset[Path]] = frozenset(
 )
 
 
-class Ground(NamedTuple):
+class ApplyContext(NamedTuple):
     """What stays the same within one write: how the object looks, its version, and what is reset on this path."""
 
-    shape: Shape
+    shape: TypeDef
     version: str
     resets: list[Path]
 
 
-def merge(live: Tree, wanted: Tree, ground: Ground, managers: Managers, who: Manager) -> tuple[Tree, Managers]:
+def merge(
+    live: Tree, wanted: Tree, ground: ApplyContext, managers: Managers, who: ManagerIdentifier
+) -> tuple[Tree, Managers]:
     """The object with the wanted fields, less those its manager no longer wants and nobody else has."""
     merged: Tree = merging.merged(live, wanted, ground.shape)
     last = managers.get(who)
     fields = fieldsets.without(typed.fields_of(wanted, ground.shape), ground.resets)
-    kept = {**managers, who: Owned(fields, ground.version, last.time if last else None)}
+    kept = {**managers, who: OwnedFields(fields, ground.version, last.time if last else None)}
     if last is not None and last.fields:
         merged = _pruned(merged, kept, last.fields, ground.shape)
     return merged, kept
 
 
-def _pruned(merged: Tree, managers: Managers, last: Fields, shape: Shape) -> Tree:
+def _pruned(merged: Tree, managers: Managers, last: Fields, shape: TypeDef) -> Tree:
     """First everything the manager had is taken out, then what anybody owns is put back, then what nobody had."""
     owned: Fields = set().union(*(each.fields for each in managers.values()))
     if last <= owned:
@@ -65,16 +67,16 @@ def _pruned(merged: Tree, managers: Managers, last: Fields, shape: Shape) -> Tre
     return _without(merged, gone & had, shape)
 
 
-def _without(tree: Tree, gone: Fields, shape: Shape) -> Tree:
+def _without(tree: Tree, gone: Fields, shape: TypeDef) -> Tree:
     return typed.removed(tree, fieldsets.trie(gone), shape) or {}
 
 
-def changed(before: Tree, after: Tree, ground: Ground) -> Comparison:
+def changed(before: Tree, after: Tree, ground: ApplyContext) -> FieldChanges:
     """What a write changes, as far as anybody can own it."""
     return typed.compare(before, after, ground.shape).without(ground.resets)
 
 
-def settle(changes: Comparison, managers: Managers, who: Manager | None) -> None:
+def settle(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | None) -> None:
     """Takes from all others what a write changed or removed; `managers` is changed in place."""
     lost = changes.modified | changes.added | changes.removed
     for other in list(managers):
@@ -85,34 +87,36 @@ def settle(changes: Comparison, managers: Managers, who: Manager | None) -> None
         del managers[other]
 
 
-def conflicts(changes: Comparison, managers: Managers, who: Manager) -> list[tuple[Manager, Path]]:
+def conflicts(
+    changes: FieldChanges, managers: Managers, who: ManagerIdentifier
+) -> list[tuple[ManagerIdentifier, Path]]:
     """The fields a write would change under the hands of others."""
     touched = changes.modified | changes.added
     others = sorted((other for other in managers if other != who), key=_sorting)
     return [(other, path) for other in others for path in fieldsets.ordered(managers[other].fields & touched)]
 
 
-def refuse(found: list[tuple[Manager, Path]]) -> None:
+def refuse(found: list[tuple[ManagerIdentifier, Path]]) -> None:
     if found:
-        raise ApplyConflict([Conflict(other.text(), fieldsets.text(path)) for other, path in found])
+        raise ApplyConflict([FieldConflict(other.text(), fieldsets.text(path)) for other, path in found])
 
 
-def _sorting(who: Manager) -> str:
+def _sorting(who: ManagerIdentifier) -> str:
     """By the JSON of the manager, which is what the server sorts by."""
     pairs = {"manager": who.name, "operation": who.operation, "apiVersion": who.version, "subresource": who.part}
     return ",".join(f'"{key}":"{value}"' for key, value in pairs.items() if value)
 
 
-def credit(managers: Managers, who: Manager, changes: Comparison, version: str, now: str) -> None:
+def credit(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, version: str, now: str) -> None:
     """Books what a write added or changed on its manager; a write that changed nothing leaves no trace."""
     fields = (changes.added | changes.modified) - NOBODYS
     if not fields:
         return
     previous = managers.get(who)
-    managers[who] = Owned(fields | (previous.fields if previous else set()), version, now)
+    managers[who] = OwnedFields(fields | (previous.fields if previous else set()), version, now)
 
 
-def strip(managers: Managers, who: Manager) -> None:
+def strip(managers: Managers, who: ManagerIdentifier) -> None:
     """Forgets what nobody owns from the entry of an applier."""
     owned = managers.get(who)
     if owned is None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 REJECTED: Final = "the server rejected our request due to an error in our request"
 
 
-class Conflict(NamedTuple):
+class FieldConflict(NamedTuple):
     """A field, and who holds it in the words of the message: `"x" using apps/v1`."""
 
     manager: str
@@ -28,13 +28,13 @@ class BadPatch(Exception):
 class ApplyConflict(Exception):
     """409 Conflict; `causes` have the reason FieldManagerConflict and the message `conflict with <manager>`."""
 
-    def __init__(self, causes: list[Conflict]) -> None:
+    def __init__(self, causes: list[FieldConflict]) -> None:
         self.causes = causes
         self.message = _message(causes)
         super().__init__(self.message)
 
 
-def _message(causes: list[Conflict]) -> str:
+def _message(causes: list[FieldConflict]) -> str:
     if len(causes) == 1:
         return f"Apply failed with 1 conflict: conflict with {causes[0].manager}: {causes[0].field}"
     lines = []

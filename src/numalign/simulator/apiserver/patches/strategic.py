@@ -13,7 +13,7 @@ from numalign.simulator.apiserver.patches import gotext, listorder
 from numalign.simulator.apiserver.patches.refused import BadPatch
 from numalign.simulator.apiserver.schemas import builtin, shapes
 from numalign.simulator.apiserver.schemas.builtin import Kind
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 from numalign.simulator.trees import Tree
 
 DIRECTIVE: Final = "$patch"
@@ -31,7 +31,7 @@ def applied(tree: Tree, patch: Tree, kind: Kind) -> Tree:
     return _merge_maps(trees.copied(tree), trees.copied(patch), shape)
 
 
-def _merge_maps(old: Tree, patch: Tree, shape: Shape) -> Tree:
+def _merge_maps(old: Tree, patch: Tree, shape: TypeDef) -> Tree:
     if DIRECTIVE in patch:
         return _directed(patch)
     _retain(old, patch)
@@ -71,7 +71,7 @@ def _delete_from(old: Tree, key: str, gone: Any) -> None:
         old[key] = [item for item in old[key] if item not in gone]
 
 
-def _merge_value(old: Tree, key: str, value: Any, shape: Shape) -> None:
+def _merge_value(old: Tree, key: str, value: Any, shape: TypeDef) -> None:
     if value is None:
         old.pop(key, None)
         return
@@ -105,7 +105,7 @@ def _is_directed(value: Any) -> bool:
     return isinstance(value, dict) and DIRECTIVE in value
 
 
-def _merge_lists(old: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+def _merge_lists(old: list[Any], patch: list[Any], shape: TypeDef) -> list[Any]:
     if not old and not patch:
         return old
     if not listorder.has_maps(old, patch):
@@ -134,7 +134,7 @@ def _special_items(old: list[Any], patch: list[Any], key: str) -> tuple[list[Any
     return (plain, []) if replaced else (old, plain)
 
 
-def _merge_items(old: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+def _merge_items(old: list[Any], patch: list[Any], shape: TypeDef) -> list[Any]:
     merged = list(old)
     for item in patch:
         key = listorder.key_of(item, shape.merge_key)
@@ -146,7 +146,7 @@ def _merge_items(old: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
     return merged
 
 
-def _set_order(old: Tree, patch: Tree, directive: str, shape: Shape) -> None:
+def _set_order(old: Tree, patch: Tree, directive: str, shape: TypeDef) -> None:
     """Merges the list the directive speaks of, and puts it into the order asked for."""
     order = patch.pop(directive)
     key = _after_slash(directive, SET_ORDER)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numalign.simulator.apiserver.patches import fieldsets
-from numalign.simulator.apiserver.patches.fieldsets import Fields, Path, Trie
+from numalign.simulator.apiserver.patches.fieldsets import Fields, FieldTrie, Path
 from numalign.simulator.apiserver.schemas import shapes
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 
 MISSING: Final = object()
 """Stands for a value that is not there, which is not the same as null."""
@@ -24,17 +24,17 @@ DECLARED: Final = {"object": STRUCT, "array": LIST, "": ""}
 
 
 @dataclass
-class Comparison:
+class FieldChanges:
     added: Fields = field(default_factory=set)
     removed: Fields = field(default_factory=set)
     modified: Fields = field(default_factory=set)
 
-    def without(self, excluded: list[Path]) -> Comparison:
+    def without(self, excluded: list[Path]) -> FieldChanges:
         parts = (self.added, self.removed, self.modified)
-        return Comparison(*(fieldsets.without(part, excluded) for part in parts)) if excluded else self
+        return FieldChanges(*(fieldsets.without(part, excluded) for part in parts)) if excluded else self
 
 
-def form(value: Any, shape: Shape) -> str:
+def form(value: Any, shape: TypeDef) -> str:
     """How to walk a value; where the shape takes anything, the value decides, and null counts as a struct."""
     declared = DECLARED.get(shape.type, SCALAR)
     if declared:
@@ -44,7 +44,7 @@ def form(value: Any, shape: Shape) -> str:
     return STRUCT if value is None or isinstance(value, dict) else SCALAR
 
 
-def is_leaf(walk: str, shape: Shape) -> bool:
+def is_leaf(walk: str, shape: TypeDef) -> bool:
     if walk == LIST:
         return shape.type != "array" or shape.relation == shapes.ATOMIC
     return walk == SCALAR or shape.relation == shapes.ATOMIC
@@ -55,15 +55,15 @@ def container(value: Any, walk: str) -> Any:
     return value if isinstance(value, dict if walk == STRUCT else list) else None
 
 
-def below(shape: Shape, key: str) -> Shape:
+def below(shape: TypeDef, key: str) -> TypeDef:
     return shape.child(key) or shapes.ANYTHING
 
 
-def items_of(shape: Shape) -> Shape:
+def items_of(shape: TypeDef) -> TypeDef:
     return shape.items or shapes.ANYTHING
 
 
-def step_to(item: Any, shape: Shape) -> str:
+def step_to(item: Any, shape: TypeDef) -> str:
     """The step that leads to an item of a list with identity; an item without any key is ValueError."""
     if shape.relation != shapes.MAP:
         if item is None or isinstance(item, dict | list):
@@ -101,14 +101,14 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def fields_of(value: Any, shape: Shape) -> Fields:
+def fields_of(value: Any, shape: TypeDef) -> Fields:
     """What somebody who wrote this value owns."""
     found: Fields = set()
     _collect(value, shape, (), found)
     return found
 
 
-def _collect(value: Any, shape: Shape, path: Path, found: Fields) -> None:
+def _collect(value: Any, shape: TypeDef, path: Path, found: Fields) -> None:
     walk = form(value, shape)
     if is_leaf(walk, shape):
         found.add(path)
@@ -125,7 +125,7 @@ def _collect(value: Any, shape: Shape, path: Path, found: Fields) -> None:
                 _collect(items[0], items_of(shape), (*path, step), found)
 
 
-def grouped(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
+def grouped(items: list[Any], shape: TypeDef) -> dict[str, list[Any]]:
     """Items by the step that leads to them; live objects may hold the same key twice."""
     found: dict[str, list[Any]] = {}
     for item in items:
@@ -133,13 +133,13 @@ def grouped(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
     return found
 
 
-def compare(before: Any, after: Any, shape: Shape) -> Comparison:
-    comparison = Comparison()
+def compare(before: Any, after: Any, shape: TypeDef) -> FieldChanges:
+    comparison = FieldChanges()
     _compare(before, after, shape, (), comparison)
     return comparison
 
 
-def _compare(before: Any, after: Any, shape: Shape, path: Path, into: Comparison) -> None:
+def _compare(before: Any, after: Any, shape: TypeDef, path: Path, into: FieldChanges) -> None:
     sides = [value for value in (before, after) if value is not MISSING]
     leaf = False
     for walk in dict.fromkeys(form(value, shape) for value in sides):
@@ -152,7 +152,7 @@ def _compare(before: Any, after: Any, shape: Shape, path: Path, into: Comparison
         into.removed.add(path)
 
 
-def _compare_as(walk: str, sides: tuple[Any, Any], shape: Shape, path: Path, into: Comparison) -> bool:
+def _compare_as(walk: str, sides: tuple[Any, Any], shape: TypeDef, path: Path, into: FieldChanges) -> bool:
     """Whether it was a leaf."""
     left, right = (container(side, walk) for side in sides)
     if walk == STRUCT and not is_leaf(walk, shape):
@@ -169,11 +169,11 @@ def _compare_as(walk: str, sides: tuple[Any, Any], shape: Shape, path: Path, int
     return False
 
 
-def _with_always(value: Any, shape: Shape) -> Any:
+def _with_always(value: Any, shape: TypeDef) -> Any:
     return {**shape.always, **value} if value is not None and shape.always else value
 
 
-def _compare_leaf(before: Any, after: Any, path: Path, into: Comparison) -> None:
+def _compare_leaf(before: Any, after: Any, path: Path, into: FieldChanges) -> None:
     if before is MISSING:
         into.added.add(path)
     elif after is MISSING:
@@ -182,7 +182,7 @@ def _compare_leaf(before: Any, after: Any, path: Path, into: Comparison) -> None
         into.modified.add(path)
 
 
-def _compare_lists(left: list[Any], right: list[Any], shape: Shape, path: Path, into: Comparison) -> None:
+def _compare_lists(left: list[Any], right: list[Any], shape: TypeDef, path: Path, into: FieldChanges) -> None:
     old, new = grouped(left, shape), grouped(right, shape)
     for step in {**old, **new}:
         olds, news, where = old.get(step, []), new.get(step, []), (*path, step)
@@ -201,7 +201,7 @@ def _compare_lists(left: list[Any], right: list[Any], shape: Shape, path: Path, 
             into.added.add(where)
 
 
-def removed(value: Any, gone: Trie, shape: Shape) -> Any:
+def removed(value: Any, gone: FieldTrie, shape: TypeDef) -> Any:
     """The value less the paths in the trie; None where nothing is left."""
     walk = form(value, shape)
     if walk == SCALAR:
@@ -220,7 +220,7 @@ def removed(value: Any, gone: Trie, shape: Shape) -> Any:
     return kept or None
 
 
-def _removed_fields(value: dict[str, Any], gone: Trie, shape: Shape) -> dict[str, Any]:
+def _removed_fields(value: dict[str, Any], gone: FieldTrie, shape: TypeDef) -> dict[str, Any]:
     kept = {}
     for key, child in value.items():
         node = gone.below.get(f"f:{key}")
@@ -231,11 +231,11 @@ def _removed_fields(value: dict[str, Any], gone: Trie, shape: Shape) -> dict[str
     return kept
 
 
-def with_named_fields(fields: Fields, shape: Shape) -> Fields:
+def with_named_fields(fields: Fields, shape: TypeDef) -> Fields:
     """Adds every declared field on the way to a member: what is below it cannot live without it."""
     found = set(fields)
     for path in fields:
-        at: Shape | None = shape
+        at: TypeDef | None = shape
         for index, step in enumerate(path):
             name = step[2:]
             if step[0] == "f" and at is not None and name in at.fields:

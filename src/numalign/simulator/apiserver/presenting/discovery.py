@@ -42,13 +42,13 @@ Kind = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Document:
+class DiscoveryDocument:
     body: bytes
     content_type: str
     etag: str
 
 
-def document(path: str, accept: str, resources: Iterable[Resource]) -> Document | None:
+def document(path: str, accept: str, resources: Iterable[Resource]) -> DiscoveryDocument | None:
     """What is at the path, or None where nothing is."""
     served = list(resources)
     steps = path.strip("/").split("/")
@@ -102,9 +102,9 @@ def subresource_verbs(subresource: str) -> tuple[str, ...]:
     return VERBS.get(subresource, CHANGING)
 
 
-def _document(tree: Tree, content_type: str) -> Document:
+def _document(tree: Tree, content_type: str) -> DiscoveryDocument:
     body = trees.encoded(tree)
-    return Document(body, content_type, f'"{hashlib.sha256(body).hexdigest().upper()}"')
+    return DiscoveryDocument(body, content_type, f'"{hashlib.sha256(body).hexdigest().upper()}"')
 
 
 def _list(steps: Sequence[str], served: Sequence[Resource]) -> Tree | None:

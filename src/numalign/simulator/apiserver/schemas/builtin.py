@@ -12,7 +12,7 @@ from typing import Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import shapes
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 from numalign.simulator.trees import Tree
 
 Kind = tuple[str, str, str]
@@ -41,21 +41,21 @@ def kinds() -> dict[Kind, str]:
     return found
 
 
-def fields(kind: Kind) -> Shape | None:
+def fields(kind: Kind) -> TypeDef | None:
     """What objects of this kind look like; None for a kind that is not built in."""
     name = kinds().get(kind)
     return None if name is None else named(name)
 
 
-def named(name: str) -> Shape:
+def named(name: str) -> TypeDef:
     return _shapes()[name]
 
 
 @functools.cache
-def _shapes() -> dict[str, Shape]:
+def _shapes() -> dict[str, TypeDef]:
     """In two steps, since a type may contain itself: first every type's shell, then what is in it."""
-    table = {name: Shape(type=model.get("type", ""), model=name) for name, model in models().items()}
-    table[QUANTITY] = Shape(type="string", format="quantity", model=QUANTITY)
+    table = {name: TypeDef(type=model.get("type", ""), model=name) for name, model in models().items()}
+    table[QUANTITY] = TypeDef(type="string", format="quantity", model=QUANTITY)
     table[RAW].relation = shapes.ATOMIC
     for name, model in models().items():
         shape = table[name]

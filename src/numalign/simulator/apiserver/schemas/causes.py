@@ -9,38 +9,38 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from numalign.simulator.apiserver.schemas import formats
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 
-NO_NAME: Final = Cause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
-
-
-def required(path: str, why: str = "") -> Cause:
-    return Cause(path, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
+NO_NAME: Final = StatusCause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
 
 
-def forbidden(path: str, why: str) -> Cause:
-    return Cause(path, "FieldValueForbidden", f"Forbidden: {why}")
+def required(path: str, why: str = "") -> StatusCause:
+    return StatusCause(path, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
 
 
-def invalid(path: str, value: Any, why: str) -> Cause:
-    return Cause(path, "FieldValueInvalid", f"Invalid value: {formats.shown(value)}: {why}")
+def forbidden(path: str, why: str) -> StatusCause:
+    return StatusCause(path, "FieldValueForbidden", f"Forbidden: {why}")
 
 
-def unsupported(path: str, value: Any, known: Iterable[Any]) -> Cause:
+def invalid(path: str, value: Any, why: str) -> StatusCause:
+    return StatusCause(path, "FieldValueInvalid", f"Invalid value: {formats.shown(value)}: {why}")
+
+
+def unsupported(path: str, value: Any, known: Iterable[Any]) -> StatusCause:
     named = ", ".join(f'"{each}"' if isinstance(each, str) else f'"{formats.shown(each)}"' for each in known)
-    return Cause(
+    return StatusCause(
         path, "FieldValueNotSupported", f"Unsupported value: {formats.shown(value)}: supported values: {named}"
     )
 
 
-def duplicate(path: str, value: Any) -> Cause:
-    return Cause(path, "FieldValueDuplicate", f"Duplicate value: {formats.shown(value)}")
+def duplicate(path: str, value: Any) -> StatusCause:
+    return StatusCause(path, "FieldValueDuplicate", f"Duplicate value: {formats.shown(value)}")
 
 
-def missing(path: str, value: Any) -> Cause:
+def missing(path: str, value: Any) -> StatusCause:
     """The field refers to something that does not exist."""
-    return Cause(path, "FieldValueNotFound", f"Not found: {formats.shown(value)}")
+    return StatusCause(path, "FieldValueNotFound", f"Not found: {formats.shown(value)}")
 
 
-def too_long(path: str, most: int) -> Cause:
-    return Cause(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")
+def too_long(path: str, most: int) -> StatusCause:
+    return StatusCause(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import causes, crds, schemachecks
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
 
 LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -33,7 +33,7 @@ PRESERVE_WORDS: Final = (
 HOISTED: Final = "Deprecated DeprecationWarning Schema Subresources AdditionalPrinterColumns SelectableFields"
 
 
-def errors(crd: Tree) -> list[Cause]:
+def errors(crd: Tree) -> list[StatusCause]:
     """Everything wrong with a definition whose names are filled in."""
     spec = crd.get("spec") or {}
     names = spec.get("names") or {}
@@ -45,7 +45,7 @@ def errors(crd: Tree) -> list[Cause]:
     return list(dict.fromkeys(found))
 
 
-def _name_errors(crd: Tree, spec: Tree, names: Tree) -> Iterator[Cause]:
+def _name_errors(crd: Tree, spec: Tree, names: Tree) -> Iterator[StatusCause]:
     name, group = trees.text(crd, "metadata", "name"), spec.get("group") or ""
     if name != f"{names.get('plural', '')}.{group}":
         yield causes.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
@@ -63,7 +63,7 @@ def _name_errors(crd: Tree, spec: Tree, names: Tree) -> Iterator[Cause]:
     yield from _word_errors(names)
 
 
-def _word_errors(names: Tree) -> Iterator[Cause]:
+def _word_errors(names: Tree) -> Iterator[StatusCause]:
     for key in ("plural", "singular", "kind", "listKind"):
         text = names.get(key) or ""
         mixed = key in ("kind", "listKind")
@@ -74,7 +74,7 @@ def _word_errors(names: Tree) -> Iterator[Cause]:
             yield causes.invalid(f"spec.names.{key}", text, words)
 
 
-def _version_errors(spec: Tree, status: Tree) -> Iterator[Cause]:
+def _version_errors(spec: Tree, status: Tree) -> Iterator[StatusCause]:
     versions = spec.get("versions") or []
     listed = [each.get("name", "") for each in versions]
     for index, name in enumerate(listed):
@@ -96,7 +96,7 @@ def _shown(versions: list[Any]) -> list[Tree] | None:
     return [{"Name": name, "Served": served, "Storage": storage} | rest for name, served, storage in named] or None
 
 
-def _errors_of_version(versions: list[Any], index: int) -> Iterator[Cause]:
+def _errors_of_version(versions: list[Any], index: int) -> Iterator[StatusCause]:
     version = versions[index]
     schema = trees.at(version, "schema", "openAPIV3Schema")
     if schema is None:
@@ -111,7 +111,7 @@ def _errors_of_version(versions: list[Any], index: int) -> Iterator[Cause]:
     yield from _column_errors(version, crds.per_version(versions, index, "additionalPrinterColumns"))
 
 
-def _column_errors(version: Tree, path: str) -> Iterator[Cause]:
+def _column_errors(version: Tree, path: str) -> Iterator[StatusCause]:
     for place, column in enumerate(version.get("additionalPrinterColumns") or ()):
         if column.get("type") not in COLUMN_TYPES:
             words = "must be one of " + ",".join(COLUMN_TYPES)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import structural
-from numalign.simulator.apiserver.storage.registry import Custom
+from numalign.simulator.apiserver.storage.registry import CustomResource
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
@@ -48,12 +48,12 @@ def _status(spec: Tree, names: Tree, before: Tree, now: str) -> Tree:
     return {"conditions": conditions, "acceptedNames": names, "storedVersions": list(kept)}
 
 
-def resources(crd: Tree) -> list[Custom]:
+def resources(crd: Tree) -> list[CustomResource]:
     """One for each served version, of a definition without errors."""
     return [_custom(crd["spec"], version) for version in crd["spec"]["versions"] if version.get("served")]
 
 
-def _custom(spec: Tree, version: Tree) -> Custom:
+def _custom(spec: Tree, version: Tree) -> CustomResource:
     names, parts = spec["names"], version.get("subresources") or {}
     tree = trees.at(version, "schema", "openAPIV3Schema")
     resource = Resource(
@@ -69,9 +69,9 @@ def _custom(spec: Tree, version: Tree) -> Custom:
         generations=True,
         custom=True,
     )
-    return Custom(
+    return CustomResource(
         resource,
-        structural.Schema(tree or {}, has_status_part="status" in parts),
+        structural.StructuralSchema(tree or {}, has_status_part="status" in parts),
         columns=list(version.get("additionalPrinterColumns") or ()),
         scale=parts.get("scale"),
     )

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 
 
-def unknown(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
+def unknown(value: Any, shape: TypeDef, path: str = "") -> Iterator[str]:
     """The path of every field that is not declared; what lies below such a field is not looked at."""
     if isinstance(value, dict):
         for key, child in value.items():

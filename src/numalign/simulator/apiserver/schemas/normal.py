@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from numalign.simulator.apiserver.schemas import shapes
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 
 
-def normal(value: Any, shape: Shape) -> Any:
+def normal(value: Any, shape: TypeDef) -> Any:
     """A new value where anything is left out below, the same one else."""
     if isinstance(value, list):
         items = shape.items or shapes.ANYTHING
@@ -32,6 +32,6 @@ def normal(value: Any, shape: Shape) -> Any:
     return kept
 
 
-def _is_left_out(key: str, child: Any, shape: Shape, below: Shape) -> bool:
+def _is_left_out(key: str, child: Any, shape: TypeDef, below: TypeDef) -> bool:
     """Empty lists and maps go; an empty struct may mean something, as emptyDir does."""
     return isinstance(child, dict | list) and key in shape.fields and key not in shape.always and not below.model

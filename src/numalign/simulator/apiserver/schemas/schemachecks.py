@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from numalign.simulator.apiserver.schemas import causes, validating
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
 
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -23,7 +23,7 @@ QUADRATIC: Final = "uniqueItems cannot be set to true since the runtime complexi
 NEEDS_KEY: Final = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
 
 
-def errors(schema: Tree, path: str) -> Iterator[Cause]:
+def errors(schema: Tree, path: str) -> Iterator[StatusCause]:
     if not schema.get("type"):
         yield causes.required(f"{path}.type", "must not be empty at the root")
     elif schema["type"] != "object":
@@ -35,7 +35,7 @@ def errors(schema: Tree, path: str) -> Iterator[Cause]:
         yield from _errors(schema, path)
 
 
-def _errors(schema: Tree, path: str) -> Iterator[Cause]:
+def _errors(schema: Tree, path: str) -> Iterator[StatusCause]:
     yield from _own_errors(schema, path)
     for key, sub in (schema.get("properties") or {}).items():
         where = f"{path}.properties[{key}]"
@@ -55,7 +55,7 @@ def _errors(schema: Tree, path: str) -> Iterator[Cause]:
         yield from _judging_errors(schema["not"], f"{path}.not", schema)
 
 
-def _own_errors(schema: Tree, path: str) -> Iterator[Cause]:
+def _own_errors(schema: Tree, path: str) -> Iterator[StatusCause]:
     if schema.get("$ref"):
         yield causes.forbidden(f"{path}.$ref", "$ref is not supported")
     if schema.get("type") == "array" and not schema.get("items"):
@@ -72,10 +72,10 @@ def _own_errors(schema: Tree, path: str) -> Iterator[Cause]:
         yield causes.unsupported(f"{path}.x-kubernetes-map-type", schema["x-kubernetes-map-type"], MAP_TYPES)
     if schema.get("default") is not None:
         for cause in validating.errors(schema["default"], schema):
-            yield Cause(f"{path}.default", cause.reason, cause.message)
+            yield StatusCause(f"{path}.default", cause.reason, cause.message)
 
 
-def _type_errors(schema: Tree, path: str, empty: str) -> Iterator[Cause]:
+def _type_errors(schema: Tree, path: str, empty: str) -> Iterator[StatusCause]:
     free = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string")
     if not schema.get("type"):
         if not free and not schema.get("$ref"):
@@ -84,7 +84,7 @@ def _type_errors(schema: Tree, path: str, empty: str) -> Iterator[Cause]:
         yield causes.unsupported(f"{path}.type", schema["type"], TYPES)
 
 
-def _pattern_errors(schema: Tree, path: str) -> Iterator[Cause]:
+def _pattern_errors(schema: Tree, path: str) -> Iterator[StatusCause]:
     try:
         re.compile(schema.get("pattern") or "")
     except re.error as error:
@@ -92,7 +92,7 @@ def _pattern_errors(schema: Tree, path: str) -> Iterator[Cause]:
         yield causes.invalid(f"{path}.pattern", schema["pattern"], why)
 
 
-def _list_errors(schema: Tree, path: str) -> Iterator[Cause]:
+def _list_errors(schema: Tree, path: str) -> Iterator[StatusCause]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
     if kind not in (None, *LIST_TYPES):
         yield causes.unsupported(f"{path}.x-kubernetes-list-type", kind, LIST_TYPES)
@@ -111,7 +111,7 @@ def _list_errors(schema: Tree, path: str) -> Iterator[Cause]:
             yield causes.required(f"{path}.items.properties[{key}].default", NEEDS_KEY)
 
 
-def _judging_errors(schema: Tree, path: str, outside: Tree) -> Iterator[Cause]:
+def _judging_errors(schema: Tree, path: str, outside: Tree) -> Iterator[StatusCause]:
     for word in OUTSIDE_ONLY:
         # int-or-string is spelled with the types inside anyOf, by old habit.
         if schema.get(word) and not (word == "type" and outside.get("x-kubernetes-int-or-string")):

@@ -20,15 +20,15 @@ MAP: Final = "map"
 
 
 @dataclass(eq=False)
-class Shape:
+class TypeDef:
     """`type` as OpenAPI has it, empty where any value goes; `values` is for keys that are not declared fields."""
 
     type: str = ""
     format: str = ""
     relation: str = GRANULAR
-    fields: dict[str, Shape] = field(default_factory=dict)
-    values: Shape | None = None
-    items: Shape | None = None
+    fields: dict[str, TypeDef] = field(default_factory=dict)
+    values: TypeDef | None = None
+    items: TypeDef | None = None
     keys: tuple[str, ...] = ()
     merge_key: str = ""
     strategies: tuple[str, ...] = ()
@@ -37,24 +37,24 @@ class Shape:
     """Fields that a built-in struct never lacks, with their empty value: structs within structs, required lists."""
     model: str = ""
 
-    def child(self, key: str) -> Shape | None:
+    def child(self, key: str) -> TypeDef | None:
         """The shape behind a key of a struct or map; None where the key is not declared and nothing else may come."""
         return self.fields.get(key, self.values)
 
 
-ANYTHING: Final = Shape()
+ANYTHING: Final = TypeDef()
 ANYTHING.values = ANYTHING
-OPAQUE: Final = Shape(relation=ATOMIC)
+OPAQUE: Final = TypeDef(relation=ATOMIC)
 OPAQUE.values = OPAQUE
 
-Named = Callable[[str], Shape]
+Named = Callable[[str], TypeDef]
 
 
-def read(schema: Tree, named: Named, preserving: bool = False) -> Shape:
+def read(schema: Tree, named: Named, preserving: bool = False) -> TypeDef:
     """The shape of an OpenAPI schema; `named` resolves references, `preserving` is inherited from above."""
     if "$ref" in schema:
         return _referred(schema, named(schema["$ref"]))
-    shape = Shape(type=schema.get("type", ""), format=schema.get("format", ""), default=schema.get("default"))
+    shape = TypeDef(type=schema.get("type", ""), format=schema.get("format", ""), default=schema.get("default"))
     preserving = preserving or schema.get("x-kubernetes-preserve-unknown-fields") is True
     if shape.type in ("object", ""):
         fill(shape, schema, named, preserving)
@@ -63,7 +63,7 @@ def read(schema: Tree, named: Named, preserving: bool = False) -> Shape:
     return shape
 
 
-def fill(shape: Shape, schema: Tree, named: Named, preserving: bool = False) -> None:
+def fill(shape: TypeDef, schema: Tree, named: Named, preserving: bool = False) -> None:
     """Reads fields into a shape that others may already point to: types refer to themselves."""
     properties: Mapping[str, Tree] = schema.get("properties") or {}
     for key, sub in properties.items():
@@ -74,13 +74,13 @@ def fill(shape: Shape, schema: Tree, named: Named, preserving: bool = False) -> 
         shape.fields |= embedded(named)
 
 
-def embedded(named: Named) -> dict[str, Shape]:
+def embedded(named: Named) -> dict[str, TypeDef]:
     """What every object has, whether its schema says so or not."""
-    text = Shape(type="string")
+    text = TypeDef(type="string")
     return {"apiVersion": text, "kind": text, "metadata": named(OBJECT_META)}
 
 
-def _undeclared(schema: Tree, named: Named, preserving: bool) -> Shape | None:
+def _undeclared(schema: Tree, named: Named, preserving: bool) -> TypeDef | None:
     more = schema.get("additionalProperties")
     if isinstance(more, dict):
         return read(more, named, preserving)
@@ -90,10 +90,10 @@ def _undeclared(schema: Tree, named: Named, preserving: bool) -> Shape | None:
     return ANYTHING if free else None
 
 
-def _referred(schema: Tree, target: Shape) -> Shape:
+def _referred(schema: Tree, target: TypeDef) -> TypeDef:
     """A use of a named type: its own strategy and default, and the very fields of the type."""
     atomic = schema.get("x-kubernetes-map-type") == ATOMIC
-    return Shape(
+    return TypeDef(
         type=target.type,
         format=target.format,
         relation=ATOMIC if atomic else target.relation,
@@ -106,7 +106,7 @@ def _referred(schema: Tree, target: Shape) -> Shape:
     )
 
 
-def _fill_list(shape: Shape, schema: Tree, named: Named, preserving: bool) -> None:
+def _fill_list(shape: TypeDef, schema: Tree, named: Named, preserving: bool) -> None:
     shape.items = read(schema.get("items") or {}, named, preserving)
     shape.strategies = _strategies(schema)
     shape.merge_key = schema.get("x-kubernetes-patch-merge-key", "")

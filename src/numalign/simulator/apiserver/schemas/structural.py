@@ -22,18 +22,18 @@ from numalign.simulator.apiserver.schemas import (
     shapes,
     validating,
 )
-from numalign.simulator.apiserver.schemas.shapes import Shape
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
 
 
 @dataclass(eq=False)
-class Schema:
+class StructuralSchema:
     tree: Tree
     has_status_part: bool = False
 
     @functools.cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> TypeDef:
         found = shapes.read(self.tree, builtin.named)
         found.fields = {**found.fields, **shapes.embedded(builtin.named)}
         return found
@@ -44,7 +44,7 @@ class Schema:
         return fitting.check(self.tree)
 
 
-def pruned(schema: Schema, tree: Tree) -> Tree:
+def pruned(schema: StructuralSchema, tree: Tree) -> Tree:
     """A copy without the fields that the schema does not know; metadata is the same struct in every kind."""
     own = trees.copied(tree)
     pruning.prune(own, schema.tree, embedded=True)
@@ -53,14 +53,14 @@ def pruned(schema: Schema, tree: Tree) -> Tree:
     return own
 
 
-def fitted(schema: Schema, tree: Tree) -> tuple[Tree, list[Cause]]:
+def fitted(schema: StructuralSchema, tree: Tree) -> tuple[Tree, list[StatusCause]]:
     """All three in one go: the object as it would be stored, and what is wrong with it."""
     own = pruned(schema, tree)
     pruning.fill(own, schema.tree)
     return own, errors(schema, own)
 
 
-def errors(schema: Schema, tree: Tree) -> list[Cause]:
+def errors(schema: StructuralSchema, tree: Tree) -> list[StatusCause]:
     """What is wrong with an object; its metadata is not looked at, which is the same for all kinds."""
     seen = {key: value for key, value in tree.items() if key != "metadata"}
     if schema.fits(seen):
@@ -69,7 +69,7 @@ def errors(schema: Schema, tree: Tree) -> list[Cause]:
     return found + list(identity_errors(seen, schema.tree))
 
 
-def identity_errors(value: Any, schema: Tree, path: str = "") -> Iterator[Cause]:
+def identity_errors(value: Any, schema: Tree, path: str = "") -> Iterator[StatusCause]:
     """Items twice in a set or map list, and embedded resources that do not say what they are."""
     if isinstance(value, list):
         yield from _duplicates(value, schema, path)
@@ -86,7 +86,7 @@ def identity_errors(value: Any, schema: Tree, path: str = "") -> Iterator[Cause]
                 yield from identity_errors(child, found, validating.below(path, key))
 
 
-def _duplicates(items: list[Any], schema: Tree, path: str) -> Iterator[Cause]:
+def _duplicates(items: list[Any], schema: Tree, path: str) -> Iterator[StatusCause]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind not in (shapes.SET, shapes.MAP):
         return

@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from numalign.simulator.apiserver.schemas import causes, formats
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
 
 WRONG_TYPE: Final = "FieldValueTypeInvalid"
 UNPLACED: Final = "<nil>"
 
 
-def errors(value: Any, schema: Tree, path: str = "") -> Iterator[Cause]:
+def errors(value: Any, schema: Tree, path: str = "") -> Iterator[StatusCause]:
     """Every problem with a value and what is below it."""
     for check in CHECKS:
         yield from check(value, schema, path)
 
 
-def invalid(path: str, value: Any, why: str) -> Cause:
+def invalid(path: str, value: Any, why: str) -> StatusCause:
     return causes.invalid(path, value, f"{path} in body {why}")
 
 
@@ -41,7 +41,7 @@ def type_of(value: Any) -> str:
 TYPES: Final[dict[type, str]] = {float: "number", str: "string", list: "array", dict: "object"}
 
 
-def _type_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
+def _type_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
     allowed = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [schema.get("type") or ""]
     found = type_of(value)
     fits = found in allowed or (found == "integer" and "number" in allowed) or allowed == [""]
@@ -52,16 +52,16 @@ def _type_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
         yield _unplaced(f"Checked value must be of type integer (default format) in {path}")
 
 
-def wrong_type(path: str, value: Any, wanted: str, shown: str) -> Cause:
+def wrong_type(path: str, value: Any, wanted: str, shown: str) -> StatusCause:
     why = f'{path} in body must be of type {wanted}: "{shown}"'
-    return Cause(path or UNPLACED, WRONG_TYPE, f"Invalid value: {formats.shown(value)}: {why}")
+    return StatusCause(path or UNPLACED, WRONG_TYPE, f"Invalid value: {formats.shown(value)}: {why}")
 
 
-def _unplaced(why: str) -> Cause:
+def _unplaced(why: str) -> StatusCause:
     return causes.invalid(UNPLACED, "", why)
 
 
-def _combination_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
+def _combination_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
     """anyOf and oneOf also tell the problems of their first alternative, as the likeliest one meant."""
     if schema.get("anyOf"):
         tried = [list(errors(value, each, path)) for each in schema["anyOf"]]
@@ -84,7 +84,7 @@ def _combination_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
         yield _unplaced(f'"{path}" must not validate the schema (not)')
 
 
-def _text_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
+def _text_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
     if not isinstance(value, str):
         return
     longest, shortest, pattern = (schema.get(key) for key in ("maxLength", "minLength", "pattern"))
@@ -99,7 +99,7 @@ def _text_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
         yield wrong_type(path, value, form, value)
 
 
-def _number_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
+def _number_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     form = schema.get("format") or ""
@@ -117,7 +117,7 @@ def _number_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
         yield invalid(path, value, f"should be {words} {formats.number(least)}")
 
 
-def _list_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
+def _list_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
     if not isinstance(value, list):
         return
     for index, item in enumerate(value):
@@ -125,22 +125,22 @@ def _list_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
     yield from _count_errors(len(value), schema, path, ("minItems", "maxItems", "items"))
 
 
-def _count_errors(count: int, schema: Tree, path: str, words: tuple[str, str, str]) -> Iterator[Cause]:
+def _count_errors(count: int, schema: Tree, path: str, words: tuple[str, str, str]) -> Iterator[StatusCause]:
     fewest, most = schema.get(words[0]), schema.get(words[1])
     if fewest is not None and count < fewest:
         yield invalid(path, count, f"should have at least {fewest} {words[2]}")
     if most is not None and count > most:
-        yield Cause(path, "FieldValueTooMany", f"Too many: {count}: must have at most {most} items")
+        yield StatusCause(path, "FieldValueTooMany", f"Too many: {count}: must have at most {most} items")
 
 
-def _enum_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
+def _enum_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
     allowed = schema.get("enum")
     if not allowed or any(value == each and type_of(value) == type_of(each) for each in allowed):
         return
     yield causes.unsupported(path, value, allowed)
 
 
-def _object_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
+def _object_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
     if not isinstance(value, dict):
         return
     properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
@@ -158,7 +158,7 @@ def below(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-Check = Callable[[Any, Tree, str], Iterator[Cause]]
+Check = Callable[[Any, Tree, str], Iterator[StatusCause]]
 CHECKS: Final[tuple[Check, ...]] = (
     _type_errors,
     _combination_errors,

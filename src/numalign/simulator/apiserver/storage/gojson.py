@@ -15,22 +15,22 @@ QUOTED: Final = {"'": r"'\''"}
 LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
 
 
-class Misread(Exception):
+class JSONSyntaxError(Exception):
     """The complaint itself."""
 
 
 def complaint(body: bytes) -> str:
     try:
         # A byte is a sign here, as it is for the real one.
-        _Reader(body.decode("latin-1")).document()
-    except Misread as found:
+        _Scanner(body.decode("latin-1")).document()
+    except JSONSyntaxError as found:
         return str(found)
     except RecursionError:
         return "exceeded max depth"
     return "invalid UTF-8"
 
 
-class _Reader:
+class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
@@ -91,13 +91,13 @@ class _Reader:
         if sign == '"':
             self.at += 1
         elif not sign:
-            raise Misread(END)
+            raise JSONSyntaxError(END)
         elif sign != "\\":
             raise self._odd("in string literal")
         else:
             raise self._bad_escape()
 
-    def _bad_escape(self) -> Misread:
+    def _bad_escape(self) -> JSONSyntaxError:
         self.at += 1
         where = "in string escape code"
         if self.text[self.at : self.at + 1] == "u":
@@ -133,14 +133,14 @@ class _Reader:
     def _next(self) -> str:
         self.at = self._end(SPACE)
         if self.at == len(self.text):
-            raise Misread(END)
+            raise JSONSyntaxError(END)
         return self.text[self.at]
 
     def _end(self, pattern: re.Pattern[str]) -> int:
         found = pattern.match(self.text, self.at)
         return found.end() if found else self.at
 
-    def _odd(self, where: str) -> Misread:
+    def _odd(self, where: str) -> JSONSyntaxError:
         """Past the end there is a blank, to the real one."""
         sign = self.text[self.at : self.at + 1] or " "
-        return Misread(f"invalid character {QUOTED.get(sign) or repr(sign)} {where}")
+        return JSONSyntaxError(f"invalid character {QUOTED.get(sign) or repr(sign)} {where}")

@@ -6,17 +6,17 @@ paths of its scale."""
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
 from numalign.simulator.trees import Tree
 
 
 @dataclass(frozen=True)
-class Custom:
+class CustomResource:
     """What a custom resource definition says about one version."""
 
     resource: Resource
-    schema: Schema
+    schema: StructuralSchema
     columns: list[Tree] = field(default_factory=list)
     scale: Tree | None = None
     """specReplicasPath, statusReplicasPath and labelSelectorPath."""
@@ -25,7 +25,7 @@ class Custom:
 class Registry:
     def __init__(self, resources: Iterable[Resource] = BUILT_IN) -> None:
         self._resources = {(each.group, each.version, each.plural): each for each in resources}
-        self._customs: dict[tuple[str, str, str], Custom] = {}
+        self._customs: dict[tuple[str, str, str], CustomResource] = {}
         self.generation = 0
         """Grows with every change, so that documents made of the registry can be kept until then."""
 
@@ -41,15 +41,15 @@ class Registry:
     def has_group(self, group: str) -> bool:
         return any(each.group == group for each in self)
 
-    def custom(self, resource: Resource) -> Custom | None:
+    def custom(self, resource: Resource) -> CustomResource | None:
         return self._customs.get((resource.group, resource.version, resource.plural))
 
-    def schema(self, resource: Resource) -> Schema | None:
+    def schema(self, resource: Resource) -> StructuralSchema | None:
         """The schema of a custom resource; None for a built-in one."""
         found = self.custom(resource)
         return None if found is None else found.schema
 
-    def define(self, home: tuple[str, str], customs: Iterable[Custom]) -> None:
+    def define(self, home: tuple[str, str], customs: Iterable[CustomResource]) -> None:
         """These are now all versions of the custom resource; none means that it is no longer served."""
         for resource in [each for each in self if each.custom and each.home == home]:
             del self._resources[resource.group, resource.version, resource.plural]

@@ -14,7 +14,7 @@ EventKind = Literal["ADDED", "MODIFIED", "DELETED"]
 SIZE: Final = 10_000
 
 
-class Entry(Struct, frozen=True, gc=False):
+class StoredObject(Struct, frozen=True, gc=False):
     """One state of one object: its bytes, and beside them what selectors look at."""
 
     namespace: str
@@ -29,25 +29,25 @@ class Entry(Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-class Event(Struct, gc=False):
+class StoreEvent(Struct, gc=False):
     """`entry` is the object as it became, or as it was when it went; `old` what it was before."""
 
     kind: EventKind
     version: int
-    entry: Entry
-    old: Entry | None
+    entry: StoredObject
+    old: StoredObject | None
     chunks: dict[str, bytes]
     """As it goes out to watchers of an apiVersion, made by the first of them and shared while all are told."""
 
 
-class Ring:
+class WatchCache:
     def __init__(self, size: int) -> None:
-        self._events: deque[Event] = deque()
+        self._events: deque[StoreEvent] = deque()
         self._size = size
         self.floor = 0
         """Every event after this version is here."""
 
-    def append(self, event: Event) -> None:
+    def append(self, event: StoreEvent) -> None:
         self._events.append(event)
         if len(self._events) > self._size:
             self.floor = self._events.popleft().version
@@ -55,10 +55,10 @@ class Ring:
     def reaches(self, version: int) -> bool:
         return version >= self.floor
 
-    def newest(self) -> Iterator[Event]:
+    def newest(self) -> Iterator[StoreEvent]:
         return reversed(self._events)
 
-    def after(self, version: int) -> list[Event]:
+    def after(self, version: int) -> list[StoreEvent]:
         """In order; only complete if the ring reaches the version."""
         found = list(takewhile(lambda event: event.version > version, self.newest()))
         found.reverse()

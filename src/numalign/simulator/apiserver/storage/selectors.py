@@ -20,7 +20,7 @@ END: Final = ""
 TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 
 
-class Requirement(Struct, frozen=True):
+class LabelRequirement(Struct, frozen=True):
     key: str
     operator: str
     values: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ class Requirement(Struct, frozen=True):
         return f"{self.key} {self.operator} ({','.join(sorted(self.values))})"
 
 
-Requirements = tuple[Requirement, ...]
+Requirements = tuple[LabelRequirement, ...]
 
 
 def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
@@ -73,9 +73,11 @@ def of_object(selector: Tree | None) -> Requirements | None:
     """A LabelSelector; None, which selects nothing, where there is none. An empty one selects everything."""
     if selector is None:
         return None
-    equal = [Requirement(key, EQUALS, frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()]
+    equal = [
+        LabelRequirement(key, EQUALS, frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()
+    ]
     listed = [
-        Requirement(
+        LabelRequirement(
             each["key"], OBJECT_OPERATORS.get(each.get("operator", ""), IN), frozenset(each.get("values") or ())
         )
         for each in selector.get("matchExpressions") or ()
@@ -103,7 +105,7 @@ class _Parser:
         self._at = 0
 
     def requirements(self) -> Requirements:
-        found: list[Requirement] = []
+        found: list[LabelRequirement] = []
         while (token := self._peek()) != END:
             if not (_is_word(token) or token == "!"):
                 raise _Unreadable(f"found '{token}', expected: !, identifier, or 'end of string'")
@@ -121,19 +123,19 @@ class _Parser:
         if token == "," and not (_is_word(self._peek()) or self._peek() == "!"):
             raise _Unreadable(f"found '{self._peek()}', expected: identifier after ','")
 
-    def _requirement(self) -> Requirement:
+    def _requirement(self) -> LabelRequirement:
         absent = self._peek() == "!"
         if absent:
             self._next()
         key = self._word("found '{}', expected: identifier")
         _check("<nil>", key, labelsyntax.key_problems(key))
         if absent or self._peek() in (END, ","):
-            return Requirement(key, ABSENT if absent else EXISTS)
+            return LabelRequirement(key, ABSENT if absent else EXISTS)
         operator = self._next()
         if operator not in OPERATORS:
             raise _Unreadable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
         values = self._set() if operator in ("in", "notin") else [self._value()]
-        return _checked(Requirement(key, OPERATORS[operator], frozenset(values)), values)
+        return _checked(LabelRequirement(key, OPERATORS[operator], frozenset(values)), values)
 
     def _value(self) -> str:
         return "" if self._peek() in (END, ",") else self._word("found '{}', expected: identifier")
@@ -175,7 +177,7 @@ def _is_word(token: str) -> bool:
     return token != END and token[0] not in "=!(),<>"
 
 
-def _checked(requirement: Requirement, values: list[str]) -> Requirement:
+def _checked(requirement: LabelRequirement, values: list[str]) -> LabelRequirement:
     if requirement.operator in (ABOVE, BELOW) and not _is_integer(values[0]):
         raise _Unreadable(
             f"values[0]: Invalid value: \"{values[0]}\": for 'Gt', 'Lt' operators, the value must be an integer"

@@ -11,17 +11,17 @@ from msgspec import Struct
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import errors as refusals
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.registry import Registry
 from numalign.simulator.apiserver.storage.resources import EVENTS, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.ring import StoredObject
 from numalign.simulator.apiserver.storage.store import Store
-from numalign.simulator.apiserver.verbs.expire import Expiry
+from numalign.simulator.apiserver.verbs.expire import EventTTL
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
 
-class Lookup(Protocol):
+class ObjectReader(Protocol):
     """How admission reads other objects: one by name, or None; or all of a resource. READ ONLY."""
 
     def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None: ...
@@ -30,19 +30,19 @@ class Lookup(Protocol):
 
 
 class Admission(Protocol):
-    def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: Lookup) -> Tree:
+    def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
         """With defaults filled in; raises StatusError. May change `tree`."""
 
-    def errors(self, resource: Resource, tree: Tree, old: Tree | None) -> list[Cause]: ...
+    def errors(self, resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]: ...
 
 
 class NoAdmission:
     """Everything is welcome as it is."""
 
-    def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: Lookup) -> Tree:
+    def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
         return tree
 
-    def errors(self, resource: Resource, tree: Tree, old: Tree | None) -> list[Cause]:
+    def errors(self, resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]:
         return []
 
 
@@ -61,7 +61,7 @@ REMEMBERED: Final = 1000
 
 
 @dataclass
-class State:
+class ServerState:
     clock: Clock
     chance: random.Random
     admission: Admission = field(default_factory=NoAdmission)
@@ -69,11 +69,11 @@ class State:
     registry: Registry = field(default_factory=Registry)
 
     def __post_init__(self) -> None:
-        self.lookup = _Reader(self.store)
-        self.expiry = Expiry(self.clock)
-        self.store.shelf(EVENTS).listeners[self.expiry.note] = None
+        self.lookup = _StoreReader(self.store)
+        self.expiry = EventTTL(self.clock)
+        self.store.collection(EVENTS).listeners[self.expiry.note] = None
 
-    def entry(self, resource: Resource, name: str, namespace: str) -> Entry:
+    def entry(self, resource: Resource, name: str, namespace: str) -> StoredObject:
         """Raises StatusError 404."""
         found = self.store.entry(resource, name, namespace)
         if found is None:
@@ -81,7 +81,7 @@ class State:
         return found
 
 
-class _Reader:
+class _StoreReader:
     """Remembers what it decoded: most lookups are of the same few namespaces, accounts and classes."""
 
     def __init__(self, store: Store) -> None:
@@ -101,9 +101,9 @@ class _Reader:
         return tree
 
     def all(self, resource: Resource) -> list[Tree]:
-        shelf = self._store.shelf(resource)
+        collection = self._store.collection(resource)
         version, found = self._all.get(resource.home, (-1, []))
-        if version != shelf.version:
-            found = [trees.decoded(entry.data) for entry in shelf.within("")]
-            self._all[resource.home] = (shelf.version, found)
+        if version != collection.version:
+            found = [trees.decoded(entry.data) for entry in collection.within("")]
+            self._all[resource.home] = (collection.version, found)
         return found

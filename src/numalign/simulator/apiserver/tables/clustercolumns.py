@@ -9,8 +9,8 @@ from numalign.simulator.apiserver.tables import ages, columns
 from numalign.simulator.apiserver.tables.columns import (
     AGE,
     NONE,
-    Column,
-    Layout,
+    TableColumn,
+    TableLayout,
     booleans,
     integers,
     items,
@@ -142,44 +142,44 @@ def aged(cells: Callable[[Tree], list[Any]]) -> columns.Row:
 
 
 EVENT_COLUMNS: Final = (
-    *map(Column, ("Last Seen", "Type", "Reason", "Object")),
+    *map(TableColumn, ("Last Seen", "Type", "Reason", "Object")),
     *wide("Subobject", "Source"),
-    Column("Message"),
+    TableColumn("Message"),
     *wide("First Seen", "Count"),
-    Column("Name", priority=1, format="name"),
+    TableColumn("Name", priority=1, format="name"),
 )
-EVENT: Final = Layout(EVENT_COLUMNS, event)
-BINDING: Final = Layout(named("Role", AGE, *wide("Users", "Groups", "ServiceAccounts")), role_binding)
+EVENT: Final = TableLayout(EVENT_COLUMNS, event)
+BINDING: Final = TableLayout(named("Role", AGE, *wide("Users", "Groups", "ServiceAccounts")), role_binding)
 DEFINITION: Final = named(
     "Scope",
     "Versions",
-    Column("Created At", "date"),
+    TableColumn("Created At", "date"),
     *wide("Group", "Kind", "ShortNames"),
-    Column("Established", "boolean", priority=1),
+    TableColumn("Established", "boolean", priority=1),
 )
 NODE_WIDE: Final = wide("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")
 
 LAYOUTS: Final = {
-    ("", "Node"): Layout(named("Status", "Roles", AGE, "Version", *NODE_WIDE), node),
+    ("", "Node"): TableLayout(named("Status", "Roles", AGE, "Version", *NODE_WIDE), node),
     ("", "Event"): EVENT,
     ("events.k8s.io", "Event"): EVENT,
     ("rbac.authorization.k8s.io", "RoleBinding"): BINDING,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): BINDING,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): Layout(DEFINITION, definition),
-    ("node.k8s.io", "RuntimeClass"): Layout(named("Handler", AGE), aged(lambda tree: [tree.get("handler", "")])),
-    ("", "ResourceQuota"): Layout(named("Request", "Limit", AGE), quota),
-    ("scheduling.k8s.io", "PriorityClass"): Layout(
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): TableLayout(DEFINITION, definition),
+    ("node.k8s.io", "RuntimeClass"): TableLayout(named("Handler", AGE), aged(lambda tree: [tree.get("handler", "")])),
+    ("", "ResourceQuota"): TableLayout(named("Request", "Limit", AGE), quota),
+    ("scheduling.k8s.io", "PriorityClass"): TableLayout(
         named(*integers("Value"), *booleans("Global-Default"), AGE, "PreemptionPolicy"), priority_class
     ),
-    ("", "Namespace"): Layout(named("Status", AGE), aged(lambda tree: [part(tree, "status").get("phase", "")])),
-    ("", "ConfigMap"): Layout(
+    ("", "Namespace"): TableLayout(named("Status", AGE), aged(lambda tree: [part(tree, "status").get("phase", "")])),
+    ("", "ConfigMap"): TableLayout(
         named("Data", AGE), aged(lambda tree: [len(part(tree, "data")) + len(part(tree, "binaryData"))])
     ),
-    ("", "Secret"): Layout(
+    ("", "Secret"): TableLayout(
         named("Type", "Data", AGE), aged(lambda tree: [tree.get("type", ""), len(part(tree, "data"))])
     ),
-    ("", "ServiceAccount"): Layout(named(AGE), aged(lambda tree: [])),
-    ("coordination.k8s.io", "Lease"): Layout(
+    ("", "ServiceAccount"): TableLayout(named(AGE), aged(lambda tree: [])),
+    ("coordination.k8s.io", "Lease"): TableLayout(
         named("Holder", AGE), aged(lambda tree: [part(tree, "spec").get("holderIdentity", "")])
     ),
 }

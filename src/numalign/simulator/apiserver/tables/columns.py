@@ -20,7 +20,7 @@ UNSET: Final = "<unset>"
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     name: str
     type: str = "string"
     priority: int = 0
@@ -38,30 +38,30 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Layout:
-    columns: tuple[Column, ...]
+class TableLayout:
+    columns: tuple[TableColumn, ...]
     row: Row
 
 
-NAME: Final = Column("Name", format="name")
-AGE: Final = Column("Age")
+NAME: Final = TableColumn("Name", format="name")
+AGE: Final = TableColumn("Age")
 
 
-def named(*columns: Column | str) -> tuple[Column, ...]:
+def named(*columns: TableColumn | str) -> tuple[TableColumn, ...]:
     """The columns of a kind behind its name; a bare text is a column of strings."""
-    return NAME, *(Column(column) if isinstance(column, str) else column for column in columns)
+    return NAME, *(TableColumn(column) if isinstance(column, str) else column for column in columns)
 
 
-def integers(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, "integer") for name in names)
+def integers(*names: str) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name, "integer") for name in names)
 
 
-def booleans(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, "boolean") for name in names)
+def booleans(*names: str) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name, "boolean") for name in names)
 
 
-def wide(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, priority=1) for name in names)
+def wide(*names: str) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name, priority=1) for name in names)
 
 
 def name(tree: Tree) -> str:

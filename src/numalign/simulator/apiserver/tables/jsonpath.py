@@ -14,7 +14,7 @@ from typing import Any, Final
 Step = Callable[[Any], Iterator[Any]]
 
 
-class BadPath(ValueError):
+class InvalidJSONPath(ValueError):
     """The path is none that a printer column can have."""
 
 
@@ -34,7 +34,7 @@ def compiled(path: str) -> tuple[Step, ...]:
     while at < len(path):
         match = TOKEN.match(path, at)
         if match is None:
-            raise BadPath(f"{path!r}: not understood from character {at + 1} on")
+            raise InvalidJSONPath(f"{path!r}: not understood from character {at + 1} on")
         steps.append(_step(match))
         at = match.end()
     return tuple(steps)
@@ -111,4 +111,4 @@ def _constant(written: str) -> Any:
     try:
         return json.loads(written)
     except ValueError:
-        raise BadPath(f"{written}: a filter compares with a text in quotes, a number, true or false") from None
+        raise InvalidJSONPath(f"{written}: a filter compares with a text in quotes, a number, true or false") from None

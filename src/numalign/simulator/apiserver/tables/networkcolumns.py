@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from numalign.simulator.apiserver.tables import columns
-from numalign.simulator.apiserver.tables.columns import AGE, NONE, UNSET, Layout, items, name, named, part, wide
+from numalign.simulator.apiserver.tables.columns import AGE, NONE, UNSET, TableLayout, items, name, named, part, wide
 from numalign.simulator.trees import Tree
 
 SHOWN_ENDPOINTS: Final = 3
@@ -66,7 +66,9 @@ def _first_of(texts: list[str]) -> str:
 SERVICE: Final = named("Type", "Cluster-IP", "External-IP", "Port(s)", AGE, *wide("Selector"))
 
 LAYOUTS: Final = {
-    ("", "Service"): Layout(SERVICE, service),
-    ("", "Endpoints"): Layout(named("Endpoints", AGE), endpoints),
-    ("discovery.k8s.io", "EndpointSlice"): Layout(named("AddressType", "Ports", "Endpoints", AGE), slice_of_endpoints),
+    ("", "Service"): TableLayout(SERVICE, service),
+    ("", "Endpoints"): TableLayout(named("Endpoints", AGE), endpoints),
+    ("discovery.k8s.io", "EndpointSlice"): TableLayout(
+        named("AddressType", "Ports", "Endpoints", AGE), slice_of_endpoints
+    ),
 }

@@ -33,7 +33,7 @@ ENDED: Final = {
 
 
 @dataclass
-class Tally:
+class ContainerCounts:
     """What has been seen while walking over the containers."""
 
     reason: str
@@ -70,15 +70,15 @@ def conditions(pod: Tree) -> list[Tree]:
     return ENDED.get(part(pod, "status").get("phase", ""), [])
 
 
-LAYOUT: Final = columns.Layout(COLUMNS, row)
+LAYOUT: Final = columns.TableLayout(COLUMNS, row)
 
 
-def _walked(spec: Tree, status: Tree) -> Tally:
+def _walked(spec: Tree, status: Tree) -> ContainerCounts:
     reason = status.get("reason") or status.get("phase", "")
     for condition in items(status, "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             reason = "SchedulingGated"
-    tally, sidecars = Tally(reason), Tally(reason)
+    tally, sidecars = ContainerCounts(reason), ContainerCounts(reason)
     initializing = _walk_init_containers(spec, status, tally, sidecars)
     if initializing and not columns.is_true(items(status, "conditions"), "Initialized"):
         return tally
@@ -88,7 +88,7 @@ def _walked(spec: Tree, status: Tree) -> Tally:
     return tally
 
 
-def _walk_init_containers(spec: Tree, status: Tree, tally: Tally, sidecars: Tally) -> bool:
+def _walk_init_containers(spec: Tree, status: Tree, tally: ContainerCounts, sidecars: ContainerCounts) -> bool:
     """Stops at the first one that holds the pod up, and says whether there is one."""
     declared = {each.get("name"): each for each in items(spec, "initContainers")}
     for index, container in enumerate(items(status, "initContainerStatuses")):
@@ -114,7 +114,7 @@ def _holdup(state: Tree) -> str:
     return "" if waiting == "PodInitializing" else waiting
 
 
-def _walk_containers(status: Tree, tally: Tally) -> None:
+def _walk_containers(status: Tree, tally: ContainerCounts) -> None:
     running, failure = False, ""
     for container in reversed(items(status, "containerStatuses")):
         tally.count(container)
@@ -153,7 +153,7 @@ def _deleted(pod: Tree, status: Tree) -> str:
     return "" if status.get("phase") in FINISHED else "Terminating"
 
 
-def _restarts(tally: Tally, now: datetime) -> str:
+def _restarts(tally: ContainerCounts, now: datetime) -> str:
     if tally.restarts and tally.restarted:
         return f"{tally.restarts} ({ages.since(tally.restarted, now)} ago)"
     return str(tally.restarts)

@@ -16,7 +16,7 @@ from numalign.simulator.trees import Tree
 AGE: Final[Tree] = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
-def layout(definitions: Sequence[Tree]) -> columns.Layout:
+def layout(definitions: Sequence[Tree]) -> columns.TableLayout:
     """A definition without columns shows the age."""
     shown = definitions or [AGE]
     cells = [_cell(each) for each in shown]
@@ -24,11 +24,11 @@ def layout(definitions: Sequence[Tree]) -> columns.Layout:
     def row(tree: Tree, now: datetime) -> list[Any]:
         return [columns.name(tree), *(cell(tree, now) for cell in cells)]
 
-    return columns.Layout((columns.NAME, *map(_column, shown)), row)
+    return columns.TableLayout((columns.NAME, *map(_column, shown)), row)
 
 
-def _column(definition: Tree) -> columns.Column:
-    return columns.Column(
+def _column(definition: Tree) -> columns.TableColumn:
+    return columns.TableColumn(
         definition.get("name", ""),
         type=definition.get("type", "string"),
         priority=definition.get("priority", 0),
@@ -40,7 +40,7 @@ def _column(definition: Tree) -> columns.Column:
 def _cell(definition: Tree) -> Callable[[Tree, datetime], Any]:
     try:
         steps = jsonpath.compiled(definition.get("jsonPath", ""))
-    except jsonpath.BadPath:
+    except jsonpath.InvalidJSONPath:
         return lambda tree, now: None
     kind = definition.get("type", "string")
 

@@ -10,8 +10,8 @@ from numalign.simulator.apiserver.tables.columns import (
     AGE,
     NONE,
     UNSET,
-    Column,
-    Layout,
+    TableColumn,
+    TableLayout,
     booleans,
     integers,
     items,
@@ -123,14 +123,14 @@ CLAIM: Final = ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", 
 STORAGE: Final = "storage.k8s.io"
 
 LAYOUTS: Final = {
-    ("", "PersistentVolume"): Layout(
+    ("", "PersistentVolume"): TableLayout(
         named(*VOLUME, "VolumeAttributesClass", "Reason", AGE, *wide("VolumeMode")), volume
     ),
-    ("", "PersistentVolumeClaim"): Layout(named(*CLAIM, AGE, *wide("VolumeMode")), claim),
-    (STORAGE, "StorageClass"): Layout(
+    ("", "PersistentVolumeClaim"): TableLayout(named(*CLAIM, AGE, *wide("VolumeMode")), claim),
+    (STORAGE, "StorageClass"): TableLayout(
         named("Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", AGE), storage_class
     ),
-    (STORAGE, "CSIDriver"): Layout(
+    (STORAGE, "CSIDriver"): TableLayout(
         named(
             *booleans("AttachRequired", "PodInfoOnMount", "StorageCapacity"),
             "TokenRequests",
@@ -140,8 +140,8 @@ LAYOUTS: Final = {
         ),
         driver,
     ),
-    (STORAGE, "VolumeAttachment"): Layout(
-        named(Column("Attacher", format="name"), "PV", "Node", *booleans("Attached"), AGE), attachment
+    (STORAGE, "VolumeAttachment"): TableLayout(
+        named(TableColumn("Attacher", format="name"), "PV", "Node", *booleans("Attached"), AGE), attachment
     ),
-    (STORAGE, "CSINode"): Layout(named(*integers("Drivers"), AGE), csi_node),
+    (STORAGE, "CSINode"): TableLayout(named(*integers("Drivers"), AGE), csi_node),
 }

@@ -25,15 +25,15 @@ from numalign.simulator.trees import Tree
 Include = Literal["Metadata", "Object", "None"]
 
 POD: Final = ("", "Pod")
-LAYOUTS: Final[dict[tuple[str, str], columns.Layout]] = {
+LAYOUTS: Final[dict[tuple[str, str], columns.TableLayout]] = {
     POD: podcolumns.LAYOUT,
     **workloadcolumns.LAYOUTS,
     **clustercolumns.LAYOUTS,
     **networkcolumns.LAYOUTS,
     **storagecolumns.LAYOUTS,
 }
-PLAIN: Final = columns.Layout(
-    columns.named(columns.Column("Created At", "date")),
+PLAIN: Final = columns.TableLayout(
+    columns.named(columns.TableColumn("Created At", "date")),
     lambda tree, now: [columns.name(tree), tree["metadata"].get("creationTimestamp", "")],
 )
 
@@ -63,7 +63,7 @@ def table(
     }
 
 
-def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> columns.Layout:
+def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> columns.TableLayout:
     if resource.custom or definitions is not None:
         return printercolumns.layout(definitions or ())
     return LAYOUTS.get((resource.group, resource.kind), PLAIN)

@@ -9,7 +9,7 @@ from numalign.simulator.apiserver.tables.columns import (
     AGE,
     NONE,
     UNSET,
-    Layout,
+    TableLayout,
     booleans,
     integers,
     items,
@@ -154,19 +154,19 @@ REPLICAS: Final = named(*integers("Desired", "Current", "Ready"), AGE, *TEMPLATE
 DAEMON_COUNTS: Final = integers("Desired", "Current", "Ready", "Up-to-date", "Available")
 
 LAYOUTS: Final = {
-    ("apps", "Deployment"): Layout(named("Ready", "Up-to-date", "Available", AGE, *TEMPLATE), deployment),
-    ("apps", "ReplicaSet"): Layout(REPLICAS, replica_set),
-    ("", "ReplicationController"): Layout(REPLICAS, replication_controller),
-    ("apps", "StatefulSet"): Layout(named("Ready", AGE, *wide("Containers", "Images")), stateful_set),
-    ("apps", "DaemonSet"): Layout(named(*DAEMON_COUNTS, "Node Selector", AGE, *TEMPLATE), daemon_set),
-    ("batch", "Job"): Layout(named("Status", "Completions", "Duration", AGE, *TEMPLATE), job),
-    ("batch", "CronJob"): Layout(
+    ("apps", "Deployment"): TableLayout(named("Ready", "Up-to-date", "Available", AGE, *TEMPLATE), deployment),
+    ("apps", "ReplicaSet"): TableLayout(REPLICAS, replica_set),
+    ("", "ReplicationController"): TableLayout(REPLICAS, replication_controller),
+    ("apps", "StatefulSet"): TableLayout(named("Ready", AGE, *wide("Containers", "Images")), stateful_set),
+    ("apps", "DaemonSet"): TableLayout(named(*DAEMON_COUNTS, "Node Selector", AGE, *TEMPLATE), daemon_set),
+    ("batch", "Job"): TableLayout(named("Status", "Completions", "Duration", AGE, *TEMPLATE), job),
+    ("batch", "CronJob"): TableLayout(
         named("Schedule", "Timezone", *booleans("Suspend"), *integers("Active"), "Last Schedule", AGE, *TEMPLATE),
         cron_job,
     ),
-    ("policy", "PodDisruptionBudget"): Layout(
+    ("policy", "PodDisruptionBudget"): TableLayout(
         named("Min Available", "Max Unavailable", *integers("Allowed Disruptions"), AGE), budget
     ),
-    ("autoscaling", "Scale"): Layout(named(*integers("Desired", "Available"), AGE), scale),
-    ("apps", "ControllerRevision"): Layout(named("Controller", "Revision", AGE), revision),
+    ("autoscaling", "Scale"): TableLayout(named(*integers("Desired", "Available"), AGE), scale),
+    ("apps", "ControllerRevision"): TableLayout(named("Controller", "Revision", AGE), revision),
 }

@@ -7,7 +7,7 @@ from typing import Final
 from numalign.simulator.apiserver.defaults import priorities
 from numalign.simulator.apiserver.schemas import formats
 from numalign.simulator.apiserver.storage import labelsyntax
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.validation import containerchecks, podchecks, rules, selectorchecks
 from numalign.simulator.trees import Tree
 
@@ -25,7 +25,7 @@ CLAIM_LOCKED: Final = (
 )
 
 
-def service(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def service(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree["spec"]
     ports = spec.get("ports") or []
     if not ports and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
@@ -41,7 +41,7 @@ def service(tree: Tree, old: Tree | None) -> Iterator[Cause]:
         yield rules.invalid("spec.clusterIPs[0]", [address], "may not change once set")
 
 
-def _service_port(port: Tree, path: str, *, is_alone: bool) -> Iterator[Cause]:
+def _service_port(port: Tree, path: str, *, is_alone: bool) -> Iterator[StatusCause]:
     if not is_alone and not port.get("name"):
         yield rules.required(f"{path}.name")
     elif port.get("name"):
@@ -64,7 +64,7 @@ def _is_range(text: str) -> bool:
     return "/" in text
 
 
-def node(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def node(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec, before = tree.get("spec") or {}, (old or {}).get("spec") or {}
     yield from _taints(spec.get("taints") or [])
     for index, cidr in enumerate(spec.get("podCIDRs") or ()):
@@ -76,7 +76,7 @@ def node(tree: Tree, old: Tree | None) -> Iterator[Cause]:
         yield rules.invalid("spec.providerID", None, "field cannot be modified once set")
 
 
-def _taints(taints: list[Tree]) -> Iterator[Cause]:
+def _taints(taints: list[Tree]) -> Iterator[StatusCause]:
     seen = set[tuple[str, str]]()
     for index, taint in enumerate(taints):
         # The real server looks for them in the metadata, by its own account.
@@ -90,18 +90,18 @@ def _taints(taints: list[Tree]) -> Iterator[Cause]:
             shown = {"Key": key, "Value": taint.get("value", ""), "Effect": effect, "TimeAdded": None}
             twice = rules.duplicate(here, shown)
             why = f"{twice.message}: taints must be unique by key and effect pair"
-            yield Cause(here, twice.reason, why)
+            yield StatusCause(here, twice.reason, why)
         seen.add((key, effect))
 
 
-def config_map(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def config_map(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     for field in ("data", "binaryData"):
         for key in tree.get(field) or ():
             yield from rules.named(f"{field}[{key}]", key, rules.config_key_problems)
     yield from _locked(tree, old, "data", "binaryData")
 
 
-def secret(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def secret(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     for key in tree.get("data") or ():
         yield from rules.named(f"data[{key}]", key, rules.config_key_problems)
     if old is not None:
@@ -109,7 +109,7 @@ def secret(tree: Tree, old: Tree | None) -> Iterator[Cause]:
     yield from _locked(tree, old, "data")
 
 
-def _locked(tree: Tree, old: Tree | None, *fields: str) -> Iterator[Cause]:
+def _locked(tree: Tree, old: Tree | None, *fields: str) -> Iterator[StatusCause]:
     if old is None or not old.get("immutable"):
         return
     if not tree.get("immutable"):
@@ -119,7 +119,7 @@ def _locked(tree: Tree, old: Tree | None, *fields: str) -> Iterator[Cause]:
             yield rules.forbidden(field, LOCKED)
 
 
-def lease(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def lease(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree.get("spec") or {}
     duration = spec.get("leaseDurationSeconds")
     if duration is not None and duration <= 0:
@@ -127,7 +127,7 @@ def lease(tree: Tree, old: Tree | None) -> Iterator[Cause]:
     yield from rules.not_negative(spec, "leaseTransitions")
 
 
-def budget(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def budget(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree.get("spec") or {}
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if least is not None and most is not None:
@@ -140,7 +140,7 @@ def budget(tree: Tree, old: Tree | None) -> Iterator[Cause]:
     yield from rules.choice("spec.unhealthyPodEvictionPolicy", spec.get("unhealthyPodEvictionPolicy"), UNHEALTHY)
 
 
-def priority_class(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def priority_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     name, value = tree["metadata"].get("name", ""), tree.get("value", 0)
     if name.startswith("system-") and priorities.SYSTEM.get(name) != value:
         why = f"{name} is not a known system priority class"
@@ -157,14 +157,14 @@ def priority_class(tree: Tree, old: Tree | None) -> Iterator[Cause]:
         yield from rules.unchanged("preemptionPolicy", tree.get("preemptionPolicy"), old.get("preemptionPolicy"))
 
 
-def event(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def event(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     about, home = (tree.get("involvedObject") or {}).get("namespace", ""), tree["metadata"].get("namespace", "")
     # What has no namespace itself is told of in default or wherever its component lives.
     if about and about != home:
         yield rules.invalid("involvedObject.namespace", about, "does not match event.namespace")
 
 
-def claim(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def claim(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree["spec"]
     modes = spec.get("accessModes") or []
     if not modes:
@@ -183,7 +183,7 @@ def _but_growth(spec: Tree) -> Tree:
     return {key: value for key, value in spec.items() if key not in free}
 
 
-def volume(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def volume(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree["spec"]
     if not spec.get("accessModes"):
         yield rules.required("spec.accessModes")
@@ -198,7 +198,7 @@ def volume(tree: Tree, old: Tree | None) -> Iterator[Cause]:
 VOLUME_WORDS: Final = ("capacity", "claimRef", "nodeAffinity")
 
 
-def storage_class(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def storage_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     if not tree.get("provisioner"):
         yield rules.required("provisioner")
     for field in CLASS_FIELDS if old is not None else ():

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from numalign.simulator.apiserver.defaults.podspecs import PROBES
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.validation import resourcechecks, rules
 from numalign.simulator.trees import Tree
 
@@ -27,7 +27,7 @@ LONGEST_PORT_NAME: Final = 15
 SPACES: Final = "must not have leading or trailing whitespace"
 
 
-def errors(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool) -> list[Cause]:
+def errors(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool) -> list[StatusCause]:
     found = rules.required_name(f"{path}.name", container.get("name"), rules.label_problems)
     image = container.get("image", "")
     if not image:
@@ -42,7 +42,7 @@ def errors(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool)
     return [*found, *_parts(container, path, volumes, on_host=on_host)]
 
 
-def _parts(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool) -> Iterator[Cause]:
+def _parts(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool) -> Iterator[StatusCause]:
     """Of what most containers do not have."""
     if container.get("ports"):
         yield from _ports(container["ports"], f"{path}.ports", on_host=on_host)
@@ -62,7 +62,7 @@ def _variable_problems(name: str) -> list[str]:
     return [] if VARIABLE.fullmatch(name) else [VARIABLE_RULE]
 
 
-def _ports(ports: list[Tree], path: str, *, on_host: bool) -> Iterator[Cause]:
+def _ports(ports: list[Tree], path: str, *, on_host: bool) -> Iterator[StatusCause]:
     names = set[str]()
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name")
@@ -74,7 +74,7 @@ def _ports(ports: list[Tree], path: str, *, on_host: bool) -> Iterator[Cause]:
         yield from _port(port, here, on_host=on_host)
 
 
-def _port(port: Tree, path: str, *, on_host: bool) -> Iterator[Cause]:
+def _port(port: Tree, path: str, *, on_host: bool) -> Iterator[StatusCause]:
     number, host = port.get("containerPort", 0), port.get("hostPort", 0)
     if number == 0:
         yield rules.required(f"{path}.containerPort")
@@ -97,7 +97,7 @@ def _port_name_problems(name: str) -> list[str]:
     return problems
 
 
-def shared_host_ports(containers: list[Tree], path: str) -> Iterator[Cause]:
+def shared_host_ports(containers: list[Tree], path: str) -> Iterator[StatusCause]:
     """A port of the host can be had once per pod."""
     taken = set[str]()
     for index, container in enumerate(containers):

@@ -4,7 +4,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.storage import labelsyntax, resources
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
@@ -25,7 +25,7 @@ OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
 UNQUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 
 
-def errors(resource: Resource, metadata: Tree, old: Tree | None) -> list[Cause]:
+def errors(resource: Resource, metadata: Tree, old: Tree | None) -> list[StatusCause]:
     found = _labels(metadata)
     if metadata.get("ownerReferences"):
         found += _owners(metadata["ownerReferences"])
@@ -40,8 +40,8 @@ def name_rule(resource: Resource) -> rules.NameRule:
     return rules.path_problems if resource.home in IN_PATHS else rules.subdomain_problems
 
 
-def _name(resource: Resource, metadata: Tree) -> list[Cause]:
-    rule, found = name_rule(resource), list[Cause]()
+def _name(resource: Resource, metadata: Tree) -> list[StatusCause]:
+    rule, found = name_rule(resource), list[StatusCause]()
     base, name = metadata.get("generateName"), metadata.get("name", "")
     if not name:
         return [causes.NO_NAME]
@@ -51,7 +51,7 @@ def _name(resource: Resource, metadata: Tree) -> list[Cause]:
     return found + rules.named("metadata.name", name, rule)
 
 
-def _labels(metadata: Tree) -> list[Cause]:
+def _labels(metadata: Tree) -> list[StatusCause]:
     found = rules.label_map("metadata.labels", metadata.get("labels"))
     annotations = metadata.get("annotations")
     if annotations:
@@ -63,7 +63,7 @@ def _labels(metadata: Tree) -> list[Cause]:
     return found
 
 
-def _owners(owners: list[Tree]) -> list[Cause]:
+def _owners(owners: list[Tree]) -> list[StatusCause]:
     found = []
     for index, owner in enumerate(owners):
         path = f"metadata.ownerReferences[{index}]"
@@ -76,7 +76,7 @@ def _owners(owners: list[Tree]) -> list[Cause]:
     return found
 
 
-def _finalizers(finalizers: list[str]) -> list[Cause]:
+def _finalizers(finalizers: list[str]) -> list[StatusCause]:
     found = []
     for index, finalizer in enumerate(finalizers):
         found += rules.named("metadata.finalizers", finalizer, labelsyntax.key_problems)

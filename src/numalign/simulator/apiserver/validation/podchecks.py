@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from numalign.simulator.apiserver.storage import labelsyntax
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.validation import containerchecks, resourcechecks, rules, selectorchecks
 from numalign.simulator.trees import Tree
 
@@ -19,7 +19,7 @@ LONGEST_DEADLINE: Final = 2**31 - 1
 KEYLESS: Final = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
 
 
-def errors(spec: Tree, path: str) -> list[Cause]:
+def errors(spec: Tree, path: str) -> list[StatusCause]:
     volumes = [volume.get("name") for volume in spec.get("volumes") or ()]
     found = [*_volumes(spec["volumes"], f"{path}.volumes")] if volumes else []
     found += _containers(spec, path, frozenset(filter(None, volumes)))
@@ -34,7 +34,7 @@ def errors(spec: Tree, path: str) -> list[Cause]:
     return [*found, *_rest(spec, path)]
 
 
-def _rest(spec: Tree, path: str) -> Iterator[Cause]:
+def _rest(spec: Tree, path: str) -> Iterator[StatusCause]:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= LONGEST_DEADLINE:
         why = f"must be between 1 and {LONGEST_DEADLINE}, inclusive"
@@ -53,11 +53,11 @@ def _rest(spec: Tree, path: str) -> Iterator[Cause]:
         yield from _spread(constraint, f"{path}.topologySpreadConstraints[{index}]")
 
 
-def _containers(spec: Tree, path: str, volumes: frozenset[str]) -> list[Cause]:
+def _containers(spec: Tree, path: str, volumes: frozenset[str]) -> list[StatusCause]:
     containers, on_host = spec.get("containers") or [], bool(spec.get("hostNetwork"))
     if not containers:
         return [rules.required(f"{path}.containers")]
-    found, names = list[Cause](), set[str]()
+    found, names = list[StatusCause](), set[str]()
     for index, container in enumerate(containers):
         here = f"{path}.containers[{index}]"
         found += containerchecks.errors(container, here, volumes, on_host=on_host)
@@ -70,7 +70,7 @@ def _containers(spec: Tree, path: str, volumes: frozenset[str]) -> list[Cause]:
     return found
 
 
-def _unique(container: Tree, path: str, names: set[str]) -> list[Cause]:
+def _unique(container: Tree, path: str, names: set[str]) -> list[StatusCause]:
     name = container.get("name", "")
     if name in names:
         return [rules.duplicate(f"{path}.name", name)]
@@ -78,7 +78,7 @@ def _unique(container: Tree, path: str, names: set[str]) -> list[Cause]:
     return []
 
 
-def _volumes(volumes: list[Tree], path: str) -> Iterator[Cause]:
+def _volumes(volumes: list[Tree], path: str) -> Iterator[StatusCause]:
     names = set[str]()
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
@@ -90,8 +90,8 @@ def _volumes(volumes: list[Tree], path: str) -> Iterator[Cause]:
         names.add(name)
 
 
-def _tolerations(tolerations: list[Tree], path: str) -> list[Cause]:
-    found = list[Cause]()
+def _tolerations(tolerations: list[Tree], path: str) -> list[StatusCause]:
+    found = list[StatusCause]()
     for index, each in enumerate(tolerations):
         # Those that the server itself appended are fine.
         if "tolerationSeconds" not in each or each.get("operator") != "Exists" or each.get("effect") != "NoExecute":
@@ -99,7 +99,7 @@ def _tolerations(tolerations: list[Tree], path: str) -> list[Cause]:
     return found
 
 
-def _toleration(toleration: Tree, path: str) -> Iterator[Cause]:
+def _toleration(toleration: Tree, path: str) -> Iterator[StatusCause]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     if key:
@@ -116,7 +116,7 @@ def _toleration(toleration: Tree, path: str) -> Iterator[Cause]:
     yield from rules.choice(f"{path}.effect", effect, EFFECTS)
 
 
-def _gates(spec: Tree, path: str) -> Iterator[Cause]:
+def _gates(spec: Tree, path: str) -> Iterator[StatusCause]:
     names = set[str]()
     for index, gate in enumerate(spec["schedulingGates"]):
         name = gate.get("name", "")
@@ -128,7 +128,7 @@ def _gates(spec: Tree, path: str) -> Iterator[Cause]:
         yield rules.forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
-def _spread(constraint: Tree, path: str) -> Iterator[Cause]:
+def _spread(constraint: Tree, path: str) -> Iterator[StatusCause]:
     skew = constraint.get("maxSkew", 0)
     if skew <= 0:
         yield rules.invalid(f"{path}.maxSkew", skew, "must be greater than zero")

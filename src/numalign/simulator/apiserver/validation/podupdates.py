@@ -6,7 +6,7 @@ checked. The real server adds to its refusal how its own structs differ; here it
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
 
@@ -21,7 +21,7 @@ COUNT: Final = "pod updates may not add or remove containers"
 EMPTY: Final[tuple[object, ...]] = ({}, [], "", None)
 
 
-def errors(spec: Tree, old: Tree) -> list[Cause]:
+def errors(spec: Tree, old: Tree) -> list[StatusCause]:
     if spec == old:
         return []
     for field in ("containers", "initContainers"):
@@ -33,7 +33,7 @@ def errors(spec: Tree, old: Tree) -> list[Cause]:
     return found
 
 
-def _deadline(spec: Tree, old: Tree) -> Iterator[Cause]:
+def _deadline(spec: Tree, old: Tree) -> Iterator[StatusCause]:
     now, before = spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     if before is None:
         return
@@ -43,7 +43,7 @@ def _deadline(spec: Tree, old: Tree) -> Iterator[Cause]:
         yield rules.invalid("spec.activeDeadlineSeconds", now, "must be less than or equal to previous value")
 
 
-def _gates(spec: Tree, old: Tree) -> Iterator[Cause]:
+def _gates(spec: Tree, old: Tree) -> Iterator[StatusCause]:
     known = [gate.get("name") for gate in old.get("schedulingGates") or ()]
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         if gate.get("name") not in known:

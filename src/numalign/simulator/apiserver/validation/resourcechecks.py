@@ -12,7 +12,7 @@ from numalign.api.objects import resourcenames
 from numalign.simulator import trees
 from numalign.simulator.apiserver.defaults import amounts
 from numalign.simulator.apiserver.storage import labelsyntax
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
 
@@ -26,17 +26,17 @@ HUGEPAGES_ALONE: Final = "HugePages require cpu or memory"
 OF_WHOLE_PODS: Final = ("cpu", "hugepages-", "memory")
 
 
-def errors(resources: Tree, path: str) -> tuple[Cause, ...]:
+def errors(resources: Tree, path: str) -> tuple[StatusCause, ...]:
     """Of one container."""
     return _errors(trees.encoded(resources), path)
 
 
 # There are far fewer sizes than containers.
 @lru_cache(maxsize=4096)
-def _errors(data: bytes, path: str) -> tuple[Cause, ...]:
+def _errors(data: bytes, path: str) -> tuple[StatusCause, ...]:
     resources = trees.decoded(data)
     limits, requests = amounts.parsed(resources.get("limits")), amounts.parsed(resources.get("requests"))
-    found = list[Cause]()
+    found = list[StatusCause]()
     for name, amount in sorted(limits.items()):
         found += _amount(name, amount, f"{path}.limits[{name}]")
     for name, amount in sorted(requests.items()):
@@ -47,7 +47,7 @@ def _errors(data: bytes, path: str) -> tuple[Cause, ...]:
     return tuple(found)
 
 
-def _amount(name: str, amount: Quantity, path: str) -> list[Cause]:
+def _amount(name: str, amount: Quantity, path: str) -> list[StatusCause]:
     found = [rules.invalid(path, name, problem) for problem in name_problems(name)]
     if amount.nanos < 0:
         found.append(rules.invalid(path, str(amount), rules.NOT_NEGATIVE))
@@ -58,7 +58,7 @@ def _amount(name: str, amount: Quantity, path: str) -> list[Cause]:
     return found
 
 
-def _pages(name: str, amount: Quantity, path: str) -> list[Cause]:
+def _pages(name: str, amount: Quantity, path: str) -> list[StatusCause]:
     try:
         size = quantity.parse(name.removeprefix(resourcenames.HUGEPAGES_PREFIX)).value
     except quantity.QuantityError:
@@ -68,7 +68,7 @@ def _pages(name: str, amount: Quantity, path: str) -> list[Cause]:
     return [rules.invalid(path, str(amount), f"{amount} is not positive integer multiple of {name}")]
 
 
-def _within(name: str, amount: Quantity, limits: dict[str, Quantity], path: str) -> list[Cause]:
+def _within(name: str, amount: Quantity, limits: dict[str, Quantity], path: str) -> list[StatusCause]:
     limit = limits.get(name)
     exact = name not in STANDARD and (resourcenames.is_hugepages(name) or resourcenames.is_extended(name))
     if limit is None:
@@ -94,9 +94,9 @@ def name_problems(name: str) -> tuple[str, ...]:
     return ()
 
 
-def whole_pod_errors(spec: Tree) -> list[Cause]:
+def whole_pod_errors(spec: Tree) -> list[StatusCause]:
     """Of `spec.resources`: only a few resources, and not less than the containers ask for together."""
-    whole, found = spec["resources"], list[Cause]()
+    whole, found = spec["resources"], list[StatusCause]()
     for field in ("limits", "requests"):
         for name in sorted(whole.get(field) or {}):
             if not resourcenames.is_pod_level(name):
@@ -104,8 +104,8 @@ def whole_pod_errors(spec: Tree) -> list[Cause]:
     return found or _aggregate_errors(spec)
 
 
-def _aggregate_errors(spec: Tree) -> list[Cause]:
-    asked, found = dict[str, Quantity](), list[Cause]()
+def _aggregate_errors(spec: Tree) -> list[StatusCause]:
+    asked, found = dict[str, Quantity](), list[StatusCause]()
     for container in spec.get("containers") or ():
         for name, amount in amounts.parsed((container.get("resources") or {}).get("requests")).items():
             asked[name] = asked.get(name, quantity.ZERO) + amount

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import RBAC
 from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
@@ -11,7 +11,7 @@ from numalign.simulator.trees import Tree
 SUBJECTS: Final = ("ServiceAccount", "User", "Group")
 
 
-def role(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def role(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     for index, rule in enumerate(tree.get("rules") or ()):
         here = f"rules[{index}]"
         if not rule.get("nonResourceURLs"):
@@ -23,15 +23,15 @@ def role(tree: Tree, old: Tree | None) -> Iterator[Cause]:
             yield rules.required(f"{here}.verbs")
 
 
-def role_binding(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def role_binding(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     yield from _binding(tree, old, ("Role", "ClusterRole"))
 
 
-def cluster_role_binding(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def cluster_role_binding(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     yield from _binding(tree, old, ("ClusterRole",))
 
 
-def _binding(tree: Tree, old: Tree | None, kinds: tuple[str, ...]) -> Iterator[Cause]:
+def _binding(tree: Tree, old: Tree | None, kinds: tuple[str, ...]) -> Iterator[StatusCause]:
     role = tree.get("roleRef") or {}
     if role.get("apiGroup") != RBAC:
         yield rules.unsupported("roleRef.apiGroup", role.get("apiGroup", ""), (RBAC,))
@@ -46,7 +46,7 @@ def _binding(tree: Tree, old: Tree | None, kinds: tuple[str, ...]) -> Iterator[C
         yield from rules.unchanged("roleRef", role, old.get("roleRef"), shown=shown)
 
 
-def _subject(subject: Tree, path: str) -> Iterator[Cause]:
+def _subject(subject: Tree, path: str) -> Iterator[StatusCause]:
     kind = subject.get("kind", "")
     if kind not in SUBJECTS:
         yield rules.unsupported(f"{path}.kind", kind, SUBJECTS)

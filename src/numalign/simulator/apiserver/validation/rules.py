@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.storage import labelsyntax
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
 
 LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -65,20 +65,20 @@ def config_key_problems(key: str) -> list[str]:
     return [] if CONFIG_KEY.fullmatch(key) else [CONFIG_KEY_RULE]
 
 
-def named(path: str, name: str, rule: NameRule) -> list[Cause]:
+def named(path: str, name: str, rule: NameRule) -> list[StatusCause]:
     return [invalid(path, name, problem) for problem in rule(name)]
 
 
-def required_name(path: str, name: str | None, rule: NameRule) -> list[Cause]:
+def required_name(path: str, name: str | None, rule: NameRule) -> list[StatusCause]:
     return named(path, name, rule) if name else [required(path)]
 
 
-def choice(path: str, value: Any, known: Iterable[str]) -> list[Cause]:
+def choice(path: str, value: Any, known: Iterable[str]) -> list[StatusCause]:
     """One of a few words, or nothing."""
     return [] if not value or value in known else [unsupported(path, value, known)]
 
 
-def not_negative(holder: Tree, *fields: str, path: str = "spec") -> list[Cause]:
+def not_negative(holder: Tree, *fields: str, path: str = "spec") -> list[StatusCause]:
     found = []
     for field in fields:
         value = holder.get(field)
@@ -87,11 +87,11 @@ def not_negative(holder: Tree, *fields: str, path: str = "spec") -> list[Cause]:
     return found
 
 
-def port_number(path: str, number: int) -> list[Cause]:
+def port_number(path: str, number: int) -> list[StatusCause]:
     return [] if 1 <= number <= 65535 else [invalid(path, number, "must be between 1 and 65535, inclusive")]
 
 
-def share(path: str, value: int | str | None, *, at_most_all: bool = False) -> list[Cause]:
+def share(path: str, value: int | str | None, *, at_most_all: bool = False) -> list[StatusCause]:
     """A number of things, or a percentage of them."""
     if value is None:
         return []
@@ -102,7 +102,7 @@ def share(path: str, value: int | str | None, *, at_most_all: bool = False) -> l
     return [invalid(path, value, "must not be greater than 100%")] if at_most_all and int(value[:-1]) > 100 else []
 
 
-def label_map(path: str, labels: Tree | None) -> list[Cause]:
+def label_map(path: str, labels: Tree | None) -> list[StatusCause]:
     found = []
     for key, value in (labels or {}).items():
         if not _is_label(key, value):
@@ -116,6 +116,6 @@ def _is_label(key: str, value: str) -> bool:
     return not labelsyntax.key_problems(key) and not labelsyntax.value_problems(value)
 
 
-def unchanged(path: str, new: Any, old: Any, shown: Any = ...) -> list[Cause]:
+def unchanged(path: str, new: Any, old: Any, shown: Any = ...) -> list[StatusCause]:
     """Some values the real server does not show again."""
     return [] if new == old else [invalid(path, new if shown is ... else shown, IMMUTABLE)]

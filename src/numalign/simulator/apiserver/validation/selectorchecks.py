@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from numalign.simulator.apiserver.storage import labelsyntax
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
 
@@ -18,14 +18,14 @@ TOO_MANY: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotE
 ONE_VALUE: Final = "must be specified single value when `operator` is 'Lt' or 'Gt'"
 
 
-def label_selector(selector: Tree, path: str) -> list[Cause]:
+def label_selector(selector: Tree, path: str) -> list[StatusCause]:
     found = rules.label_map(f"{path}.matchLabels", selector.get("matchLabels"))
     for index, clause in enumerate(selector.get("matchExpressions") or ()):
         found += _clause(clause, f"{path}.matchExpressions[{index}]", comparing=False)
     return found
 
 
-def affinity(tree: Tree, path: str) -> Iterator[Cause]:
+def affinity(tree: Tree, path: str) -> Iterator[StatusCause]:
     required = (tree.get("nodeAffinity") or {}).get(NODE_REQUIRED)
     if required is not None:
         here = f"{path}.nodeAffinity.{NODE_REQUIRED}.nodeSelectorTerms"
@@ -37,7 +37,7 @@ def affinity(tree: Tree, path: str) -> Iterator[Cause]:
                 yield from _clause(clause, f"{here}[{index}].matchExpressions[{place}]", comparing=True)
 
 
-def _clause(clause: Tree, path: str, *, comparing: bool) -> Iterator[Cause]:
+def _clause(clause: Tree, path: str, *, comparing: bool) -> Iterator[StatusCause]:
     operator, values = clause.get("operator", ""), clause.get("values") or []
     if operator in VALUED and not values:
         yield rules.required(f"{path}.values", NO_VALUES)

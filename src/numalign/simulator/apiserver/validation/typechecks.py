@@ -125,7 +125,7 @@ def _refusal_at(resource: Resource, schema: Tree, value: Any, problem: str) -> e
     if isinstance(value, str) and schema.get("$ref") in TIMES:
         form = TIMES[schema["$ref"]]
         why = f'parsing time "{value}" as "{form}": cannot parse "{value}" as "2006"'
-    return errors.Mistyped(resource, why, got.partition(" ")[0], wanted)
+    return errors.TypeMismatch(resource, why, got.partition(" ")[0], wanted)
 
 
 def _owner(schema: Tree) -> str:

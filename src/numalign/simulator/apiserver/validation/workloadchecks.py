@@ -5,7 +5,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.defaults.workloads import CONTROLLER_UID
 from numalign.simulator.apiserver.storage import selectors
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.validation import podchecks, rules, selectorchecks
 from numalign.simulator.trees import Tree
 
@@ -15,7 +15,7 @@ DAEMON_STRATEGIES: Final = ("RollingUpdate", "OnDelete")
 JOB_RESTARTS: Final = ("OnFailure", "Never")
 
 
-def deployment(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def deployment(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree["spec"]
     yield from rules.not_negative(spec, "replicas")
     yield from _selected(tree, "deployment")
@@ -27,13 +27,13 @@ def deployment(tree: Tree, old: Tree | None) -> Iterator[Cause]:
     yield from _same_selector(tree, old)
 
 
-def replica_set(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def replica_set(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     yield from rules.not_negative(tree["spec"], "replicas", "minReadySeconds")
     yield from _selected(tree, "deployment")
     yield from _same_selector(tree, old)
 
 
-def stateful_set(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def stateful_set(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     yield from rules.not_negative(tree["spec"], "replicas", "minReadySeconds")
     yield from _selected(tree, "statefulset")
     if old is not None:
@@ -41,7 +41,7 @@ def stateful_set(tree: Tree, old: Tree | None) -> Iterator[Cause]:
     yield from _same_selector(tree, old)
 
 
-def daemon_set(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def daemon_set(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree["spec"]
     yield from _selected(tree, "daemonset")
     yield from rules.not_negative(spec, "minReadySeconds", "revisionHistoryLimit")
@@ -51,7 +51,7 @@ def daemon_set(tree: Tree, old: Tree | None) -> Iterator[Cause]:
     yield from _same_selector(tree, old)
 
 
-def _selected(tree: Tree, noun: str) -> Iterator[Cause]:
+def _selected(tree: Tree, noun: str) -> Iterator[StatusCause]:
     """The selector is there, says something, and means the pods of the template; the template itself is sound."""
     spec = tree["spec"]
     selector = spec.get("selector")
@@ -69,7 +69,7 @@ def _selected(tree: Tree, noun: str) -> Iterator[Cause]:
         yield rules.unsupported("spec.template.spec.restartPolicy", restart, ("Always",))
 
 
-def _template(spec: Tree, selector: Tree | None, problems: list[Cause]) -> Iterator[Cause]:
+def _template(spec: Tree, selector: Tree | None, problems: list[StatusCause]) -> Iterator[StatusCause]:
     labels = spec["template"]["metadata"].get("labels")
     says_something = selector is None or selector.get("matchLabels") or selector.get("matchExpressions")
     # What selects nothing at all selects no template either, but an empty selector was complained of already.
@@ -79,7 +79,7 @@ def _template(spec: Tree, selector: Tree | None, problems: list[Cause]) -> Itera
     yield from podchecks.errors(spec["template"]["spec"], "spec.template.spec")
 
 
-def _strategy(strategy: Tree) -> Iterator[Cause]:
+def _strategy(strategy: Tree) -> Iterator[StatusCause]:
     kind, pace = strategy.get("type"), strategy.get("rollingUpdate")
     if kind not in STRATEGIES:
         yield rules.unsupported("spec.strategy", {"Type": kind, "RollingUpdate": pace}, STRATEGIES)
@@ -94,13 +94,13 @@ def _strategy(strategy: Tree) -> Iterator[Cause]:
             yield rules.invalid(f"{here}.maxUnavailable", pace["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
 
 
-def _same_selector(tree: Tree, old: Tree | None) -> list[Cause]:
+def _same_selector(tree: Tree, old: Tree | None) -> list[StatusCause]:
     if old is None:
         return []
     return rules.unchanged("spec.selector", tree["spec"].get("selector"), old["spec"].get("selector"))
 
 
-def job(tree: Tree, old: Tree | None) -> Iterator[Cause]:
+def job(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree["spec"]
     counts = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     yield from rules.not_negative(spec, *counts)
@@ -117,7 +117,7 @@ def job(tree: Tree, old: Tree | None) -> Iterator[Cause]:
         yield from _job_update(spec, old["spec"])
 
 
-def _job_restart(policy: str) -> Iterator[Cause]:
+def _job_restart(policy: str) -> Iterator[StatusCause]:
     here = "spec.template.spec.restartPolicy"
     if policy == "Always":
         yield rules.required(here, 'valid values: "OnFailure", "Never"')
@@ -125,7 +125,7 @@ def _job_restart(policy: str) -> Iterator[Cause]:
         yield from rules.choice(here, policy, JOB_RESTARTS)
 
 
-def _job_update(spec: Tree, old: Tree) -> Iterator[Cause]:
+def _job_update(spec: Tree, old: Tree) -> Iterator[StatusCause]:
     if spec.get("completionMode") != "Indexed":
         yield from rules.unchanged("spec.completions", spec.get("completions"), old.get("completions"))
     for field in ("selector", "template", "completionMode"):

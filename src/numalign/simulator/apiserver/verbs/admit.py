@@ -5,14 +5,14 @@ admission, custom ones through the schema of their definition, definitions thems
 
 from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.storage import customs, errors
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
-from numalign.simulator.apiserver.storage.state import State
+from numalign.simulator.apiserver.storage.state import ServerState
 from numalign.simulator.apiserver.verbs import show
 from numalign.simulator.trees import Tree
 
 
-def admitted(state: State, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
+def admitted(state: ServerState, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
     """Raises StatusError where a rule is broken. The statuses of built-in kinds are not checked."""
     problems = finalizer_errors(tree, old)
     if resource is CUSTOMRESOURCEDEFINITIONS and not part:
@@ -29,7 +29,7 @@ def admitted(state: State, resource: Resource, tree: Tree, old: Tree | None, par
     return tree
 
 
-def finalizer_errors(tree: Tree, old: Tree | None) -> list[Cause]:
+def finalizer_errors(tree: Tree, old: Tree | None) -> list[StatusCause]:
     """An object that is being deleted takes no new finalizers."""
     if old is None or "deletionTimestamp" not in old["metadata"]:
         return []

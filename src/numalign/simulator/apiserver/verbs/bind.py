@@ -11,7 +11,7 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import PODS
-from numalign.simulator.apiserver.storage.state import State
+from numalign.simulator.apiserver.storage.state import ServerState
 from numalign.simulator.apiserver.verbs import update
 from numalign.simulator.trees import Tree
 
@@ -49,7 +49,7 @@ def read(tree: Tree, pod: str, namespace: str) -> Binding:
     )
 
 
-def bind(state: State, binding: Binding, *, dry_run: bool = False) -> None:
+def bind(state: ServerState, binding: Binding, *, dry_run: bool = False) -> None:
     entry = state.entry(PODS, binding.pod, binding.namespace)
     old = trees.decoded(entry.data)
     _check(binding, old)

@@ -10,8 +10,8 @@ from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import EVENTS, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.storage.ring import StoredObject
+from numalign.simulator.apiserver.storage.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.apiserver.storage.store import encoded
 from numalign.simulator.apiserver.verbs import admit, kindrules, naming, show
 from numalign.simulator.trees import Tree
@@ -21,7 +21,7 @@ ATTEMPTS: Final = 8
 GIVEN: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "generation")
 
 
-def create(state: State, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> Entry:
+def create(state: ServerState, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> StoredObject:
     if tree.get("metadata", {}).get("resourceVersion"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     if resource.home == EVENTS.home:
@@ -46,7 +46,7 @@ def create(state: State, resource: Resource, tree: Tree, options: WriteOptions =
     return state.store.commit(resource, tree, None, None)
 
 
-def _metadata(state: State, resource: Resource, given: Tree) -> Tree:
+def _metadata(state: ServerState, resource: Resource, given: Tree) -> Tree:
     """In the order in which the real server writes it."""
     name, base = given.get("name"), given.get("generateName")
     made: Tree = {"name": name or (naming.generated(base, state.chance) if base else "")}
@@ -66,14 +66,14 @@ def _metadata(state: State, resource: Resource, given: Tree) -> Tree:
     return made
 
 
-def _forget_old_events(state: State) -> None:
-    entries = state.store.shelf(EVENTS).entries
+def _forget_old_events(state: ServerState) -> None:
+    entries = state.store.collection(EVENTS).entries
     for key in state.expiry.due():
         entry = entries[key]
         state.store.remove(EVENTS, trees.decoded(entry.data), entry, trees.decoded(entry.data))
 
 
-def _settle_name(state: State, resource: Resource, tree: Tree) -> None:
+def _settle_name(state: ServerState, resource: Resource, tree: Tree) -> None:
     """A generated name that is taken is drawn again, a few times."""
     metadata = tree["metadata"]
     for _ in range(ATTEMPTS):

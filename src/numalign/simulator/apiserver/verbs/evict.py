@@ -10,10 +10,10 @@ import msgspec
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import errors, selectors
-from numalign.simulator.apiserver.storage.errors import Cause, StatusError
+from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
 from numalign.simulator.apiserver.storage.resources import PODDISRUPTIONBUDGETS, PODS
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import State
+from numalign.simulator.apiserver.storage.ring import StoredObject
+from numalign.simulator.apiserver.storage.state import ServerState
 from numalign.simulator.apiserver.verbs import delete
 from numalign.simulator.apiserver.verbs.delete import DeleteOptions
 from numalign.simulator.trees import Tree
@@ -32,7 +32,7 @@ VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption bu
 RETRY_UNPROCESSED: Final = 10
 
 
-def evict(state: State, name: str, namespace: str, options: DeleteOptions) -> None:
+def evict(state: ServerState, name: str, namespace: str, options: DeleteOptions) -> None:
     entry = state.entry(PODS, name, namespace)
     pod = trees.decoded(entry.data)
     if not _goes_anyway(pod):
@@ -42,7 +42,7 @@ def evict(state: State, name: str, namespace: str, options: DeleteOptions) -> No
     delete.delete(state, PODS, name, namespace, options)
 
 
-def _say_why(state: State, entry: Entry, pod: Tree, options: DeleteOptions) -> DeleteOptions:
+def _say_why(state: ServerState, entry: StoredObject, pod: Tree, options: DeleteOptions) -> DeleteOptions:
     """The pod tells of its disruption before it goes. Its version is another one then, and has been checked."""
     delete.check(PODS, entry, pod, options)
     status = pod.get("status") or {}
@@ -62,19 +62,19 @@ def _goes_anyway(pod: Tree) -> bool:
     )
 
 
-def _budgets(state: State, pod: Entry) -> list[Entry]:
+def _budgets(state: ServerState, pod: StoredObject) -> list[StoredObject]:
     return [
         entry
-        for entry in state.store.shelf(PODDISRUPTIONBUDGETS).within(pod.namespace)
+        for entry in state.store.collection(PODDISRUPTIONBUDGETS).within(pod.namespace)
         if _covers(trees.decoded(entry.data), pod)
     ]
 
 
-def _covers(budget: Tree, pod: Entry) -> bool:
+def _covers(budget: Tree, pod: StoredObject) -> bool:
     return selectors.selects(trees.at(budget, "spec", "selector"), pod.labels)
 
 
-def _charge(state: State, pod: Tree, budgets: list[Entry], *, dry_run: bool) -> None:
+def _charge(state: ServerState, pod: Tree, budgets: list[StoredObject], *, dry_run: bool) -> None:
     if not budgets:
         return
     if len(budgets) > 1:
@@ -105,17 +105,19 @@ def _lets_unready_go(budget: Tree, status: Tree) -> bool:
 def _check(budget: Tree, status: Tree) -> None:
     name, allowed = budget["metadata"]["name"], status.get("disruptionsAllowed", 0)
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-        cause = Cause("", "DisruptionBudget", f"The disruption budget {name} is still being processed by the server.")
+        cause = StatusCause(
+            "", "DisruptionBudget", f"The disruption budget {name} is still being processed by the server."
+        )
         raise errors.too_many_requests(VIOLATION, [cause], RETRY_UNPROCESSED)
     if allowed < 0:
         raise errors.forbidden(PODDISRUPTIONBUDGETS, name, "pdb disruptions allowed is negative")
     if allowed == 0:
         needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
         message = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
-        raise errors.too_many_requests(VIOLATION, [Cause("", "DisruptionBudget", message)])
+        raise errors.too_many_requests(VIOLATION, [StatusCause("", "DisruptionBudget", message)])
 
 
-def _charged(state: State, pod: Tree, status: Tree) -> Tree:
+def _charged(state: ServerState, pod: Tree, status: Tree) -> Tree:
     now, left = state.clock.rfc3339(), status.get("disruptionsAllowed", 0) - 1
     charged = status | {
         "disruptionsAllowed": left,

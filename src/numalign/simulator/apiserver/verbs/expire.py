@@ -6,20 +6,20 @@ when the next event is made, so that no timer is needed and virtual time costs n
 from collections import deque
 from typing import Final
 
-from numalign.simulator.apiserver.storage.ring import Event, EventKind
+from numalign.simulator.apiserver.storage.ring import EventKind, StoreEvent
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
 SECONDS: Final = 3600.0
 
 
-class Expiry:
+class EventTTL:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._deadlines: dict[str, float] = {}
         self._queue: deque[tuple[float, str]] = deque()
 
-    def note(self, kind: EventKind, event: Event, tree: Tree, before: Tree | None) -> None:
+    def note(self, kind: EventKind, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
         key = event.entry.key
         if kind == "DELETED":
             self._deadlines.pop(key, None)

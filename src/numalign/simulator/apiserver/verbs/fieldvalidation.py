@@ -7,20 +7,20 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from numalign.simulator.apiserver.http.calls import Call
+from numalign.simulator.apiserver.http.calls import Request
 from numalign.simulator.apiserver.schemas import builtin, fieldchecks
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.state import State
+from numalign.simulator.apiserver.storage.state import ServerState
 from numalign.simulator.trees import Tree
 
 
-def warnings(state: State, call: Call, resource: Resource, tree: Tree) -> list[str]:
+def warnings(state: ServerState, request: Request, resource: Resource, tree: Tree) -> list[str]:
     """Sentences for the Warning headers; raises StatusError 400 where Strict was asked for and a field is unknown."""
-    wish = call.query.get("fieldValidation", "") if call.query else ""
+    wish = request.query.get("fieldValidation", "") if request.query else ""
     if wish not in ("Strict", "Warn"):
         return []
-    found = [f'duplicate field "{path}"' for path in _twice(call.body)]
+    found = [f'duplicate field "{path}"' for path in _twice(request.body)]
     found += [f'unknown field "{path}"' for path in _unknown(state, resource, tree)]
     if found and wish == "Strict":
         kind, listed = resource.kind, ", ".join(found)
@@ -58,7 +58,7 @@ def _repeated(thing: Any, path: str) -> Iterator[str]:
             yield from _repeated(value, f"{path}[{index}]")
 
 
-def _unknown(state: State, resource: Resource, tree: Tree) -> list[str]:
+def _unknown(state: ServerState, resource: Resource, tree: Tree) -> list[str]:
     schema = state.registry.schema(resource)
     shape = builtin.fields(resource.gvk) if schema is None else schema.shape
     return list(fieldchecks.unknown(tree, shape)) if shape is not None else []

@@ -10,8 +10,8 @@ from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.storage import errors, selectors
 from numalign.simulator.apiserver.storage.registry import Registry
 from numalign.simulator.apiserver.storage.resources import REPLICATIONCONTROLLERS, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import State, WriteOptions
+from numalign.simulator.apiserver.storage.ring import StoredObject
+from numalign.simulator.apiserver.storage.state import ServerState, WriteOptions
 from numalign.simulator.apiserver.verbs import update as updating
 from numalign.simulator.trees import Tree
 
@@ -43,7 +43,7 @@ def scaled(registry: Registry, resource: Resource, tree: Tree, scale: Tree) -> T
     return _with(tree, _steps(_paths(registry, resource)["specReplicasPath"]), replicas)
 
 
-def update(state: State, resource: Resource, scale: Tree, options: WriteOptions) -> Entry:
+def update(state: ServerState, resource: Resource, scale: Tree, options: WriteOptions) -> StoredObject:
     """The object scaled, provided the scale was the latest."""
     metadata = trees.metadata(scale)
     entry = state.entry(resource, metadata.get("name", ""), metadata.get("namespace", ""))

@@ -13,8 +13,8 @@ from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.storage.ring import StoredObject
+from numalign.simulator.apiserver.storage.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.apiserver.storage.store import encoded
 from numalign.simulator.apiserver.verbs import admit, create, kindrules, show
 from numalign.simulator.trees import Tree
@@ -35,7 +35,9 @@ KEPT_BY_SERVER: Final = (
 OLD_NAMES: Final = {"nodes": "minions", "services": "services/specs"}
 
 
-def update(state: State, resource: Resource, tree: Tree, part: str = "", options: WriteOptions = PLAIN) -> Entry:
+def update(
+    state: ServerState, resource: Resource, tree: Tree, part: str = "", options: WriteOptions = PLAIN
+) -> StoredObject:
     metadata = trees.metadata(tree)
     name, namespace = metadata.get("name", ""), metadata.get("namespace") or ("default" if resource.namespaced else "")
     entry = state.store.entry(resource, name, namespace)
@@ -51,15 +53,15 @@ def update(state: State, resource: Resource, tree: Tree, part: str = "", options
 
 
 def replace(
-    state: State,
+    state: ServerState,
     resource: Resource,
-    entry: Entry,
+    entry: StoredObject,
     old: Tree,
     tree: Tree,
     *,
     part: str = "",
     options: WriteOptions = PLAIN,
-) -> Entry:
+) -> StoredObject:
     """`tree` shares nothing with `old`."""
     new = _with_part(resource, old, tree, part)
     new["metadata"] = _metadata(resource, old, new["metadata"])
@@ -77,7 +79,7 @@ def replace(
     return state.store.commit(resource, new, entry, old)
 
 
-def _booked(state: State, resource: Resource, old: Tree, new: Tree, part: str, options: WriteOptions) -> Tree:
+def _booked(state: ServerState, resource: Resource, old: Tree, new: Tree, part: str, options: WriteOptions) -> Tree:
     """With the books of who owns which field kept true; `old` itself where only times in them would differ."""
     if not options.applied:
         fields = FieldManager(resource.gvk, state.clock.rfc3339(), part, state.registry.schema(resource))
@@ -95,7 +97,9 @@ def is_finished(resource: Resource, tree: Tree) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def _leave(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree, options: WriteOptions) -> Entry:
+def _leave(
+    state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree, options: WriteOptions
+) -> StoredObject:
     shown = encoded(resource, new, 0)
     if not options.dry_run:
         # Watchers are told of it as it was kept last: with the finalizer that this write took away.
@@ -149,7 +153,7 @@ def _counts(resource: Resource, new: Tree, old: Tree) -> bool:
     return any(new.get(key) != old.get(key) for key in (new.keys() | old.keys()) - ignored)
 
 
-def check_version(resource: Resource, version: str, entry: Entry, options: WriteOptions) -> None:
+def check_version(resource: Resource, version: str, entry: StoredObject, options: WriteOptions) -> None:
     """Whether the writer has seen the latest, or does not care where that is allowed."""
     if version in ("", "0"):
         if options.needs_version and kindrules.needs_version(resource):

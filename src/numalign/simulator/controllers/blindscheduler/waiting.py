@@ -7,12 +7,12 @@ import heapq
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from numalign.kube.backoff import Exponential
 from numalign.simulator.controllers.framework.views import Key
 
 N = TypeVar("N", int, float)
 
-FIRST_BACKOFF: Final = 1.0
-LONGEST_BACKOFF: Final = 10.0
+BACKOFF: Final = Exponential(first=1.0, longest=10.0)
 LEFTOVER: Final = 300.0
 """Seconds after which a waiting pod is tried though nothing has changed."""
 
@@ -98,8 +98,7 @@ class Waiting:
 
     def _back_off(self, entry: Entry, now: float) -> None:
         entry.attempts += 1
-        doubled: float = FIRST_BACKOFF * 2 ** min(entry.attempts - 1, 10)
-        entry.ready = now + min(doubled, LONGEST_BACKOFF)
+        entry.ready = now + BACKOFF.pause(entry.attempts)
 
     def _activate(self, entry: Entry) -> None:
         self._parked.pop(entry.key, None)

@@ -3,30 +3,30 @@
 import pytest
 
 from numalign.simulator.apiserver.http import paths
-from numalign.simulator.apiserver.http.paths import Located
+from numalign.simulator.apiserver.http.paths import RequestInfo
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.registry import Registry
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, NAMESPACES, NODES, PODS
 
 FOUND = {
-    "/api/v1/pods": Located(PODS),
-    "/api/v1/namespaces/x/pods": Located(PODS, "x"),
-    "/api/v1/namespaces/x/pods/y": Located(PODS, "x", "y"),
-    "/api/v1/namespaces/x/pods/y/status": Located(PODS, "x", "y", "status"),
-    "/api/v1/namespaces/x/bindings": Located(PODS, "x", "", "binding"),
-    "/api/v1/nodes/n/": Located(NODES, "", "n"),
-    "/api/v1/namespaces": Located(NAMESPACES),
-    "/api/v1/namespaces/x": Located(NAMESPACES, "", "x"),
-    "/api/v1/namespaces/x/status": Located(NAMESPACES, "", "x", "status"),
-    "/api/v1/namespaces/x/finalize": Located(NAMESPACES, "", "x", "finalize"),
-    "/apis/apps/v1/namespaces/x/deployments/d/scale": Located(DEPLOYMENTS, "x", "d", "scale"),
-    "/api/v1/watch/pods": Located(PODS, follows=True),
-    "/api/v1/watch/namespaces/x/pods/y": Located(PODS, "x", "y", follows=True),
+    "/api/v1/pods": RequestInfo(PODS),
+    "/api/v1/namespaces/x/pods": RequestInfo(PODS, "x"),
+    "/api/v1/namespaces/x/pods/y": RequestInfo(PODS, "x", "y"),
+    "/api/v1/namespaces/x/pods/y/status": RequestInfo(PODS, "x", "y", "status"),
+    "/api/v1/namespaces/x/bindings": RequestInfo(PODS, "x", "", "binding"),
+    "/api/v1/nodes/n/": RequestInfo(NODES, "", "n"),
+    "/api/v1/namespaces": RequestInfo(NAMESPACES),
+    "/api/v1/namespaces/x": RequestInfo(NAMESPACES, "", "x"),
+    "/api/v1/namespaces/x/status": RequestInfo(NAMESPACES, "", "x", "status"),
+    "/api/v1/namespaces/x/finalize": RequestInfo(NAMESPACES, "", "x", "finalize"),
+    "/apis/apps/v1/namespaces/x/deployments/d/scale": RequestInfo(DEPLOYMENTS, "x", "d", "scale"),
+    "/api/v1/watch/pods": RequestInfo(PODS, follows=True),
+    "/api/v1/watch/namespaces/x/pods/y": RequestInfo(PODS, "x", "y", follows=True),
 }
 
 
 @pytest.mark.parametrize("path, place", FOUND.items(), ids=FOUND)
-def test_a_path_means_a_place(path: str, place: Located) -> None:
+def test_a_path_means_a_place(path: str, place: RequestInfo) -> None:
     assert paths.located(Registry(), path) == place
 
 

@@ -7,7 +7,7 @@ import pytest
 from numalign.simulator.apiserver.patches import ApplyConflict
 from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.apiserver.schemas import crds
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.trees import Tree
 from tests.embedded import definitions
 
@@ -86,7 +86,7 @@ def test_a_conflict_over_a_part_names_it() -> None:
         applied(live, {**deployment(), "status": {"replicas": 4}}, "y", part="status")
 
 
-def thing_schema() -> Schema:
+def thing_schema() -> StructuralSchema:
     return crds.resources(crds.completed(definitions.THINGS, None, NOW))[0].schema
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from numalign.simulator.apiserver.presenting import openapi
 from numalign.simulator.apiserver.schemas.shapes import OBJECT_META
-from numalign.simulator.apiserver.schemas.structural import Schema
-from numalign.simulator.apiserver.storage.registry import Custom, Registry
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
+from numalign.simulator.apiserver.storage.registry import CustomResource, Registry
 from numalign.simulator.apiserver.storage.resources import Resource
 
 WIDGETS = Resource("demo.example.com", "v1", "widgets", "Widget", namespaced=True, custom=True)
@@ -18,7 +18,7 @@ SCHEMA = {
     "x-kubernetes-validations": [{"rule": "true"}],
 }
 REGISTRY = Registry()
-REGISTRY.define(WIDGETS.home, [Custom(WIDGETS, Schema(SCHEMA))])
+REGISTRY.define(WIDGETS.home, [CustomResource(WIDGETS, StructuralSchema(SCHEMA))])
 GROUP_VERSIONS = sorted({(each.group, each.version) for each in REGISTRY})
 
 
@@ -54,7 +54,7 @@ def test_every_document_is_in_the_index() -> None:
 def test_a_changed_schema_changes_only_its_own_address() -> None:
     before = openapi.index(REGISTRY)["paths"]
     other = Registry()
-    other.define(WIDGETS.home, [Custom(WIDGETS, Schema(SCHEMA | {"required": []}))])
+    other.define(WIDGETS.home, [CustomResource(WIDGETS, StructuralSchema(SCHEMA | {"required": []}))])
     after = openapi.index(other)["paths"]
     assert {path for path in before if before[path] != after[path]} == {"apis/demo.example.com/v1"}
 
@@ -92,7 +92,7 @@ def test_a_custom_kind_has_the_schema_of_its_definition() -> None:
 
 def test_a_custom_kind_without_a_schema_may_hold_anything() -> None:
     registry = Registry()
-    registry.define(WIDGETS.home, [Custom(WIDGETS, Schema({}))])
+    registry.define(WIDGETS.home, [CustomResource(WIDGETS, StructuralSchema({}))])
     document = json.loads(openapi.document(registry, "demo.example.com", "v1") or b"")
     assert document["components"]["schemas"]["com.example.demo.v1.Widget"]["x-kubernetes-preserve-unknown-fields"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from numalign.simulator.apiserver.schemas import builtin, fieldchecks, normal, shapes
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.shapes import TypeDef
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
@@ -11,13 +11,13 @@ from numalign.simulator.trees import Tree
 POD = ("", "v1", "Pod")
 
 
-def shape(kind: builtin.Kind) -> Shape:
+def shape(kind: builtin.Kind) -> TypeDef:
     found = builtin.fields(kind)
     assert found is not None
     return found
 
 
-def at(kind: builtin.Kind, path: str) -> Shape:
+def at(kind: builtin.Kind, path: str) -> TypeDef:
     """The shape at a path; `[]` steps into the items of a list."""
     found = shape(kind)
     for step in path.split("."):

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from numalign.simulator.apiserver.schemas import crds, structural, validating
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.trees import Tree
 from tests.embedded import definitions
 
 FIELDS = definitions.SAMPLE_FIELDS
-SCHEMA = Schema(definitions.SAMPLE)
+SCHEMA = StructuralSchema(definitions.SAMPLE)
 
 
-def stored(spec: Any, schema: Schema = SCHEMA) -> Tree:
+def stored(spec: Any, schema: StructuralSchema = SCHEMA) -> Tree:
     """As it would be stored, were it valid."""
     tree = {"apiVersion": "ex.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
     return structural.fitted(schema, tree)[0]
@@ -172,7 +172,9 @@ def test_what_is_stored_of_a_value_that_fits(spec: Tree, kept: Tree) -> None:
 def test_the_quick_check_never_takes_a_wrong_value_for_a_right_one(spec: Any) -> None:
     tree = stored(spec)
     for key, field in FIELDS.items():
-        alone = Schema({"type": "object", "properties": {"spec": struct_of(key, field)}, "required": ["spec"]})
+        alone = StructuralSchema(
+            {"type": "object", "properties": {"spec": struct_of(key, field)}, "required": ["spec"]}
+        )
         if alone.fits(tree):
             slow = [*validating.errors(tree, alone.tree), *structural.identity_errors(tree, alone.tree)]
             assert slow == []

@@ -36,5 +36,5 @@ def test_values_at_a_path(path: str, values: list[Any]) -> None:
 
 @pytest.mark.parametrize("path", ["spec", "..name", ".a[", ".a[?(@.b==c)]", ".a[1,2]", ". a"])
 def test_a_path_that_no_column_can_have_is_refused(path: str) -> None:
-    with pytest.raises(jsonpath.BadPath):
+    with pytest.raises(jsonpath.InvalidJSONPath):
         jsonpath.compiled(path)
