@@ -26,10 +26,10 @@ def label_selector(selector: Tree, path: str) -> list[StatusCause]:
 
 
 def affinity(tree: Tree, path: str) -> Iterator[StatusCause]:
-    required = (tree.get("nodeAffinity") or {}).get(NODE_REQUIRED)
-    if required is not None:
+    wanted = (tree.get("nodeAffinity") or {}).get(NODE_REQUIRED)
+    if wanted is not None:
         here = f"{path}.nodeAffinity.{NODE_REQUIRED}.nodeSelectorTerms"
-        terms = required.get("nodeSelectorTerms") or ()
+        terms = wanted.get("nodeSelectorTerms") or ()
         if not terms:
             yield rules.required(here, "must have at least one node selector term")
         for index, term in enumerate(terms):
