@@ -4,7 +4,7 @@ The HTTP layer calls `read` for objects and `options` for what comes with a dele
 
 import contextlib
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 import yaml as pyyaml
@@ -137,7 +137,7 @@ def _yaml(body: bytes) -> Any:
         with contextlib.suppress(msgspec.DecodeError):
             return msgspec.json.decode(body)
     try:
-        return pyyaml.load(body, Loader=LOADER)
+        return pyyaml.load(body, Loader=_Loader)
     except (pyyaml.YAMLError, UnicodeDecodeError, ValueError) as problem:
         raise ValueError(f"yaml: {_line(problem)}{getattr(problem, 'problem', None) or problem}") from None
 
@@ -152,15 +152,16 @@ def _line(problem: Exception) -> str:
     return f"line {mark.line or 1}: "
 
 
-class _Loader(getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)):  # type: ignore[misc]
-    """Times stay text, as JSON has them."""
+_SafeLoader: Final[Any] = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 
 
-_Loader.yaml_implicit_resolvers = {
-    sign: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for sign, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-LOADER: Final = _Loader
+class _Loader(_SafeLoader):  # type: ignore[misc]
+    """Leaves timestamps as text, as JSON has them."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        sign: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for sign, resolvers in _SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def _clipped(body: bytes) -> str:

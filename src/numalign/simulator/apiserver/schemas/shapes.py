@@ -42,10 +42,15 @@ class TypeDef:
         return self.fields.get(key, self.values)
 
 
-ANYTHING: Final = TypeDef()
-ANYTHING.values = ANYTHING
-OPAQUE: Final = TypeDef(relation=ATOMIC)
-OPAQUE.values = OPAQUE
+
+def _recursive(relation: str) -> TypeDef:
+    typedef = TypeDef(relation=relation)
+    typedef.values = typedef
+    return typedef
+
+
+ANYTHING: Final = _recursive(GRANULAR)
+OPAQUE: Final = _recursive(ATOMIC)
 
 Named = Callable[[str], TypeDef]
 

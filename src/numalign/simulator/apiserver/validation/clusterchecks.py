@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver.defaults import priorities
+from numalign.simulator.apiserver.defaults.priorities import HIGHEST_OF_USERS, SYSTEM
 from numalign.simulator.apiserver.schemas import formats
 from numalign.simulator.apiserver.storage import labelsyntax
 from numalign.simulator.apiserver.storage.errors import StatusCause
@@ -142,13 +142,13 @@ def budget(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
 
 def priority_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     name, value = tree["metadata"].get("name", ""), tree.get("value", 0)
-    if name.startswith("system-") and priorities.SYSTEM.get(name) != value:
+    if name.startswith("system-") and SYSTEM.get(name) != value:
         why = f"{name} is not a known system priority class"
-        if name in priorities.SYSTEM:
-            why = f"value of {name} PriorityClass must be {priorities.SYSTEM[name]}"
+        if name in SYSTEM:
+            why = f"value of {name} PriorityClass must be {SYSTEM[name]}"
         yield rules.forbidden("metadata.name", f"{RESERVED}{why}")
-    elif not name.startswith("system-") and value > priorities.HIGHEST_OF_USERS:
-        why = f"maximum allowed value of a user defined priority is {priorities.HIGHEST_OF_USERS}"
+    elif not name.startswith("system-") and value > HIGHEST_OF_USERS:
+        why = f"maximum allowed value of a user defined priority is {HIGHEST_OF_USERS}"
         yield rules.forbidden("value", why)
     yield from rules.choice("preemptionPolicy", tree.get("preemptionPolicy"), POLICIES)
     if old is not None:
