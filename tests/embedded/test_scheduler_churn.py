@@ -9,7 +9,7 @@ from numalign.placement import engine
 from numalign.placement.columns import shapes
 from numalign.placement.commit import committer
 from numalign.placement.ledger import charges, unobserved
-from numalign.placement.ledger.changes import Change
+from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.rules.clusterstate import World
 from numalign.placement.rules.pods import podcounts

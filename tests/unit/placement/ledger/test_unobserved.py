@@ -9,7 +9,7 @@ from numalign.placement.columns import requests
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU, MEMORY, Resources
 from numalign.placement.columns.shapes import Shapes
-from numalign.placement.ledger import unobservedzones
+from numalign.placement.ledger import unobserved
 from numalign.placement.ledger.holdings import Entry
 from numalign.placement.reports.nodefacts import DeviceClass, RowFacts, Supply
 from tests.unit.placement import ledgerwords as words
@@ -28,7 +28,7 @@ def program(pod: Pod, facts: RowFacts) -> tuple[Program, Resources]:
 
 def anywhere(pod: Pod, facts: RowFacts) -> tuple[Entry, ...]:
     made, resources = program(pod, facts)
-    return unobservedzones.anywhere(made, facts, resources)
+    return unobserved.anywhere(made, facts, resources)
 
 
 def with_nics(supply: Supply = SUPPLY, *classes: DeviceClass) -> RowFacts:
@@ -114,17 +114,17 @@ HIDDEN: dict[str, tuple[Pod, list[Entry]]] = {
 def test_a_report_does_not_show(pod: Pod, entries: list[Entry]) -> None:
     facts = words.facts()
     made, resources = program(pod, facts)
-    assert unobservedzones.hidden(made, 0b01, facts, resources, memory=True) == tuple(entries)
+    assert unobserved.hidden(made, 0b01, facts, resources, memory=True) == tuple(entries)
 
 
 @pytest.mark.parametrize("memory, hidden", [(True, [CPU, MEMORY]), (False, [CPU])], ids=["before", "after"])
 def test_memory_is_hidden_until_a_later_container_starts(memory: bool, hidden: list[int]) -> None:
     facts = words.with_memory((8, 8), (8, 8))
     made, resources = program(init(SETUP), facts)
-    assert [each.column for each in unobservedzones.hidden(made, 0b01, facts, resources, memory=memory)] == hidden
+    assert [each.column for each in unobserved.hidden(made, 0b01, facts, resources, memory=memory)] == hidden
 
 
 def test_nothing_is_hidden_of_what_comes_from_the_managers_books() -> None:
     facts = words.with_memory((8, 8), (8, 8), from_books=frozenset({"cpu"}))
     made, resources = program(init(SETUP), facts)
-    assert [each.column for each in unobservedzones.hidden(made, 0b01, facts, resources, memory=True)] == [MEMORY]
+    assert [each.column for each in unobserved.hidden(made, 0b01, facts, resources, memory=True)] == [MEMORY]

@@ -6,7 +6,7 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.facts import Forecast
-from numalign.placement.ledger.changes import Problem
+from numalign.placement.ledger.divergences import Problem
 from numalign.placement.ledger.holdings import Source
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.reports.nodefacts import RowFacts
