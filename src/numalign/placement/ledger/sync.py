@@ -32,6 +32,7 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
+from numalign.placement.ledger import rows as fromledger
 from numalign.placement.ledger.charges import Life
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
@@ -41,7 +42,6 @@ from numalign.placement.ledger.nodeledger import Book, Row
 from numalign.placement.reports import nodesettings, read
 from numalign.placement.reports.nodefacts import RowFacts
 from numalign.placement.reports.read import ReportReader
-from numalign.placement.rowmodel import fromledger
 from numalign.placement.rowmodel.state import RowState
 
 Reviser = Callable[[Row], Sequence[Holding]]

@@ -6,7 +6,7 @@ placed there. Answers of one kind become one cause, with the best numbers that a
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -16,8 +16,7 @@ from msgspec import Struct, field, structs
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Code
-from numalign.placement.explain import explain, reasons, whatif, wording
-from numalign.placement.explain.exactanswers import ExactAnswers
+from numalign.placement.explain import answers, reasons, whatif, wording
 from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
@@ -61,11 +60,8 @@ class Answer(Struct, frozen=True, kw_only=True, dict=True):
         return self.plugin, *(self.texts if self.reason is None else self.reason.kind)
 
 
-class Cause(Struct, frozen=True):
-    """Nodes that refuse for one kind of reason."""
-
-    answer: Answer
-    nodes: tuple[str, ...]
+Cause = Group[Answer]
+"""Nodes that refuse for one kind of reason."""
 
 
 class Explained(Struct, frozen=True, kw_only=True, dict=True):
@@ -94,7 +90,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
         """The most frequent first."""
-        return grouped(self.refused)
+        return reasons.grouped(self.refused, _merged, lambda answer: id(answer.reason))
 
     @cached_property
     def closest(self) -> tuple[str, ...]:
@@ -112,10 +108,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def notes(self) -> list[str]:
         """What comes beside it: wishes that fitting nodes do not keep, and what was assumed about nodes."""
-        warnings = defaultdict[tuple[object, ...], list[str]](list)
-        for node, reason in self.warned.items():
-            warnings[reason.kind].append(node)
-        said = [wording.warning(Group(self.warned[nodes[0]], tuple(nodes))) for nodes in warnings.values()]
+        said = [wording.warning(group) for group in reasons.grouped(self.warned, reasons.merged)]
         assumed = sorted(self.assumptions.items(), key=lambda each: (-each[1], each[0]))
         unasked = [] if self.zones else [wording.zones_ignored(self.profile, ZONES)]
         return [*unasked, *said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
@@ -150,17 +143,6 @@ def explained(pod: Pod, profile: Profile, around: Surroundings, now: float = 0.0
     )
 
 
-def grouped(refused: Mapping[str, Answer]) -> tuple[Cause, ...]:
-    nodes: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
-    alike: defaultdict[tuple[object, ...], dict[int, Answer]] = defaultdict(dict)
-    for node, answer in refused.items():
-        nodes[answer.kind].append(node)
-        # Nodes that are equal share one object, which is looked at once.
-        alike[answer.kind][id(answer.reason)] = answer
-    found = [Cause(_merged(tuple(alike[kind].values())), tuple(sorted(names))) for kind, names in nodes.items()]
-    return tuple(sorted(found, key=lambda cause: (-len(cause.nodes), cause.nodes)))
-
-
 PROMISED: Final = Answer(plugin=ZONES, texts=(wording.PROMISED,))
 
 
@@ -170,7 +152,7 @@ class _Zones:
     def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
         self._names = cluster.engine.columns.names
         self._attempt = attempt
-        self._answers = explain.answers(cluster.engine, attempt.pod)
+        self._answers = answers.of(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
         self._trials = 0
         self._shared: dict[int, Answer] = {}
@@ -208,7 +190,7 @@ class _Zones:
             self.fitting.append(name)
             self._warn(row)
         else:
-            self.refused[name] = self._told(reason or self._untold(row))
+            self.refused[name] = self._told(reason or self._answers.uncertain(row))
 
     def stock(self, plugin: str, said: Refusal, row: int) -> Answer:
         """A rule's refusal, with amounts where the node has not enough left as a whole."""
@@ -237,10 +219,6 @@ class _Zones:
             return True
         self._trials += 1
         return self._whatif.admits(row, ())
-
-    def _untold(self, row: int) -> Reason:
-        assert isinstance(self._answers, ExactAnswers), "the reference plugin means what it says"
-        return self._answers.untold(row)
 
     def _told(self, reason: Reason) -> Answer:
         if id(reason) not in self._shared:
