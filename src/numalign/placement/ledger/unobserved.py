@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns import requests
 from numalign.placement.columns.noderules import NodeRules
@@ -32,7 +33,7 @@ class Beliefs:
         self.resources = resources
         self.problems: Counter[Problem] = Counter()
         self._shapes = shapes
-        self._anywhere: dict[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = {}
+        self._anywhere: BoundedCache[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = BoundedCache(MOST_KNOWN)
         """Of nodes without devices in several zones; replicas on nodes of one make have the same."""
 
     def ensure_all(self, records: Iterable[Record], book: Book, facts: RowFacts) -> None:
@@ -60,9 +61,7 @@ class Beliefs:
             return known
         entries = unobservedzones.anywhere(requests.program(shape, facts.rules, self.resources), facts, self.resources)
         if not facts.classes:
-            if len(self._anywhere) >= MOST_KNOWN:
-                self._anywhere.clear()
-            self._anywhere[key] = entries
+            self._anywhere.keep(key, entries)
         return entries
 
     def hidden(self, record: Record, facts: RowFacts) -> tuple[Entry, ...]:
