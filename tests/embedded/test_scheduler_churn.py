@@ -7,7 +7,7 @@ import pytest
 from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.placement import engine
-from numalign.placement.ledger.changes import Change
+from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.rules.clusterstate import World
 from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle

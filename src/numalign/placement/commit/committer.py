@@ -29,7 +29,7 @@ from numalign.placement.commit import place as commit
 from numalign.placement.commit.askkubelet import Question
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import Restored
-from numalign.placement.ledger import unobservedzones
+from numalign.placement.ledger import unobserved
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Book, Row
@@ -107,7 +107,7 @@ class Committer:
             holding,
             source=Source.UNKNOWN,
             promised=holding.promised or holding.source is Source.PREDICTED,
-            entries=unobservedzones.anywhere(program, row.facts, self._mirror.columns.resources),
+            entries=unobserved.anywhere(program, row.facts, self._mirror.columns.resources),
             containers=tuple(ContainerZones(each.container, every) for each in holding.containers),
         )
 

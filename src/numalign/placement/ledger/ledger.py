@@ -22,15 +22,12 @@ from numalign.placement.columns.resources import Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import reconcile
-from numalign.placement.ledger.changes import NOTHING, Change, Problem
 from numalign.placement.ledger.charges import Cover, Life
-from numalign.placement.ledger.divergences import Divergence, DivergenceKind, Divergences
-from numalign.placement.ledger.endedpods import Departures
-from numalign.placement.ledger.forecastcheck import Placer
-from numalign.placement.ledger.foreignpods import ForeignPods
+from numalign.placement.ledger.divergences import NOTHING, Change, Divergence, DivergenceKind, Divergences, Problem
+from numalign.placement.ledger.foreignpods import ForeignPods, Placer
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.nodeledger import Book, Row
-from numalign.placement.ledger.podrecord import Record
+from numalign.placement.ledger.podrecord import Departures, Record
 from numalign.placement.ledger.reconcile import Findings
 from numalign.placement.ledger.unobserved import Beliefs
 from numalign.placement.reports.nodefacts import RowFacts

@@ -1,26 +1,69 @@
 """A report read into a node's book: pods covered, observed, corrected or forgotten.
 
 `ledger` calls `take` for a new report and `judge` once more when a pod turns up that the report may know. Which pods a
-report covers is `coverage`'s to say; here it is entered, and what contradicts a prediction is handed back."""
+report covers is `coverage`'s to say; here it is entered, and what contradicts a prediction is handed back.
+
+Pods of one shape that may sit in each other's places.
+
+Where equal pods are pending together, what they hold in sum is known and which of them sits where is not (`commit`
+marks them as interchangeable). That is good enough until they part: when one of them ends, or a report covers some and
+not all. From then on each of the others may have any of the places.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from numalign.api.attributes.podplacements import PodPlacement
-from numalign.placement.ledger import coverage, interchangeable, observed, unexplained, unexplainedtotals
+from numalign.placement.ledger import coverage, observed, unexplained
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
-from numalign.placement.ledger.holdings import ContainerZones, Holding, Source
+from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Book, UnknownPods
 from numalign.placement.ledger.observed import Observation
 from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, Record
 from numalign.placement.ledger.unobserved import Beliefs
 from numalign.placement.reports import payload
 from numalign.placement.reports.nodefacts import RowFacts
+
+
+def widened(records: Iterable[Record]) -> dict[str, Holding]:
+    """By uid, for pods that are interchangeable: what each of them holds, wherever that may be."""
+    by_shape: dict[int, list[Holding]] = {}
+    for holding in [record.holding for record in records]:
+        if holding is not None and holding.interchangeable:
+            by_shape.setdefault(holding.shape, []).append(holding)
+    return {holding.uid: holding for alike in by_shape.values() for holding in _widened(alike)}
+
+
+def _widened(holdings: Sequence[Holding]) -> Sequence[Holding]:
+    if all(each.entries == holdings[0].entries for each in holdings):
+        return holdings
+    zones: dict[int, int] = {}
+    for entry in (entry for each in holdings for entry in each.entries):
+        zones[entry.column] = zones.get(entry.column, 0) | entry.zones
+    places: dict[str, set[int]] = {}
+    for container in (container for each in holdings for container in each.containers):
+        places.setdefault(container.container, set()).update(container.possible)
+    return [
+        structs.replace(
+            each,
+            entries=tuple(_over(entry, zones[entry.column]) for entry in each.entries),
+            containers=tuple(
+                ContainerZones(container.container, tuple(sorted(places[container.container])))
+                for container in each.containers
+            ),
+        )
+        for each in holdings
+    ]
+
+
+def _over(entry: Entry, zones: int) -> Entry:
+    return structs.replace(entry, zones=zones) if entry.zones else entry
+
 
 Placements = tuple[PodPlacement, ...]
 
@@ -77,9 +120,9 @@ def _meet_strangers(book: Book, facts: RowFacts, beliefs: Beliefs) -> None:
 def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
         book.judged(is_exact=False)
-        return Findings(divergences=unexplainedtotals.unexplained(book, facts, beliefs, sure=False))
+        return Findings(divergences=unexplained.unexplained(book, facts, beliefs, sure=False))
     records, placements = _to_be_judged(book, facts.placements)
-    wide = interchangeable.widened(records)
+    wide = widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
     node = coverage.Node(records, book.looks, remains, book.matched, placements)
     judgement = coverage.judge(facts, node, beliefs.resources, lambda pods: beliefs.ensure_all(pods, book, facts))
@@ -109,7 +152,7 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     for uid in findings.struck:
         book.strike(uid)
     if facts.placements is None:
-        findings.divergences += unexplainedtotals.unexplained(book, facts, beliefs, sure=judgement.is_exact)
+        findings.divergences += unexplained.unexplained(book, facts, beliefs, sure=judgement.is_exact)
     return findings
 
 
@@ -160,7 +203,7 @@ def _is_done_with(record: Record, due: Due) -> bool:
 
 def part(book: Book, beliefs: Beliefs) -> None:
     """Pods that may sit in each other's places do not stay together: each of them may have any of the places."""
-    for uid, holding in interchangeable.widened(book.records.values()).items():
+    for uid, holding in widened(book.records.values()).items():
         _replace(book, book.records[uid], holding, beliefs)
 
 

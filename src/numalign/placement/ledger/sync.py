@@ -31,9 +31,9 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.ledger.changes import Change
 from numalign.placement.ledger.charges import Life
-from numalign.placement.ledger.forecastcheck import Placer
+from numalign.placement.ledger.divergences import Change
+from numalign.placement.ledger.foreignpods import Placer
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.nodeledger import Book, Row

@@ -8,7 +8,7 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.resources import CPU
-from numalign.placement.ledger.changes import NOTHING, Problem
+from numalign.placement.ledger.divergences import NOTHING, Problem
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Row
 from numalign.placement.reports.nodefacts import Supply

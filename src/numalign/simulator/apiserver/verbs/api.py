@@ -11,22 +11,21 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.storage import customs, errors
+from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
-from numalign.simulator.apiserver.storage.ring import SIZE, EventKind, StoredObject, StoreEvent
-from numalign.simulator.apiserver.storage.state import Admission, NoAdmission, ServerState, WriteOptions
-from numalign.simulator.apiserver.storage.store import Store
-from numalign.simulator.apiserver.verbs import bind as binding
+from numalign.simulator.apiserver.storage.store import SIZE, EventKind, Store, StoredObject, StoreEvent
+from numalign.simulator.apiserver.verbs import admit, conversion, scale
 from numalign.simulator.apiserver.verbs import create as creating
 from numalign.simulator.apiserver.verbs import delete as deleting
-from numalign.simulator.apiserver.verbs import evict as eviction
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs import patch as patching
-from numalign.simulator.apiserver.verbs import scale, show
+from numalign.simulator.apiserver.verbs import pods as binding
+from numalign.simulator.apiserver.verbs import pods as eviction
 from numalign.simulator.apiserver.verbs import update as updating
-from numalign.simulator.apiserver.verbs.bind import Binding
 from numalign.simulator.apiserver.verbs.delete import DeleteOptions
 from numalign.simulator.apiserver.verbs.patch import Patch, PatchTarget
+from numalign.simulator.apiserver.verbs.pods import Binding
+from numalign.simulator.apiserver.verbs.state import Admission, NoAdmission, ServerState, WriteOptions
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
@@ -76,7 +75,7 @@ class Api:
         self.chance = chance
         self.state = ServerState(clock, chance, admission or NoAdmission(), Store(watch_cache_size))
         definitions = self.state.store.collection(CUSTOMRESOURCEDEFINITIONS)
-        definitions.listeners[customs.follower(self.state)] = None
+        definitions.listeners[admit.definition_listener(self.state)] = None
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Tree:
         """A fresh tree, yours to change."""
@@ -171,4 +170,4 @@ class Api:
 
 
 def _tree(resource: Resource, entry: StoredObject) -> Tree:
-    return trees.decoded(show.shown(resource, entry.data))
+    return trees.decoded(conversion.shown(resource, entry.data))

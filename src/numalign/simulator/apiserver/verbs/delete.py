@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from numalign.simulator import clock as clocks
 from numalign.simulator import trees
-from numalign.simulator.apiserver.storage import customs, errors
+from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, Resource
-from numalign.simulator.apiserver.storage.ring import StoredObject
-from numalign.simulator.apiserver.storage.state import ServerState
-from numalign.simulator.apiserver.storage.store import encoded
-from numalign.simulator.apiserver.verbs import update
+from numalign.simulator.apiserver.storage.store import StoredObject, encoded
+from numalign.simulator.apiserver.verbs import admit, update
+from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
 
 ORPHAN: Final = "orphan"
@@ -57,7 +56,7 @@ def delete(state: ServerState, resource: Resource, name: str, namespace: str, op
 def _remove(state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree) -> None:
     """As watchers of a real server see it: of pods first the mark, then that they are gone; others go as they were."""
     if resource is CUSTOMRESOURCEDEFINITIONS:
-        customs.forget_objects(state, new)
+        admit.remove_custom_objects(state, new)
     if resource is PODS and new != old:
         entry, old = state.store.commit(resource, new, entry, old), new
     last = new if resource is NAMESPACES else old

@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from numalign.simulator.apiserver.storage import errors, fieldselectors, gojson, selectors
+from numalign.simulator.apiserver.schemas import gotext
+from numalign.simulator.apiserver.storage import errors, fieldselectors, labelselectors
 from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
 from numalign.simulator.apiserver.storage.fieldselectors import NAME, NAMESPACE, NODE, Terms
+from numalign.simulator.apiserver.storage.labelselectors import Requirements
 from numalign.simulator.apiserver.storage.resources import PODS, Resource
-from numalign.simulator.apiserver.storage.ring import StoredObject
-from numalign.simulator.apiserver.storage.selectors import Requirements
-from numalign.simulator.apiserver.storage.store import Collection, Store
+from numalign.simulator.apiserver.storage.store import Collection, Store, StoredObject
 
 TOKEN_VERSION: Final = "meta.k8s.io/v1"
 CURRENT: Final = -1
@@ -46,7 +46,7 @@ class SelectionPredicate(Struct, frozen=True):
     def holds(self, entry: StoredObject) -> bool:
         if self.namespace and entry.namespace != self.namespace:
             return False
-        if self.labels and not selectors.matches(self.labels, entry.labels):
+        if self.labels and not labelselectors.matches(self.labels, entry.labels):
             return False
         return not self.fields or all(self._has(entry, term) for term in self.fields)
 
@@ -62,7 +62,7 @@ def selection(resource: Resource, namespace: str = "", labels: str = "", fields:
     """Raises StatusError 400 for selectors that are none."""
     return SelectionPredicate(
         namespace,
-        selectors.parsed(labels) if labels else (),
+        labelselectors.parsed(labels) if labels else (),
         fieldselectors.parsed(fields, resource) if fields else (),
     )
 
@@ -175,7 +175,7 @@ def decoded(text: str) -> ContinueToken:
     except msgspec.ValidationError as problem:
         raise _bad_token(str(problem)) from None
     except msgspec.DecodeError:
-        raise _bad_token(gojson.complaint(written)) from None
+        raise _bad_token(gotext.json_error(written)) from None
     except (binascii.Error, ValueError) as problem:
         raise _bad_token(str(problem)) from None
     if token.v != TOKEN_VERSION:

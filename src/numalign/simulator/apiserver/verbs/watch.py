@@ -11,8 +11,7 @@ from msgspec import Struct
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.ring import EventKind, StoredObject, StoreEvent
-from numalign.simulator.apiserver.storage.store import Collection, Store
+from numalign.simulator.apiserver.storage.store import Collection, EventKind, Store, StoredObject, StoreEvent
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs.list import SelectionPredicate
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from numalign.simulator.apiserver.http import certificates, server, streams
+from numalign.simulator.apiserver.http import certificates, server, watchstream
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.apiserver.verbs.api import Api
@@ -153,7 +153,7 @@ def test_a_watch_that_comes_too_late_is_told_in_the_stream() -> None:
 
 
 def test_a_watcher_that_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "MOST_UNREAD", 100_000)
+    monkeypatch.setattr(watchstream, "MOST_UNREAD", 100_000)
 
     async def check(api: Api, address: Address) -> int:
         reader, writer = await asyncio.open_connection(address.host, address.port, limit=1000)
