@@ -29,12 +29,11 @@ from numalign.placement.commit import place as commit
 from numalign.placement.commit.askkubelet import Question
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import Restored
-from numalign.placement.ledger import unobserved
+from numalign.placement.ledger import rows, unobserved
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Book, Row
 from numalign.placement.ledger.sync import Mirror
-from numalign.placement.rowmodel import fromledger
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
@@ -80,7 +79,7 @@ class Committer:
     def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
         rules = row.facts.rules
         return commit.place(
-            fromledger.settled(row, self._mirror.columns.resources),
+            rows.settled(row, self._mirror.columns.resources),
             [each if each.promised else _as_far_as_known(each) for each in row.pending],
             Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
             lambda number: self.program(number, rules),
@@ -90,7 +89,7 @@ class Committer:
     def revised(self, row: Row) -> Sequence[Holding]:
         """Pending pods that may be in more places than was known, the row having more room than they were placed on."""
         rules, resources = row.facts.rules, self._mirror.columns.resources
-        settled = fromledger.settled(row, resources)
+        settled = rows.settled(row, resources)
         pending = [_as_far_as_known(each) for each in row.pending]
         found = anyorder.place(settled, pending, Program(()), lambda number: self.program(number, rules))
         if found is None:
@@ -139,7 +138,7 @@ class Committer:
                 pending=[pods[each.uid] for each in row.pending],
                 pod=pod,
                 program=program,
-                row=fromledger.charged(row, resources),
+                row=rows.charged(row, resources),
                 resources=resources,
             )
         )
