@@ -11,7 +11,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import predicates, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
-from numalign.placement.explain import explain
+from numalign.placement.explain import answers
 from numalign.placement.facts import NodeSeen, ReportSeen
 
 SERVER = start.start(
@@ -47,7 +47,7 @@ def main() -> None:
         zones = [zones for each in decision.placement for zones in each.zones]
         print(f"{pod.metadata.name}, {gpus} GPUs: {decision.node or 'nowhere'}, zones {zones}")
     late = trainer("train-late", 2)
-    print(f"{late.metadata.name}, 2 GPUs:", *explain.explain(engine, late).lines, sep="\n  ")
+    print(f"{late.metadata.name}, 2 GPUs:", *answers.explain(engine, late).lines, sep="\n  ")
 
 
 if __name__ == "__main__":

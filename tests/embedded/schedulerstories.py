@@ -17,7 +17,7 @@ from typing import Any
 
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NODES, PODS
-from numalign.simulator.apiserver.storage.ring import WatchCache
+from numalign.simulator.apiserver.storage.store import WatchCache
 from numalign.simulator.apiserver.verbs import api as door
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.cluster import Cluster

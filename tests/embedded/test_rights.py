@@ -10,8 +10,8 @@ import pytest
 from numalign.lab import rights
 from numalign.lab.rights import Right
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.http import paths
-from numalign.simulator.apiserver.http.calls import Request, Response, WatchRequest
+from numalign.simulator.apiserver.http import requests
+from numalign.simulator.apiserver.http.requests import Request, Response, WatchRequest
 from numalign.simulator.apiserver.http.routes import Router
 from tests.embedded import schedulerstories as stories
 from tests.embedded.schedulerstories import Stage
@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Rights:
     answer = Router.answer
 
     def noted(serving: Router, call: Request) -> Response | WatchRequest:
-        place = paths.located(serving.state.registry, call.path)
+        place = requests.request_info(serving.state.registry, call.path)
         verb = VERBS.get(call.method) or ("get" if place.name else "watch" if call.flag("watch") else "list")
         resource = f"{place.resource.plural}/{place.part}" if place.part else place.resource.plural
         found.add((place.resource.group, resource, verb))

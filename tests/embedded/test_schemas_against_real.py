@@ -61,7 +61,7 @@ def theirs(server: RealServer, tree: Any) -> Any:
 
 
 def ours(tree: Any) -> Any:
-    stored, causes = structural.fitted(SCHEMA, tree)
+    stored, causes = structural.admitted(SCHEMA, tree)
     return sorted((each.field, each.reason, each.message) for each in causes) if causes else stored["spec"]
 
 

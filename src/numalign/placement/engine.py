@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from numalign.api.errors import BadObject
@@ -32,6 +33,7 @@ from numalign.placement.facts import (
     Fact,
     NodeGone,
     NodeSeen,
+    PodAssumed,
     PodGone,
     PodSeen,
     ReportGone,
@@ -77,7 +79,7 @@ class Engine:
                 self._node(node)
             case ReportSeen(topology=topology):
                 self._report(topology)
-            case PodSeen(pod=pod) if pod.spec.node_name:
+            case PodSeen(pod=pod) | PodAssumed(pod=pod) if pod.spec.node_name:
                 self._pod(pod)
             case BindFailed(uid=uid):
                 self.tenants.drop(uid)
@@ -152,6 +154,15 @@ class Engine:
         """The pod on this row, charged at once; None: it is not certain to be admitted there, or only as a last
         resort, which the survey then says."""
         return self.flavour.place(pod, shape, row)
+
+    def assign(self, pod: Pod, row: int, now: float) -> Decision:
+        """The pod on this row, for a profile that does not look at zones: its totals are charged at once, and its zones
+        like those of a pod that another scheduler bound."""
+        uid, node = demands.identity(pod), self.columns.names[row]
+        if uid in self.tenants:
+            self.apply(BindFailed(uid))
+        self.apply(PodAssumed(structs.replace(pod, spec=structs.replace(pod.spec, node_name=node)), now))
+        return Decision(uid=uid, node=node, pod=pod)
 
     @property
     def is_exact(self) -> bool:

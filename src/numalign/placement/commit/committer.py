@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet import demand as demands
@@ -28,12 +29,11 @@ from numalign.placement.commit import place as commit
 from numalign.placement.commit.askkubelet import Question
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import Restored
-from numalign.placement.ledger import unobserved
+from numalign.placement.ledger import rows, unobserved
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Book, Row
 from numalign.placement.ledger.sync import Mirror
-from numalign.placement.rowmodel import fromledger
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
@@ -58,7 +58,7 @@ class Committer:
         self._mirror = mirror
         self._shapes = shapes
         self._trusting = trust_bind_order
-        self._alone: dict[Looks, Placement] = {}
+        self._alone: BoundedCache[Looks, Placement] = BoundedCache(MOST_ALONE)
         """Where nobody is pending, and numbers alone decide."""
 
     def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> Committed | None:
@@ -70,7 +70,7 @@ class Committer:
         known = self._alone.get(looks) if looks is not None else None
         placement = known or self._found(pod, shape, row, coming)
         if looks is not None and placement.path is Path.ALONE:
-            self._remember(looks, placement)
+            self._alone.keep(looks, placement)
         self.paths[placement.path] += 1
         if not placement.verdict.fits:
             return None
@@ -79,22 +79,17 @@ class Committer:
     def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
         rules = row.facts.rules
         return commit.place(
-            fromledger.settled(row, self._mirror.columns.resources),
+            rows.settled(row, self._mirror.columns.resources),
             [each if each.promised else _as_far_as_known(each) for each in row.pending],
             Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
             lambda number: self.program(number, rules),
             trust_bind_order=self._trusting,
         )
 
-    def _remember(self, looks: Looks, placement: Placement) -> None:
-        if len(self._alone) >= MOST_ALONE:
-            self._alone.clear()
-        self._alone[looks] = placement
-
     def revised(self, row: Row) -> Sequence[Holding]:
         """Pending pods that may be in more places than was known, the row having more room than they were placed on."""
         rules, resources = row.facts.rules, self._mirror.columns.resources
-        settled = fromledger.settled(row, resources)
+        settled = rows.settled(row, resources)
         pending = [_as_far_as_known(each) for each in row.pending]
         found = anyorder.place(settled, pending, Program(()), lambda number: self.program(number, rules))
         if found is None:
@@ -143,7 +138,7 @@ class Committer:
                 pending=[pods[each.uid] for each in row.pending],
                 pod=pod,
                 program=program,
-                row=fromledger.charged(row, resources),
+                row=rows.charged(row, resources),
                 resources=resources,
             )
         )

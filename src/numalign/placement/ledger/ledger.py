@@ -139,6 +139,12 @@ class Ledger:
         # What is free on a node without a report is not known, whoever is there.
         return Change((node,)) if book.facts is not None else NOTHING
 
+    def assumed(self, pod: Pod) -> Change:
+        """The same for a pod that the scheduler assigned there by node totals, and that is not bound yet."""
+        change = self._found(pod, None)
+        self._books[pod.spec.node_name].records[demands.identity(pod)].bound = False
+        return change
+
     def gone(self, pod: Pod, now: float) -> Change:
         """A pod's object was deleted; what it holds is free once its containers have surely stopped."""
         uid = demands.identity(pod)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field, structs
 
 from numalign.api.attributes.podplacements import PodPlacement
-from numalign.placement.ledger import coverage, observed, unexplained
+from numalign.placement.ledger import coverage, observed, payload, unexplained
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
@@ -26,7 +26,6 @@ from numalign.placement.ledger.nodeledger import Book, UnknownPods
 from numalign.placement.ledger.observed import Observation
 from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, Record
 from numalign.placement.ledger.unobserved import Beliefs
-from numalign.placement.reports import payload
 from numalign.placement.reports.nodefacts import RowFacts
 
 

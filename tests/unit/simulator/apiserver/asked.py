@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http.calls import Request, Response
+from numalign.simulator.apiserver.http.requests import Request, Response
 from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, DEPLOYMENTS, PODS
 from numalign.simulator.apiserver.verbs.api import Api

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.state import Admission
 from numalign.simulator.apiserver.verbs.api import Api, Change
+from numalign.simulator.apiserver.verbs.state import Admission
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 

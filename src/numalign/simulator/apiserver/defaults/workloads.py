@@ -6,7 +6,7 @@ selector and labels come from its uid, unless it says that it brings its own."""
 from typing import Final
 
 from numalign.simulator.apiserver.defaults import podspecs
-from numalign.simulator.apiserver.storage.state import ObjectReader
+from numalign.simulator.apiserver.verbs.state import ObjectReader
 from numalign.simulator.trees import Tree
 
 QUARTER: Final = "25%"
@@ -115,7 +115,7 @@ def _spec(tree: Tree) -> Tree:
 def _complete_template(spec: Tree) -> None:
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
-    podspecs.complete(template.setdefault("spec", {}), is_template=True)
+    podspecs.complete_spec(template.setdefault("spec", {}), is_template=True)
 
 
 def _roll(spec: Tree, field: str, pace: Tree) -> None:

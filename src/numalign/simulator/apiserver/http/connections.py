@@ -12,10 +12,10 @@ from typing import Final, cast
 
 import httptools
 
-from numalign.simulator.apiserver.http import bodies, calls
-from numalign.simulator.apiserver.http.calls import Request, Response
+from numalign.simulator.apiserver.http import bodies, requests
+from numalign.simulator.apiserver.http.requests import Request, Response
 from numalign.simulator.apiserver.http.routes import Router
-from numalign.simulator.apiserver.http.streams import WatchStream
+from numalign.simulator.apiserver.http.watchstream import WatchStream
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
 
     def _perform(self, request: Request) -> None:
         if self._login and request.path not in WITHOUT_LOGIN and not self._may_enter(request):
-            return self._write(request, calls.refusal(UNAUTHORIZED))
+            return self._write(request, requests.error_response(UNAUTHORIZED))
         found = self._router.answer(request)
         if isinstance(found, Response):
             return self._write(request, found)
@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
             self._stream.open()
         except StatusError as problem:
             self._stream = None
-            self._write(request, calls.refusal(problem))
+            self._write(request, requests.error_response(problem))
 
     def _may_enter(self, request: Request) -> bool:
         return hmac.compare_digest(request.headers.get("authorization", "").encode(), self._login.encode())
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
             # Nothing but events may stand in a watch's answer.
             return self._transport.abort()
         self._closes = True
-        self._write(None, calls.refusal(problem))
+        self._write(None, requests.error_response(problem))
 
     def _write(self, request: Request | None, answer: Response) -> None:
         body, headers = answer.body, answer.headers

@@ -6,14 +6,14 @@ selector or a token says is checked where it is used."""
 from typing import Any, Final
 
 from numalign.simulator.apiserver.http import bodies
-from numalign.simulator.apiserver.http.calls import Request
-from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.http.requests import Request
+from numalign.simulator.apiserver.schemas import fielderrors
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.state import WriteOptions
 from numalign.simulator.apiserver.verbs.delete import DeleteOptions
 from numalign.simulator.apiserver.verbs.list import ListOptions
+from numalign.simulator.apiserver.verbs.state import WriteOptions
 from numalign.simulator.apiserver.verbs.watch import WatchStart
 from numalign.simulator.trees import Tree
 
@@ -40,7 +40,7 @@ def page(request: Request) -> ListOptions:
         return ListOptions()
     found = _match_causes(query)
     if INITIAL in query:
-        found.append(causes.forbidden(INITIAL, "sendInitialEvents is forbidden for list"))
+        found.append(fielderrors.forbidden(INITIAL, "sendInitialEvents is forbidden for list"))
     _refuse(LIST, found)
     return ListOptions(
         limit=whole(query.get("limit", "")),
@@ -56,13 +56,15 @@ def _match_causes(query: dict[str, str]) -> list[StatusCause]:
         return []
     found = []
     if not version:
-        found.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        found.append(
+            fielderrors.forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+        )
     if query.get("continue"):
-        found.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+        found.append(fielderrors.forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"))
     if match not in ("Exact", "NotOlderThan"):
-        found.append(causes.unsupported(MATCH, match, ("Exact", "NotOlderThan", "")))
+        found.append(fielderrors.unsupported(MATCH, match, ("Exact", "NotOlderThan", "")))
     if match == "Exact" and version == "0":
-        found.append(causes.forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+        found.append(fielderrors.forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
     return found
 
 
@@ -73,12 +75,16 @@ def since(request: Request) -> WatchStart:
     found = []
     if match and wished is None:
         found.append(
-            causes.forbidden(MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            fielderrors.forbidden(
+                MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
         )
     if wished is not None and match != "NotOlderThan":
-        found.append(causes.forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        found.append(
+            fielderrors.forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        )
         if match:
-            found.append(causes.unsupported(MATCH, match, ("NotOlderThan",)))
+            found.append(fielderrors.unsupported(MATCH, match, ("NotOlderThan",)))
     _refuse(LIST, found)
     return WatchStart(query.get("resourceVersion", ""), None if wished is None else request.flag(INITIAL))
 
@@ -90,7 +96,7 @@ def writing(request: Request, kind: Resource) -> WriteOptions:
     found = _dry_run_causes([query["dryRun"]] if "dryRun" in query else []) + _manager_causes(request)
     validation = query.get("fieldValidation", "")
     if validation not in VALIDATIONS:
-        found.append(causes.unsupported("fieldValidation", validation, VALIDATIONS))
+        found.append(fielderrors.unsupported("fieldValidation", validation, VALIDATIONS))
     _refuse(kind, found)
     return WriteOptions(request.manager, bool(query.get("dryRun")), request.flag("force"), needs_version=True)
 
@@ -98,29 +104,29 @@ def writing(request: Request, kind: Resource) -> WriteOptions:
 def _dry_run_causes(asked: list[str]) -> list[StatusCause]:
     if all(each == "All" for each in asked):
         return []
-    return [causes.unsupported("dryRun", asked, ("All",))]
+    return [fielderrors.unsupported("dryRun", asked, ("All",))]
 
 
 def _manager_causes(request: Request) -> list[StatusCause]:
     name = request.query.get("fieldManager", "")
     if len(name.encode()) > LONGEST_MANAGER:
-        return [causes.too_long("fieldManager", LONGEST_MANAGER)]
+        return [fielderrors.too_long("fieldManager", LONGEST_MANAGER)]
     strange = next((index for index, sign in enumerate(name) if not sign.isprintable()), None)
     if strange is None:
         return []
     why = f"invalid character U+{ord(name[strange]):04X} (at position {strange})"
-    return [causes.invalid("fieldManager", name, why)]
+    return [fielderrors.invalid("fieldManager", name, why)]
 
 
 def applying(request: Request) -> WriteOptions:
     if not request.query.get("fieldManager"):
-        _refuse(PATCH, [causes.required("fieldManager", "is required for apply patch")])
+        _refuse(PATCH, [fielderrors.required("fieldManager", "is required for apply patch")])
     return writing(request, PATCH)
 
 
 def patching(request: Request) -> WriteOptions:
     if "force" in request.query:
-        _refuse(PATCH, [causes.forbidden("force", "may not be specified for non-apply patch")])
+        _refuse(PATCH, [fielderrors.forbidden("force", "may not be specified for non-apply patch")])
     return writing(request, PATCH)
 
 
@@ -134,9 +140,9 @@ def deletion(tree: Tree) -> DeleteOptions:
     _refuse(DELETE, _dry_run_causes(tree.get("dryRun") or []))
     if policy is not None and orphan is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        _refuse(DELETE, [causes.invalid("propagationPolicy", policy, why)])
+        _refuse(DELETE, [fielderrors.invalid("propagationPolicy", policy, why)])
     if policy is not None and policy not in POLICIES:
-        _refuse(DELETE, [causes.unsupported("propagationPolicy", policy, (*POLICIES, "nil"))])
+        _refuse(DELETE, [fielderrors.unsupported("propagationPolicy", policy, (*POLICIES, "nil"))])
     if orphan is not None:
         policy = "Orphan" if orphan else "Background"
     conditions = tree.get("preconditions") or {}
@@ -151,7 +157,7 @@ def deletion(tree: Tree) -> DeleteOptions:
 
 def _body(request: Request) -> Tree:
     try:
-        tree = bodies.decoded(request.body, request.content_type)
+        tree = bodies.decode(request.body, request.content_type)
     except ValueError as problem:
         raise errors.bad_request(str(problem)) from None
     kind = tree.get("kind") if isinstance(tree, dict) else None

@@ -8,26 +8,15 @@ from collections.abc import Callable
 from typing import Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http import bodies, calls, forms, options, paths, plainpaths, reviews
-from numalign.simulator.apiserver.http.calls import Request, Response, WatchRequest
-from numalign.simulator.apiserver.http.paths import RequestInfo
+from numalign.simulator.apiserver.http import bodies, nonresource, options, requests, responses
+from numalign.simulator.apiserver.http.requests import Request, RequestInfo, Response, WatchRequest
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import PODS, REVIEWS, Resource
-from numalign.simulator.apiserver.storage.state import ServerState
-from numalign.simulator.apiserver.verbs import (
-    bind,
-    create,
-    delete,
-    evict,
-    fieldvalidation,
-    kindrules,
-    patch,
-    scale,
-    update,
-)
+from numalign.simulator.apiserver.verbs import create, delete, patch, strategy, subresources, update
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs.patch import Patch, PatchKind, PatchTarget
+from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
 
 log = logging.getLogger(__name__)
@@ -54,7 +43,7 @@ class Router:
         self.state = state
         self.counts: dict[tuple[str, int], int] = {}
         """Requests by verb and code, for /metrics."""
-        self._plain = plainpaths.NonResourcePaths(state, self.counts)
+        self._plain = nonresource.NonResourcePaths(state, self.counts)
         self._places: dict[str, RequestInfo] = {}
         self._generation = -1
 
@@ -62,12 +51,12 @@ class Router:
         try:
             found = self._answer(request)
         except StatusError as problem:
-            found = calls.refusal(problem)
-        except paths.NoSuchGroup:
-            found = calls.text("404 page not found\n", 404)
+            found = requests.error_response(problem)
+        except requests.NoSuchGroup:
+            found = requests.text_response("404 page not found\n", 404)
         except Exception as problem:
             log.exception("%s %s", request.method, request.path)
-            found = calls.refusal(errors.internal(f"{type(problem).__name__}: {problem}"))
+            found = requests.error_response(errors.internal(f"{type(problem).__name__}: {problem}"))
         key = (request.method, 200 if isinstance(found, WatchRequest) else found.code)
         self.counts[key] = self.counts.get(key, 0) + 1
         return found
@@ -91,7 +80,7 @@ class Router:
         if self._generation != registry.generation:
             self._places.clear()
             self._generation = registry.generation
-        place = paths.located(registry, path)
+        place = requests.request_info(registry, path)
         if not place.name and len(self._places) < MOST_PLACES:
             self._places[path] = place
         return place
@@ -101,7 +90,7 @@ class Router:
         if request.method == "GET" and "list" in resource.verbs:
             if place.follows or request.flag("watch"):
                 return self._follow(request, place)
-            return forms.several(self.state, request, resource, self._page(request, place))
+            return responses.list_response(self.state, request, resource, self._page(request, place))
         if request.method == "POST" and "create" in resource.verbs and (place.namespace or not resource.namespaced):
             return self._create(request, place)
         if request.method == "DELETE" and "deletecollection" in resource.verbs:
@@ -116,8 +105,10 @@ class Router:
             return self._follow(request, place)
         if request.method == "GET":
             if version := request.query.get("resourceVersion", ""):
-                pages.known(self.state.store, version)
-            return forms.one(self.state, request, resource, self.state.entry(resource, place.name, place.namespace))
+                pages.known_version(self.state.store, version)
+            return responses.object_response(
+                self.state, request, resource, self.state.entry(resource, place.name, place.namespace)
+            )
         verb = OBJECT_VERBS.get(request.method)
         if verb is None:
             raise errors.method_not_allowed()
@@ -141,41 +132,43 @@ class Router:
         return verb(self, request, place)
 
     def _page(self, request: Request, place: RequestInfo) -> pages.ListPage:
-        return pages.listed(self.state.store, place.resource, self._chosen(request, place), options.page(request))
+        return pages.list_objects(self.state.store, place.resource, self._chosen(request, place), options.page(request))
 
     def _chosen(self, request: Request, place: RequestInfo) -> pages.SelectionPredicate:
         query, fields = request.query, request.query.get("fieldSelector", "")
         if place.name:
             fields = f"metadata.name={place.name}"
-        return pages.selection(place.resource, place.namespace, query.get("labelSelector", ""), fields)
+        return pages.predicate(place.resource, place.namespace, query.get("labelSelector", ""), fields)
 
     def _follow(self, request: Request, place: RequestInfo) -> WatchRequest:
         following = WatchRequest(place.resource, self._chosen(request, place), options.since(request))
         following.bookmarks = request.flag("allowWatchBookmarks")
         following.seconds = float(options.whole(request.query.get("timeoutSeconds", ""))) or LONGEST_WATCH
-        following.accept, following.include = request.accept, forms.include(request.query)
+        following.accept, following.include = request.accept, responses.include_object(request.query)
         return following
 
     def _create(self, request: Request, place: RequestInfo) -> Response:
         resource = place.resource
         written = options.writing(request, options.CREATE)
-        tree = bodies.read(request.body, request.content_type, resource)
+        tree = bodies.read_object(request.body, request.content_type, resource)
         if resource in REVIEWS:
-            return forms.tree_answer(request, reviews.answered(resource, tree, self.state.clock.rfc3339()), 201)
-        warnings = fieldvalidation.warnings(self.state, request, resource, tree)
+            return responses.tree_response(request, nonresource.review(resource, tree, self.state.clock.rfc3339()), 201)
+        warnings = bodies.field_warnings(self.state, request, resource, tree)
         _place(tree, place)
-        entry = create.create(self.state, resource, tree, written)
-        return _warned(forms.one(self.state, request, resource, entry, 201), warnings)
+        entry = create.create_object(self.state, resource, tree, written)
+        return _warned(responses.object_response(self.state, request, resource, entry, 201), warnings)
 
     def _update(self, request: Request, place: RequestInfo) -> Response:
         resource = place.resource
         written = options.writing(request, options.UPDATE)
-        tree = bodies.read(request.body, request.content_type, resource)
-        warnings = fieldvalidation.warnings(self.state, request, resource, tree)
+        tree = bodies.read_object(request.body, request.content_type, resource)
+        warnings = bodies.field_warnings(self.state, request, resource, tree)
         _place(tree, place)
         is_new = self.state.store.entry(resource, place.name, place.namespace) is None
-        entry = update.update(self.state, resource, tree, place.part, written)
-        return _warned(forms.one(self.state, request, resource, entry, 201 if is_new else 200), warnings)
+        entry = update.update_object(self.state, resource, tree, place.part, written)
+        return _warned(
+            responses.object_response(self.state, request, resource, entry, 201 if is_new else 200), warnings
+        )
 
     def _patch(self, request: Request, place: RequestInfo) -> Response:
         kind = PATCHES.get(request.content_type.partition(";")[0].strip())
@@ -183,47 +176,49 @@ class Router:
             raise errors.unsupported_media_type("415: Unsupported Media Type", {})
         written = options.applying(request) if kind == "apply" else options.patching(request)
         where = PatchTarget(place.resource, place.name, place.namespace, place.part)
-        patched = patch.patch(self.state, where, Patch(kind, request.body), written)
+        patched = patch.patch_object(self.state, where, Patch(kind, request.body), written)
         if place.part == "scale":
             return self._scale_of(request, place.resource, trees.decoded(patched.entry.data))
-        return forms.one(self.state, request, place.resource, patched.entry, 201 if patched.is_new else 200)
+        return responses.object_response(
+            self.state, request, place.resource, patched.entry, 201 if patched.is_new else 200
+        )
 
     def _delete(self, request: Request, place: RequestInfo) -> Response:
         resource = place.resource
-        deleted = delete.delete(self.state, resource, place.name, place.namespace, options.deleting(request))
-        if not deleted.is_gone or resource.home in kindrules.SHOWN_WHEN_DELETED:
-            return forms.one(self.state, request, resource, deleted.entry)
+        deleted = delete.delete_object(self.state, resource, place.name, place.namespace, options.deleting(request))
+        if not deleted.is_gone or resource.home in strategy.SHOWN_WHEN_DELETED:
+            return responses.object_response(self.state, request, resource, deleted.entry)
         uid = trees.decoded(deleted.entry.data)["metadata"]["uid"]
         details = errors.details(resource, place.name) | {"uid": uid}
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return calls.answer(status)
+        return requests.json_response(status)
 
     def _delete_all(self, request: Request, place: RequestInfo) -> Response:
         wanted, page = options.deleting(request), self._page(request, place)
         for entry in page.entries:
-            delete.delete(self.state, place.resource, entry.name, entry.namespace, wanted)
-        return forms.several(self.state, request, place.resource, page)
+            delete.delete_object(self.state, place.resource, entry.name, entry.namespace, wanted)
+        return responses.list_response(self.state, request, place.resource, page)
 
     def _bind(self, request: Request, place: RequestInfo) -> Response:
         written = options.writing(request, options.CREATE)
-        tree = bodies.read(request.body, request.content_type, BINDING)
+        tree = bodies.read_object(request.body, request.content_type, BINDING)
         pod = place.name or trees.text(tree, "metadata", "name")
-        bind.bind(self.state, bind.read(tree, pod, place.namespace), dry_run=written.dry_run)
+        subresources.bind(self.state, subresources.read_binding(tree, pod, place.namespace), dry_run=written.dry_run)
         return Response(201, DONE)
 
     def _evict(self, request: Request, place: RequestInfo) -> Response:
         written = options.writing(request, options.CREATE)
-        tree = bodies.read(request.body, request.content_type, EVICTION)
+        tree = bodies.read_object(request.body, request.content_type, EVICTION)
         if trees.text(tree, "metadata", "name") not in ("", place.name):
             raise errors.bad_request("name in URL does not match name in Eviction object")
         asked = dict(tree.get("deleteOptions") or {})
         if written.dry_run:
             asked["dryRun"] = ["All"]
-        evict.evict(self.state, place.name, place.namespace, options.deletion(asked))
+        subresources.evict(self.state, place.name, place.namespace, options.deletion(asked))
         return Response(201, DONE)
 
     def _get_part(self, request: Request, place: RequestInfo) -> Response:
-        return forms.one(
+        return responses.object_response(
             self.state, request, place.resource, self.state.entry(place.resource, place.name, place.namespace)
         )
 
@@ -232,13 +227,13 @@ class Router:
         return self._scale_of(request, place.resource, trees.decoded(entry.data))
 
     def _put_scale(self, request: Request, place: RequestInfo) -> Response:
-        tree = bodies.read(request.body, request.content_type, scale.SCALE)
+        tree = bodies.read_object(request.body, request.content_type, subresources.SCALE)
         _place(tree, place)
-        entry = scale.update(self.state, place.resource, tree, options.writing(request, options.UPDATE))
+        entry = subresources.update_scale(self.state, place.resource, tree, options.writing(request, options.UPDATE))
         return self._scale_of(request, place.resource, trees.decoded(entry.data))
 
     def _scale_of(self, request: Request, resource: Resource, tree: Tree) -> Response:
-        return forms.scale_answer(self.state, request, scale.shown(self.state.registry, resource, tree))
+        return responses.scale_response(self.state, request, subresources.scale_of(self.state.registry, resource, tree))
 
 
 Verb = Callable[[Router, Request, RequestInfo], Response]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from numalign.simulator.apiserver.patches import gotext
+from numalign.simulator.apiserver.schemas import gotext
 from numalign.simulator.trees import Tree
 
 Path = tuple[str, ...]
@@ -42,11 +42,11 @@ def trie(paths: Iterable[Path]) -> FieldTrie:
 
 def by_keys(values: dict[str, Any]) -> str:
     """The step to a list item with these key fields."""
-    return "k:" + gotext.json(values)
+    return "k:" + gotext.go_json(values)
 
 
 def by_value(value: Any) -> str:
-    return "v:" + gotext.json(value)
+    return "v:" + gotext.go_json(value)
 
 
 def decode(wire: Tree) -> Fields:

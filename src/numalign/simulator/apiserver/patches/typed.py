@@ -2,17 +2,25 @@
 
 The arithmetic below server-side apply; every function walks value and shape together and leaves its arguments as they
 are. The rules are those of the structured merge library that Kubernetes uses: a leaf is a scalar or anything atomic;
-two empty containers count as a leaf, so that empty and null stay apart."""
+two empty containers count as a leaf, so that empty and null stay apart.
+
+Laying what a manager wants over what is there, along the shape: the first step of server-side apply.
+
+`apply` calls `merged`. A leaf is taken from the wanted side where that side has one; lists with identity are merged
+item by item, in an order that respects both sides as far as they agree.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numalign.simulator.apiserver.patches import fieldsets
 from numalign.simulator.apiserver.patches.fieldsets import Fields, FieldTrie, Path
-from numalign.simulator.apiserver.schemas import shapes
-from numalign.simulator.apiserver.schemas.shapes import TypeDef
+from numalign.simulator.apiserver.schemas import typedefs
+from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 
 MISSING: Final = object()
 """Stands for a value that is not there, which is not the same as null."""
@@ -46,8 +54,8 @@ def form(value: Any, shape: TypeDef) -> str:
 
 def is_leaf(walk: str, shape: TypeDef) -> bool:
     if walk == LIST:
-        return shape.type != "array" or shape.relation == shapes.ATOMIC
-    return walk == SCALAR or shape.relation == shapes.ATOMIC
+        return shape.type != "array" or shape.relation == typedefs.ATOMIC
+    return walk == SCALAR or shape.relation == typedefs.ATOMIC
 
 
 def container(value: Any, walk: str) -> Any:
@@ -56,16 +64,16 @@ def container(value: Any, walk: str) -> Any:
 
 
 def below(shape: TypeDef, key: str) -> TypeDef:
-    return shape.child(key) or shapes.ANYTHING
+    return shape.child(key) or typedefs.ANYTHING
 
 
 def items_of(shape: TypeDef) -> TypeDef:
-    return shape.items or shapes.ANYTHING
+    return shape.items or typedefs.ANYTHING
 
 
 def step_to(item: Any, shape: TypeDef) -> str:
     """The step that leads to an item of a list with identity; an item without any key is ValueError."""
-    if shape.relation != shapes.MAP:
+    if shape.relation != typedefs.MAP:
         if item is None or isinstance(item, dict | list):
             raise ValueError(NOT_IN_SETS[type(item)])
         return fieldsets.by_value(item)
@@ -242,3 +250,54 @@ def with_named_fields(fields: Fields, shape: TypeDef) -> Fields:
                 found.add(path[: index + 1])
             at = None if at is None else (at.child(name) if step[0] == "f" else at.items)
     return found
+
+
+def merged(live: Any, wanted: Any, shape: TypeDef) -> Any:
+    """MISSING where a container has nothing left in it."""
+    value = live if wanted is MISSING else wanted
+    walk = form(value, shape)
+    if is_leaf(walk, shape):
+        return value
+    left, right = (container(side, walk) for side in (live, wanted))
+    if not left and not right:
+        return value
+    if walk == LIST:
+        return _merged_lists(left or [], right or [], shape) or MISSING
+    return _merged_fields(left or {}, right or {}, shape) or MISSING
+
+
+def _merged_fields(left: dict[str, Any], right: dict[str, Any], shape: TypeDef) -> dict[str, Any]:
+    out = {}
+    for key in {**left, **right}:
+        value = merged(left.get(key, MISSING), right.get(key, MISSING), below(shape, key))
+        if value is not MISSING:
+            out[key] = value
+    return out
+
+
+def _merged_lists(left: list[Any], right: list[Any], shape: TypeDef) -> list[Any]:
+    # Of an item that is there twice neither copy is merged: the wanted one replaces both.
+    groups = grouped(left, shape)
+    olds = {step: items[0] if len(items) == 1 else None for step, items in groups.items()}
+    news = {step_to(item, shape): item for item in right}
+    live = [(step_to(item, shape), item) for item in left]
+    values = (merged(old, new, items_of(shape)) for old, new in _pairs(live, olds, news))
+    return [value for value in values if value is not MISSING]
+
+
+def _pairs(live: list[tuple[str, Any]], olds: dict[str, Any], news: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Old and new items in the order of the result: the wanted order rules over items that both sides have, and
+    what only the live list has stays before the next of those that it stood before."""
+    shared = deque(step for step in news if step in olds)
+    rest = deque(live)
+    for step, new in news.items():
+        while rest and not (shared and rest[0][0] == shared[0]):
+            passed, item = rest.popleft()
+            if passed not in news:
+                yield item, MISSING
+        yield olds.get(step, MISSING), new
+        if shared and step == shared[0]:
+            shared.popleft()
+    for step, item in rest:
+        if step not in news:
+            yield item, MISSING

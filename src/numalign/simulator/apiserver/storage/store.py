@@ -2,17 +2,81 @@
 
 The verbs commit here and nobody else writes. Bytes are the truth: whoever wants a tree decodes one. After every commit
 first the handlers inside the process hear of it, with trees, then the watchers, with the event. Handlers must not
-write: they would be heard out of order."""
+write: they would be heard out of order.
+
+The recent events of one resource, for watches that come back and for lists of a moment ago.
+
+`store` appends, `watching` reads on from a version, `pages` goes back to one. When the ring is full the oldest event
+is forgotten; whoever asks for something older is told that it is gone.
+"""
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final
+from itertools import takewhile
+from typing import Final, Literal
+
+from msgspec import Struct
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import fieldselectors
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.ring import SIZE, EventKind, StoredObject, StoreEvent, WatchCache
 from numalign.simulator.trees import Tree
+
+EventKind = Literal["ADDED", "MODIFIED", "DELETED"]
+SIZE: Final = 10_000
+
+
+class StoredObject(Struct, frozen=True, gc=False):
+    """One state of one object: its bytes, and beside them what selectors look at."""
+
+    namespace: str
+    name: str
+    version: int
+    data: bytes
+    labels: dict[str, str]
+    fields: dict[str, str] | None
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class StoreEvent(Struct, gc=False):
+    """`entry` is the object as it became, or as it was when it went; `old` what it was before."""
+
+    kind: EventKind
+    version: int
+    entry: StoredObject
+    old: StoredObject | None
+    chunks: dict[str, bytes]
+    """As it goes out to watchers of an apiVersion, made by the first of them and shared while all are told."""
+
+
+class WatchCache:
+    def __init__(self, size: int) -> None:
+        self._events: deque[StoreEvent] = deque()
+        self._size = size
+        self.floor = 0
+        """Every event after this version is here."""
+
+    def append(self, event: StoreEvent) -> None:
+        self._events.append(event)
+        if len(self._events) > self._size:
+            self.floor = self._events.popleft().version
+
+    def reaches(self, version: int) -> bool:
+        return version >= self.floor
+
+    def newest(self) -> Iterator[StoreEvent]:
+        return reversed(self._events)
+
+    def after(self, version: int) -> list[StoreEvent]:
+        """In order; only complete if the ring reaches the version."""
+        found = list(takewhile(lambda event: event.version > version, self.newest()))
+        found.reverse()
+        return found
+
 
 Watcher = Callable[[StoreEvent], None]
 Listener = Callable[[EventKind, StoreEvent, Tree, Tree | None], None]
@@ -96,14 +160,16 @@ class Store:
     def commit(self, resource: Resource, tree: Tree, old: StoredObject | None, before: Tree | None) -> StoredObject:
         """The object becomes `tree`, which from here on is nobody's to change; `before` is `old` decoded."""
         version = self._next()
-        entry = encoded(resource, tree, version)
+        entry = encode_object(resource, tree, version)
         self._tell(resource, StoreEvent("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
         return entry
 
     def remove(self, resource: Resource, tree: Tree, old: StoredObject, before: Tree) -> None:
         """The object, last seen as `tree`, is gone."""
         version = self._next()
-        self._tell(resource, StoreEvent("DELETED", version, encoded(resource, tree, version), old, {}), tree, before)
+        self._tell(
+            resource, StoreEvent("DELETED", version, encode_object(resource, tree, version), old, {}), tree, before
+        )
 
     def _next(self) -> int:
         if self._telling:
@@ -128,7 +194,7 @@ class Store:
             event.chunks.clear()
 
 
-def encoded(resource: Resource, tree: Tree, version: int) -> StoredObject:
+def encode_object(resource: Resource, tree: Tree, version: int) -> StoredObject:
     """As it is kept; a version of 0 is none, for what is only shown."""
     metadata = tree["metadata"]
     if version:
@@ -139,7 +205,7 @@ def encoded(resource: Resource, tree: Tree, version: int) -> StoredObject:
         version,
         trees.encoded(tree),
         metadata.get("labels") or {},
-        fieldselectors.of(resource, tree),
+        fieldselectors.selectable_fields(resource, tree),
     )
 
 

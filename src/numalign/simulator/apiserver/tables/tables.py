@@ -9,28 +9,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from numalign.simulator.apiserver.defaults import storage
+from numalign.simulator.apiserver.defaults import kinds
 from numalign.simulator.apiserver.storage.resources import STORAGECLASSES, Resource
-from numalign.simulator.apiserver.tables import (
-    clustercolumns,
-    columns,
-    networkcolumns,
-    podcolumns,
-    printercolumns,
-    storagecolumns,
-    workloadcolumns,
-)
+from numalign.simulator.apiserver.tables import cluster, columns, pods, printercolumns, workloads
+from numalign.simulator.apiserver.tables import cluster as storagecolumns
 from numalign.simulator.trees import Tree
 
 Include = Literal["Metadata", "Object", "None"]
 
 POD: Final = ("", "Pod")
 LAYOUTS: Final[dict[tuple[str, str], columns.TableLayout]] = {
-    POD: podcolumns.LAYOUT,
-    **workloadcolumns.LAYOUTS,
-    **clustercolumns.LAYOUTS,
-    **networkcolumns.LAYOUTS,
-    **storagecolumns.LAYOUTS,
+    POD: pods.LAYOUT,
+    **workloads.LAYOUTS,
+    **cluster.LAYOUTS,
+    **cluster.NETWORK_LAYOUTS,
+    **storagecolumns.STORAGE_LAYOUTS,
 }
 PLAIN: Final = columns.TableLayout(
     columns.named(columns.TableColumn("Created At", "date")),
@@ -71,7 +64,7 @@ def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> columns.T
 
 def _row(cells: list[Any], item: Tree, include: Include, *, is_pod: bool) -> Tree:
     row: Tree = {"cells": cells}
-    conditions = podcolumns.conditions(item) if is_pod else []
+    conditions = pods.conditions(item) if is_pod else []
     if conditions:
         row["conditions"] = conditions
     row["object"] = _shown(item, include)
@@ -91,7 +84,7 @@ def _version_of(items: Sequence[Tree]) -> Tree:
 
 def _mark_default(rows: Sequence[Tree], items: Sequence[Tree]) -> None:
     # Only a list shows which class is the default one, since it takes all of them to know.
-    default = storage.default_class(items)
+    default = kinds.default_class(items)
     for row in rows:
         if default and row["cells"][0] == default:
             row["cells"][0] = f"{default} (default)"

@@ -12,22 +12,16 @@ from msgspec import Struct
 from numalign.api.decode import mergepatch
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import bodies
-from numalign.simulator.apiserver.patches import (
-    ApplyConflict,
-    BadPatch,
-    gotext,
-    jsonpatch,
-    reading,
-    strategic,
-)
+from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, jsonpatch, strategic
+from numalign.simulator.apiserver.patches import errors as reading
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.schemas import fielderrors, gotext
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError, TypeMismatch
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.ring import StoredObject
-from numalign.simulator.apiserver.storage.state import PLAIN, ServerState, WriteOptions
-from numalign.simulator.apiserver.verbs import create, scale, show, update
+from numalign.simulator.apiserver.storage.store import StoredObject
+from numalign.simulator.apiserver.verbs import conversion, create, subresources, update
+from numalign.simulator.apiserver.verbs.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
 PatchKind = Literal["json", "merge", "strategic", "apply"]
@@ -58,7 +52,7 @@ class PatchResult(Struct, frozen=True):
     is_new: bool = False
 
 
-def patch(state: ServerState, place: PatchTarget, patch: Patch, options: WriteOptions = PLAIN) -> PatchResult:
+def patch_object(state: ServerState, place: PatchTarget, patch: Patch, options: WriteOptions = PLAIN) -> PatchResult:
     resource = place.resource
     if resource.custom and patch.kind == "strategic":
         raise errors.unsupported_media_type(NOT_STRATEGIC)
@@ -70,10 +64,10 @@ def patch(state: ServerState, place: PatchTarget, patch: Patch, options: WriteOp
         _check_name(place, body)
         made = _changed(state, place, patch.kind, None, body, options)
         made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
-        return PatchResult(create.create(state, resource, made, options), is_new=True)
-    seen = trees.decoded(show.shown(resource, entry.data))
+        return PatchResult(create.create_object(state, resource, made, options), is_new=True)
+    seen = trees.decoded(conversion.to_version(resource, entry.data))
     if place.part == "scale":
-        seen = scale.shown(state.registry, resource, seen)
+        seen = subresources.scale_of(state.registry, resource, seen)
     uid = seen["metadata"]["uid"]
     new = _changed(state, place, patch.kind, seen, body, options)
     options = msgspec.structs.replace(options, applied=patch.kind == "apply")
@@ -90,17 +84,17 @@ def _written(
 ) -> StoredObject:
     resource, part = place.resource, place.part
     if part == "scale":
-        new, part = scale.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
-    old, kept = trees.decoded(entry.data), show.kept(resource, new)
-    return update.replace(state, resource, entry, old, kept, part=part, options=options)
+        new, part = subresources.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
+    old, kept = trees.decoded(entry.data), conversion.to_storage(resource, new)
+    return update.replace_object(state, resource, entry, old, kept, part=part, options=options)
 
 
 def _unfit(how: PatchKind, body: Any, new: Tree, problem: TypeMismatch) -> StatusError:
     """Of a patch that makes a field what it cannot be."""
     shown, why = trees.encoded(dict(sorted(new.items()))).decode(), problem.why
     if how == "strategic":
-        shown, why = gotext.value(body), gotext.unfit(problem.got, problem.wanted) or why
-    cause = causes.invalid("patch", shown, why)
+        shown, why = gotext.go_value(body), gotext.conversion_error(problem.got, problem.wanted) or why
+    cause = fielderrors.invalid("patch", shown, why)
     return StatusError(422, "Invalid", f' "" is invalid: patch: {cause.message}', {"causes": [cause.tree()]})
 
 
@@ -108,8 +102,8 @@ def _read(patch: Patch) -> Any:
     if not isinstance(patch.body, bytes):
         return patch.body
     try:
-        body = bodies.yaml(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
-        return reading.checked(patch.kind, body)
+        body = bodies.read_apply(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
+        return reading.checked_body(patch.kind, body)
     except msgspec.DecodeError:
         raise errors.bad_request(reading.UNREADABLE) from None
     except BadPatch as problem:
@@ -125,7 +119,7 @@ def _changed(
     state: ServerState, place: PatchTarget, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions
 ) -> Tree:
     resource = place.resource
-    target = scale.SCALE if place.part == "scale" else resource
+    target = subresources.SCALE if place.part == "scale" else resource
     try:
         if how == "apply":
             fields = FieldManager(target.gvk, state.clock.rfc3339(), place.part, state.registry.schema(target))
@@ -164,7 +158,7 @@ def _check(place: PatchTarget, entry: StoredObject, old_uid: str, new: Tree) -> 
         raise wrong_name(metadata.get("name") or "", place.name)
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != old_uid:
-        cause = causes.invalid("metadata.uid", uid, "field is immutable")
+        cause = fielderrors.invalid("metadata.uid", uid, "field is immutable")
         raise errors.invalid(place.resource, place.name, [cause])
     if version and version != str(entry.version):
         raise errors.conflict(place.resource, place.name, update.STALE)
