@@ -13,7 +13,7 @@ from numalign.api.meta import ObjectMeta
 from numalign.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from numalign.api.topologymanager import Policy
 from numalign.placement import programs
-from numalign.placement.kernels import compiled
+from numalign.placement.kernels import compiled, plans
 from numalign.placement.kernels.block import RowBlock
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.noderules import NodeRules
@@ -47,9 +47,10 @@ def seconds(question: Question, rows: int) -> float:
     resources = Resources()
     program = programs.program(Shapes().intern(_pod(question.parts)), rules, resources)
     block, every = _block(rules, rows, resources), np.arange(rows, dtype=np.int32)
-    if not (compiled.evaluate(block, every, program, Scoring()).code_or_score > 0).all():
+    plan = plans.plan(rules, program, Scoring())
+    if not (compiled.evaluate(block, every, plan).code_or_score > 0).all():
         raise RuntimeError(f"{question}: rows that do not fit measure nothing")
-    return timing.best_of(lambda: compiled.evaluate(block, every, program, Scoring())) / rows
+    return timing.best_of(lambda: compiled.evaluate(block, every, plan)) / rows
 
 
 def _pod(parts: int) -> Pod:

@@ -1,18 +1,24 @@
-"""Place a few pods with the engine, without a cluster: two servers with 8 GPUs each, described by reports.
+"""Place a few pods by the scheduler's own choice, without a cluster: two servers with 8 GPUs, described by reports.
 
 Run it with `.venv/bin/python examples/place_pods.py`; docs/placement.md walks through it."""
 
 from random import Random
 
-from numalign.api import decode, quantity
+from numalign.api import decode, nrt, quantity
 from numalign.api.meta import ObjectMeta
 from numalign.api.node import Node, NodeStatus
+from numalign.api.nrtwire import NodeResourceTopology
 from numalign.api.pod import Pod
 from numalign.kubelet import predicates, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.placement import explain
 from numalign.placement.engine import Engine
-from numalign.placement.facts import NodeSeen, ReportSeen
+from numalign.placement.rules.world import World
+from numalign.scheduler import choosing
+from numalign.scheduler import main as scheduler
+from numalign.scheduler.choosing import Attempt, Chosen
+from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.stock import Stock
 
 SERVER = start.start(
     presets.machine("gpu-8"),
@@ -20,13 +26,13 @@ SERVER = start.start(
 )
 
 
-def server(name: str) -> tuple[NodeSeen, ReportSeen]:
+def server(name: str) -> tuple[Node, NodeResourceTopology]:
     """A node as the API server knows it, and its topology report."""
     offered = predicates.allocatable(SERVER, SERVER.initial())
     amounts = {resource: quantity.of(amount) for resource, amount in offered.items()}
     amounts |= {"cpu": quantity.parse(f"{offered['cpu']}m"), "pods": quantity.of(110)}
     node = Node(metadata=ObjectMeta(name=name), status=NodeStatus(capacity=amounts, allocatable=amounts))
-    return NodeSeen(node), ReportSeen(report.of(name, SERVER, SERVER.initial()), now=0.0)
+    return node, nrt.encode(report.of(name, SERVER, SERVER.initial()))
 
 
 def trainer(name: str, gpus: int) -> Pod:
@@ -37,17 +43,21 @@ def trainer(name: str, gpus: int) -> Pod:
 
 
 def main() -> None:
-    engine = Engine()
+    world, rng = World(), Random(1)
+    cluster, profile = Cluster(Engine(), world), Stock(world).profile(scheduler.defaults().profiles[0])
     for name in ("gpu-0", "gpu-1"):
-        for fact in server(name):
-            engine.apply(fact)
+        node, topology = server(name)
+        cluster.node(node)
+        cluster.report(topology, now=0.0)
     for number, gpus in enumerate((3, 3, 3, 3)):
         pod = trainer(f"train-{number}", gpus)
-        decision = engine.decide(pod, now=0.0, rng=Random(1))
-        zones = [zones for each in decision.placement for zones in each.zones]
-        print(f"{pod.metadata.name}, {gpus} GPUs: {decision.node or 'nowhere'}, zones {zones}")
+        found = choosing.choose(Attempt(pod=pod, shape=cluster.engine.shape(pod), now=0.0), profile, cluster, rng)
+        if isinstance(found, Chosen):
+            cluster.assume(pod, found.decision)
+            zones = [zones for each in found.decision.placement for zones in each.zones]
+            print(f"{pod.metadata.name}, {gpus} GPUs: {found.decision.node}, zones {zones}")
     late = trainer("train-late", 2)
-    print(f"{late.metadata.name}, 2 GPUs:", *explain.explain(engine, late).lines, sep="\n  ")
+    print(f"{late.metadata.name}, 2 GPUs:", *explain.explain(cluster.engine, late).lines, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from numalign.api.pod import Pod
 from numalign.placement import whatif
-from numalign.placement.decisions import Decision, Randomness
-from numalign.placement.pick import Codes
+from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.rules.rule import Refusal, Rows, Scores
 from numalign.placement.shapes import Shape
 from numalign.scheduler import filtering, scoring, tiers

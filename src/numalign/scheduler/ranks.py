@@ -14,9 +14,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.pod import Pod
-from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
-from numalign.placement.pick import Codes
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, Fixed, Rows, Scores
 from numalign.placement.rules.world import Flags, World

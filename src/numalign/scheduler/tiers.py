@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from numalign.api import resourcenames
 from numalign.api.qos import QoS
-from numalign.placement.decisions import LAST_RESORT
-from numalign.placement.pick import Codes
+from numalign.placement.decisions import LAST_RESORT, Codes
 from numalign.placement.shapes import Shape
 
 NOMINATED: Final = 3

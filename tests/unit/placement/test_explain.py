@@ -24,6 +24,7 @@ from numalign.placement.rowcauses import Cause
 from numalign.placement.rowfacts import Assumption
 from numalign.placement.settings import Settings
 from tests.unit.kubelet import made
+from tests.unit.placement import choices
 
 GPU = "example.com/gpu"
 SINGLE = "single-numa-node"
@@ -109,12 +110,12 @@ def test_asking_changes_nothing() -> None:
     known = engine((8, 8))
     before = [explain.explain(known, trainer()) for _ in range(2)]
     assert before[0] == before[1]
-    assert known.decide(trainer(), 0.0, Random(1)).node == "n0"
+    assert choices.chosen(known, trainer(), Random(1)).node == "n0"
 
 
 def test_what_was_placed_counts() -> None:
     known = engine((8, 0))
-    known.decide(trainer(6), 0.0, Random(1))
+    choices.chosen(known, trainer(6), Random(1))
     assert explain.explain(known, structs.replace(trainer(), metadata=ObjectMeta(name="next"))).lines[1] == (
         "1 node: container trainer needs 8 example.com/gpu in one zone, best zone has 2"
     )
@@ -144,12 +145,12 @@ def test_a_preference_sends_the_pod_where_it_is_kept() -> None:
     known = engine(*[(8, 8)] * 5, policy="best-effort")
     known.apply(NodeSeen(node("strict")))
     known.apply(ReportSeen(report("strict", (8, 8), "restricted"), 0.0))
-    assert known.decide(trainer(strictness="prefer"), 0.0, Random(1)).node == "strict"
+    assert choices.chosen(known, trainer(strictness="prefer"), Random(1)).node == "strict"
 
 
 def test_a_decision_carries_the_warning() -> None:
     known = engine((8, 8), policy="best-effort")
-    assert known.decide(trainer(strictness="prefer"), 0.0, Random(1)).warning == Unkept.POLICY
+    assert choices.chosen(known, trainer(strictness="prefer"), Random(1)).warning == Unkept.POLICY
 
 
 def test_a_report_without_its_node_says_so() -> None:
@@ -160,11 +161,11 @@ def test_a_report_without_its_node_says_so() -> None:
 
 def test_a_row_refused_among_pods_on_their_way_names_them() -> None:
     known = engine((8, 8))
-    known.decide(trainer(2), 0.0, Random(1))
+    choices.chosen(known, trainer(2), Random(1))
     other = structs.replace(trainer(), metadata=ObjectMeta(name="other", uid="other"))
     exact: Any = known.flavour
     exact.mirror.refresh()
-    exact.verdicts.table(known.shape(other)).put(0, Code.NOT_CERTAIN)
+    exact.verdicts.table(known.shape(other)).codes[0] = Code.NOT_CERTAIN
     reason = explain.on_node(known, other, "n0")
     assert reason is not None
     assert (reason.code, reason.cause, reason.waiting_for) == (
