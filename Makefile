@@ -52,7 +52,7 @@ picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints
 	$(BIN)/python docs/draw_demo.py
 
 lock:  ## Pin the newest requirements again (needs uv)
-	cd requirements && for name in build runtime fast dev peers; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+	cd requirements && for name in build runtime tls fast dev peers; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
 
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)
@@ -67,8 +67,8 @@ $(VENV_MADE):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): requirements/build.txt requirements/runtime.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
-	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt
+$(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
+	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt
 	$(PIP) install --no-deps --no-build-isolation --editable . --editable ./devkit
 	@touch $@
 

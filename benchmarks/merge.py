@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from benchmarks import table, timing
 from numalign.kubelet import mask as masks
 from numalign.kubelet.hints import HintList
-from numalign.kubelet.merge import HintMap, Rules, merge
+from numalign.kubelet.merge import HintMap, Rules
+from numalign.kubelet.policies import merge
 
 PROVIDERS = 6
 LIMIT = 50.0

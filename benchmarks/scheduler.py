@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from benchmarks import _bursts, _contenders, _servers, _wire, table
 from benchmarks._bursts import Outcome
 from benchmarks._cluster import Cluster, node_name
@@ -30,12 +32,26 @@ PODS_REFERENCE: Final = 100
 PODS_BESIDE: Final = 10 * NODES
 """That run already, for the question of memory."""
 RUNS: Final = 2
-"""Of the limit and of ours, in turns; the better one of each counts."""
-OF_THE_LIMIT, OF_STOCK, OF_REFERENCE = 0.9, 3.0, 20.0
+"""Of bare binds, of the limit and of ours, in turns; the better one of each counts."""
+OF_STOCK, OF_REFERENCE = 3.0, 20.0
 MOST_MEGABYTES: Final = 600.0
 MOST_IDLE: Final = 2.0
 IDLE_SECONDS: Final = 20.0
 CLUSTER: Final = Cluster(nodes=NODES, zones=2, resources=3)
+
+
+class Goals(Struct, frozen=True):
+    """Parts of what the raw client reaches."""
+
+    of_the_limit: float = 0.0
+    of_bare_binds: float = 0.0
+    with_events: float = 0.0
+    """Of the limit, until the last event is written."""
+
+
+REAL: Final = Goals(of_the_limit=0.9, of_bare_binds=0.8, with_events=0.9)
+# The embedded server takes a binding in so little time that the scheduler is what is measured, and not what it adds.
+EMBEDDED: Final = Goals()
 
 
 def rows() -> Iterator[table.Row]:
@@ -56,10 +72,11 @@ def _on_the_real_one(server: AbstractContextManager[Served]) -> Iterator[table.R
     with server as served, loops.runner() as runner:
         runner.run(_servers.fill(served.endpoint, CLUSTER))
         bursts = Bursts(served, runner)
-        bare, (limit, ours) = bursts.bare(), bursts.in_turns()
+        runs = bursts.in_turns()
         stock = bursts.of(lambda _: _contenders.stock(served), PODS_STOCK)
         reference = bursts.of(lambda _: _contenders.reference(served), PODS_REFERENCE)
-    yield from _shared("real API server", ours, limit, bare, OF_THE_LIMIT)
+    yield from _shared("real API server", runs, REAL)
+    ours = best(runs.ours)
     yield _row("real API server: beside kube-scheduler", ours.rate, stock.rate, OF_STOCK)
     yield _row("real API server: beside NodeResourceTopologyMatch", ours.rate, reference.rate, OF_REFERENCE)
 
@@ -68,18 +85,29 @@ def _on_the_embedded_one(server: AbstractContextManager[Served]) -> Iterator[tab
     with server as served, loops.runner() as runner:
         runner.run(_servers.fill(served.endpoint, CLUSTER))
         bursts = Bursts(served, runner)
-        bare, (limit, ours) = bursts.bare(), bursts.in_turns()
-    # It takes a binding in so little time that the scheduler is what is measured, and not what it adds to a server.
-    yield from _shared("embedded server", ours, limit, bare, goal=0.0)
+        runs = bursts.in_turns()
+    yield from _shared("embedded server", runs, EMBEDDED)
 
 
-def _shared(server: str, ours: Outcome, limit: Outcome, bare: Outcome, goal: float) -> Iterator[table.Row]:
-    yield _row(f"{server}: beside Binding + Event, raw client", ours.rate, limit.rate, goal)
-    yield _row(f"{server}: beside bare binds", ours.rate, bare.rate, goal=0.0)
-    told = ours.events / ours.until_told
-    yield _row(f"{server}: until the last event, beside Binding + Event", told, limit.rate, goal=0.0)
+class Runs(Struct, frozen=True):
+    bare: list[Outcome]
+    limit: list[Outcome]
+    ours: list[Outcome]
+
+
+def _shared(server: str, runs: Runs, goals: Goals) -> Iterator[table.Row]:
+    bare, limit, ours = best(runs.bare), best(runs.limit), best(runs.ours)
+    yield _row(f"{server}: beside Binding + Event, raw client", ours.rate, limit.rate, goals.of_the_limit)
+    yield _row(f"{server}: beside bare binds", ours.rate, bare.rate, goals.of_bare_binds)
+    mine, theirs = (max(run.rate_with_events for run in each) for each in (runs.ours, runs.limit))
+    yield _row(f"{server}: until the last event, beside Binding + Event", mine, theirs, goals.with_events)
     written = f"scheduler: {server}: events written for {ours.pods:,} pods"
-    yield table.Row(name=written, ours=ours.events, peer=ours.pods, unit="", higher_is_better=True)
+    fewest = min(run.events for run in runs.ours)
+    yield table.Row(name=written, ours=fewest, peer=ours.pods, unit="", higher_is_better=True)
+
+
+def best(runs: list[Outcome]) -> Outcome:
+    return max(runs, key=lambda run: run.rate)
 
 
 def _row(name: str, ours: float, peer: float, goal: float) -> table.Row:
@@ -94,16 +122,13 @@ class Bursts:
         self._served, self._runner = served, runner
         self._count = 0
 
-    def bare(self) -> Outcome:
-        return self.of(lambda namespace: _contenders.limit(self._served, namespace, NODES, bare=True), PODS)
-
-    def in_turns(self) -> tuple[Outcome, Outcome]:
-        """The limit and ours."""
-        limits, ours = list[Outcome](), list[Outcome]()
+    def in_turns(self) -> Runs:
+        runs = Runs([], [], [])
         for _ in range(RUNS):
-            limits.append(self.of(lambda namespace: _contenders.limit(self._served, namespace, NODES), PODS))
-            ours.append(self.of(lambda _: _contenders.ours(self._served), PODS))
-        return max(limits, key=lambda run: run.rate), max(ours, key=lambda run: run.rate)
+            runs.bare.append(self.of(lambda where: _contenders.limit(self._served, where, NODES, bare=True), PODS))
+            runs.limit.append(self.of(lambda where: _contenders.limit(self._served, where, NODES), PODS))
+            runs.ours.append(self.of(lambda _: _contenders.ours(self._served), PODS))
+        return runs
 
     def of(self, made: Callable[[str], Contender], pods: int) -> Outcome:
         """Who is made for a namespace."""

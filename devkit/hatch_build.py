@@ -22,7 +22,7 @@ class SameVersion(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
         (version,) = VERSION.findall(Path(self.root, "../src/numalign/__init__.py").read_text())
         metadata["version"] = version
-        metadata["dependencies"] = [f"numalign=={version}"]
+        metadata["dependencies"] = [f"numalign[tls]=={version}"]
 
 
 class LeftOut(BuildHookInterface[Any]):

@@ -13,7 +13,7 @@ from msgspec import structs
 from numalign.api import quantity
 from numalign.api.meta import ObjectMeta
 from numalign.api.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
-from numalign.kubelet import admission, presets, resize, start
+from numalign.kubelet import admission, presets, start
 from numalign.kubelet import mask as masks
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.hints import Hint, HintList, UnlistedHints
@@ -104,10 +104,6 @@ class Node:
 
     def start(self, uid: str) -> None:
         self.state = admission.started(self.kubelet, self.state, uid)
-
-    def resize(self, pod: Pod) -> Outcome:
-        self.state, outcome = resize.resize(self.kubelet, self.state, pod)
-        return outcome
 
     def collect(self) -> None:
         self.state = admission.collect(self.kubelet, self.state)

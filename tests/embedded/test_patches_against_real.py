@@ -12,6 +12,7 @@ import pytest
 
 from numalign.api import mergepatch
 from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, jsonpatch, strategic, typed
+from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.apiserver.schemas import builtin, crds, normal, structural
 from numalign.simulator.apiserver.schemas.structural import Schema
 from tests.embedded import definitions
@@ -33,7 +34,7 @@ def schema_of(story: Story) -> Schema | None:
     for crd in (definitions.REPORTS, definitions.THINGS):
         for custom in crds.resources(crds.completed(crd, None, NOW)):
             if (custom.resource.group, custom.resource.version, custom.resource.kind) == story.kind:
-                return structural.read(custom.tree or {}, has_status_part="status" in custom.resource.subresources)
+                return custom.schema
     return None
 
 
@@ -65,18 +66,17 @@ class Step:
         """The object without its books being kept, unless by apply."""
         kind = self.story.kind
         if self.way == "apply":
-            return apply.applied(live, self.body, force=self.force, **self.context())
+            return self.fields().apply(live, self.body, self.manager, force=self.force)
         if self.way == "strategic":
             return strategic.applied(live, self.body, kind)
         return (jsonpatch if self.way == "json" else mergepatch).applied(live, self.body)
 
     def tracked(self, live: Any, after: Any) -> Any:
         metadata = {key: value for key, value in after["metadata"].items() if key != "managedFields"}
-        return apply.tracked(live, {**after, "metadata": metadata}, **self.context())
+        return self.fields().update(live, {**after, "metadata": metadata}, self.manager)
 
-    def context(self) -> dict[str, Any]:
-        about = {"kind": self.story.kind, "manager": self.manager, "now": NOW}
-        return {**about, "part": self.part, "schema": self.schema}
+    def fields(self) -> FieldManager:
+        return FieldManager(self.story.kind, NOW, self.part, self.schema)
 
 
 def books(tree: Any) -> list[Any]:
@@ -89,10 +89,7 @@ def books(tree: Any) -> list[Any]:
 def fitted(step: Step, tree: Any, live: Any) -> Any:
     """What becomes of a patched object before it is stored, as far as it is no default."""
     other = {"": "status", "status": "spec"}[step.part]
-    if step.schema is None:
-        tree = normal.normal(tree, step.shape)
-    else:
-        tree = structural.defaulted(step.schema, structural.pruned(step.schema, tree))
+    tree = normal.normal(tree, step.shape) if step.schema is None else structural.fitted(step.schema, tree)[0]
     if step.schema is None or step.schema.has_status_part:
         tree = {key: value for key, value in tree.items() if key != other}
         tree |= {other: live[other]} if other in live else {}

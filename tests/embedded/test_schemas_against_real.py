@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from numalign.simulator.apiserver.schemas import structural
+from numalign.simulator.apiserver.schemas.structural import Schema
 from tests.embedded import definitions
 from tests.embedded.realserver import RealServer
 
 PATH = "/apis/ex.com/v1/namespaces/default/samples?dryRun=All"
-SCHEMA = structural.read(definitions.SAMPLE)
+SCHEMA = Schema(definitions.SAMPLE)
 # The first of these is right most of the time, the rest are wrong in their own way.
 VALUES: dict[str, list[Any]] = {
     "s": ["abc", "a", "bb", "abbbbbb", 5, ""],

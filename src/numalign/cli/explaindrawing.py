@@ -5,15 +5,15 @@ because tables of that length take longer to lay out than to compute."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import structs
 from rich.table import Table
 from rich.text import Text
 
-from numalign.cli import drawing, output, wording
+from numalign.cli import drawing, matrix, output, wording
 from numalign.cli.drawing import INDENT, Page
-from numalign.cli.explained import EXAMPLES, Asked, CauseTold, Lacking, NodeTold, Placed, PodTold, Told
+from numalign.cli.explained import EXAMPLES, Asked, CauseTold, NodeTold, Placed, PodTold, Told
 from numalign.cli.report import Zones
 
 STYLES = {
@@ -28,7 +28,6 @@ STYLES = {
 }
 MOST_NODES = 5
 MOST_NAMES = 8
-MOST_ZONES = 8
 MOST_CAUSES = 12
 
 
@@ -185,58 +184,7 @@ def _closest(page: Page, node: NodeTold) -> None:
     page.add()
     rules = f" ({node.policy}, scope {node.scope})" if node.policy else ""
     page.add(f"closest is {node.node}{rules}:")
-    page.add(zones(page, node.lacks), indent=INDENT)
-
-
-def zones(page: Page, lacks: Sequence[Lacking]) -> Table:
-    """What is needed, and what every zone has of it; of many zones those that have most."""
-    table = page.table("", *(output.printable(each.resource) for each in lacks))
-    table.add_row("needs", *(_need(each) for each in lacks))
-    every = dict.fromkeys(share.zone for each in lacks for share in each.zones)
-    free = {zone: sum(_part(each, zone) for each in lacks) for zone in every}
-    shown = sorted(sorted(every, key=lambda zone: (-free[zone], zone))[:MOST_ZONES])
-    for zone in shown:
-        table.add_row(wording.zones((zone,)), *(_share(each, zone) for each in lacks))
-    if len(every) > len(shown):
-        rest = every.keys() - shown
-        table.add_row(f"{len(rest)} more", *(_range(each, rest) for each in lacks))
-    if not every:
-        table.add_row("node has", *(Text("-") if each.most is None else _amount(each, each.most) for each in lacks))
-    return table
-
-
-def _part(lack: Lacking, zone: int) -> float:
-    return next((each.free / lack.need for each in lack.zones if each.zone == zone), 0.0) if lack.need else 0.0
-
-
-def _need(lack: Lacking) -> str:
-    amount = wording.amount(lack.resource, lack.need)
-    return (
-        amount if not lack.in_zones else f"{amount} in {'one zone' if lack.in_zones == 1 else f'{lack.in_zones} zones'}"
-    )
-
-
-def _share(lack: Lacking, zone: int) -> Text:
-    share = next((each for each in lack.zones if each.zone == zone), None)
-    if share is None:
-        return Text("-", "dim")
-    text = Text(f"{wording.amount(lack.resource, share.free)} free", "" if share.short else "green")
-    if share.short:
-        text.append(f", {wording.amount(lack.resource, share.short)} short", "red")
-    return text
-
-
-def _range(lack: Lacking, zones: Collection[int]) -> str:
-    """The least and the most that any of these has."""
-    free = [each.free for each in lack.zones if each.zone in zones] or [0]
-    least, most = (wording.amount(lack.resource, amount) for amount in (min(free), max(free)))
-    return f"{least} free" if least == most else f"{least} to {most} free"
-
-
-def _amount(lack: Lacking, amount: float) -> Text:
-    short = lack.need - amount
-    text = Text(f"{wording.amount(lack.resource, amount)} free", "" if short > 0 else "green")
-    return text.append(f", {wording.amount(lack.resource, short)} short", "red") if short > 0 else text
+    page.add(matrix.lacks(page, node.lacks), indent=INDENT)
 
 
 def _choices(sets: Sequence[Zones]) -> str:

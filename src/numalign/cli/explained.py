@@ -13,35 +13,18 @@ import msgspec
 from numalign.api import qos, requests, resourcenames
 from numalign.api.pod import Pod
 from numalign.api.qos import QoS
-from numalign.cli import amounts
+from numalign.cli import amounts, report
 from numalign.cli.amounts import Amount
-from numalign.cli.report import Reported, Zones
+from numalign.cli.report import Held, Lacking, Reported, Zones
 from numalign.placement.entries import Source
 from numalign.placement.occupancy import Tenant
-from numalign.placement.reasons import Lack
+from numalign.placement.reasons import AnySuggestion
 from numalign.scheduler.advice import advising
-from numalign.scheduler.advice.suggestions import AnySuggestion
 from numalign.scheduler.explanations import Answer, Cause, Explained
 from numalign.scheduler.whereabouts import Stage, Whereabouts
 
 EXAMPLES: Final = 3
 """Nodes of a cause that are named."""
-
-
-class ZoneLack(Reported, frozen=True, kw_only=True):
-    zone: int
-    free: Amount
-    short: Amount
-
-
-class Lacking(Reported, frozen=True, kw_only=True):
-    """One resource that was looked for. `in_zones` 0: anywhere on the node. `most` None: amounts do not tell."""
-
-    resource: str
-    need: Amount
-    in_zones: int
-    most: Amount | None
-    zones: tuple[ZoneLack, ...]
 
 
 class NodeTold(Reported, frozen=True, kw_only=True):
@@ -70,12 +53,6 @@ class CauseTold(Reported, frozen=True, kw_only=True):
     plugin: str
     cause: str
     examples: tuple[str, ...]
-
-
-class Held(Reported, frozen=True, kw_only=True):
-    resource: str
-    amount: Amount
-    zones: Zones
 
 
 class Placed(Reported, frozen=True, kw_only=True):
@@ -165,7 +142,7 @@ def placed(node: str, tenant: Tenant | None) -> Placed:
     if tenant is None or not tenant.charges:
         return Placed(node=node)
     held = tuple(
-        Held(resource=each.resource, amount=each.amount, zones=each.zones)
+        Held(resource=each.resource, amount=each.amount, zones=each.zones, certain=each.certain)
         for each in sorted(tenant.charges, key=lambda each: (each.zones, each.resource))
     )
     return Placed(node=node, source=tenant.source, containers=tenant.containers, holds=held)
@@ -211,7 +188,7 @@ def answer(node: str, said: Answer) -> NodeTold:
         scope=reason.scope or "",
         container=reason.container,
         never=reason.structural,
-        lacks=tuple(map(lacking, reason.lacks)),
+        lacks=tuple(map(report.lacking, reason.lacks)),
     )
 
 
@@ -223,19 +200,6 @@ def cause(found: Cause) -> CauseTold:
         plugin=found.answer.plugin,
         cause=reason.cause if reason is not None else "",
         examples=found.nodes[:EXAMPLES],
-    )
-
-
-def lacking(lack: Lack) -> Lacking:
-    def of(amount: int) -> Amount:
-        return amounts.total(lack.resource, amount)
-
-    return Lacking(
-        resource=lack.resource,
-        need=of(lack.need),
-        in_zones=lack.zones,
-        most=None if lack.most is None else of(lack.most),
-        zones=tuple(ZoneLack(zone=each.zone, free=of(each.free), short=of(each.short)) for each in lack.by_zone),
     )
 
 

@@ -5,7 +5,7 @@ columns would get too narrow, the same cells stand one below the other. Drawn fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from string import ascii_lowercase, ascii_uppercase, digits
 
 from rich.console import Group
@@ -15,7 +15,7 @@ from rich.text import Text
 from numalign.api import resourcenames
 from numalign.cli import output, wording
 from numalign.cli.drawing import Page
-from numalign.cli.report import Report, Resource, Zones, ZoneState
+from numalign.cli.report import Lacking, Report, Resource, Zones, ZoneState
 
 LETTERS = ascii_uppercase + ascii_lowercase + digits
 TOO_MANY = "#"
@@ -26,6 +26,8 @@ FREE = "."
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "bright_green", "bright_cyan", "bright_magenta")
 
 BAR = 16
+MOST_ZONES = 8
+"""Zones that a table of what is lacking shows one by one."""
 HEAD = 12
 """Characters of a resource's name that stay on one line; longer ones are split after the domain."""
 
@@ -137,3 +139,54 @@ def _shares(amounts: Sequence[float], width: int) -> list[int]:
         neediest = max(range(len(shares)), key=lambda place: exact[place] - shares[place])
         shares[neediest] += 1
     return shares
+
+
+def lacks(page: Page, wanted: Sequence[Lacking]) -> Table:
+    """What is needed, and what every zone has of it; of many zones those that have most."""
+    table = page.table("", *(output.printable(each.resource) for each in wanted))
+    table.add_row("needs", *(_need(each) for each in wanted))
+    every = dict.fromkeys(share.zone for each in wanted for share in each.zones)
+    free = {zone: sum(_part(each, zone) for each in wanted) for zone in every}
+    shown = sorted(sorted(every, key=lambda zone: (-free[zone], zone))[:MOST_ZONES])
+    for zone in shown:
+        table.add_row(wording.zones((zone,)), *(_share(each, zone) for each in wanted))
+    if len(every) > len(shown):
+        rest = every.keys() - shown
+        table.add_row(f"{len(rest)} more", *(_range(each, rest) for each in wanted))
+    if not every:
+        table.add_row("node has", *(Text("-") if each.most is None else _amount(each, each.most) for each in wanted))
+    return table
+
+
+def _part(lack: Lacking, zone: int) -> float:
+    return next((each.free / lack.need for each in lack.zones if each.zone == zone), 0.0) if lack.need else 0.0
+
+
+def _need(lack: Lacking) -> str:
+    amount = wording.amount(lack.resource, lack.need)
+    return (
+        amount if not lack.in_zones else f"{amount} in {'one zone' if lack.in_zones == 1 else f'{lack.in_zones} zones'}"
+    )
+
+
+def _share(lack: Lacking, zone: int) -> Text:
+    share = next((each for each in lack.zones if each.zone == zone), None)
+    if share is None:
+        return Text("-", "dim")
+    text = Text(f"{wording.amount(lack.resource, share.free)} free", "" if share.short else "green")
+    if share.short:
+        text.append(f", {wording.amount(lack.resource, share.short)} short", "red")
+    return text
+
+
+def _range(lack: Lacking, zones: Collection[int]) -> str:
+    """The least and the most that any of these has."""
+    free = [each.free for each in lack.zones if each.zone in zones] or [0]
+    least, most = (wording.amount(lack.resource, amount) for amount in (min(free), max(free)))
+    return f"{least} free" if least == most else f"{least} to {most} free"
+
+
+def _amount(lack: Lacking, amount: float) -> Text:
+    short = lack.need - amount
+    text = Text(f"{wording.amount(lack.resource, amount)} free", "" if short > 0 else "green")
+    return text.append(f", {wording.amount(lack.resource, short)} short", "red") if short > 0 else text

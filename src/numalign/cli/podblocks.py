@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from numalign.cli import drawing, output, wording
+from numalign.cli import drawing, matrix, output, wording
 from numalign.cli.drawing import INDENT, Page
-from numalign.cli.report import Container, Explanation, Pod, Wanted, Zones
+from numalign.cli.report import Container, Explanation, Offered, Pod
 
 STYLES = {"admitted": "bold green", "rejected": "bold red", "undecided": "bold yellow"}
 
@@ -27,9 +27,9 @@ def draw(page: Page, pod: Pod) -> None:
     for label, words in _refusal(pod):
         lines.add_row(label, words)
     page.add(lines, indent=INDENT)
-    if pod.explanation and pod.explanation.wanted:
+    if pod.explanation and pod.explanation.lacks:
         page.add()
-        page.add(_supplies(page, pod.explanation.wanted), indent=2 * INDENT)
+        page.add(_lacks(page, pod.explanation), indent=2 * INDENT)
 
 
 def line(pod: Pod) -> tuple[Text, ...]:
@@ -59,9 +59,17 @@ def _because(pod: Pod, explanation: Explanation) -> Iterator[tuple[str, str]]:
     yield "refused at", f"container {explanation.container}" if explanation.container else "the pod as a whole"
     if explanation.text:
         yield "because", explanation.text
-    free = {each.resource: each.node_free for each in explanation.wanted if each.node_free is not None}
-    if explanation.node_has_room and free:
-        yield "although", wording.node_has_room(pod.requests, free)
+    if explanation.node_has_room and explanation.node_free:
+        yield "although", wording.node_has_room(pod.requests, explanation.node_free)
+
+
+def _lacks(page: Page, explanation: Explanation) -> Table:
+    """What the pod needs beside what every zone has, and the managers' hints."""
+    table = matrix.lacks(page, explanation.lacks)
+    hints = {each.resource: each for each in explanation.offered}
+    if hints:
+        table.add_row("offered", *(_offered(hints.get(each.resource)) for each in explanation.lacks))
+    return table
 
 
 def _placement(container: Container) -> Iterator[tuple[str, Text]]:
@@ -80,53 +88,13 @@ def _affinity(container: Container) -> str:
     return f"{zones}, {'preferred' if affinity.preferred else 'not preferred'}"
 
 
-def _supplies(page: Page, wanted: tuple[Wanted, ...]) -> Table:
-    """What was asked beside what every zone had."""
-    table = page.table("", *(each.resource for each in wanted))
-    table.add_row("needs", *(wording.amount(each.resource, each.needed) for each in wanted))
-    table.add_row("node", *(_node_free(each) for each in wanted))
-    for label, cells in _rows(wanted):
-        table.add_row(label, *cells)
-    if any(each.offered is not None for each in wanted):
-        table.add_row("offered", *(_offered(each) for each in wanted))
-    return table
-
-
-def _node_free(wanted: Wanted) -> str:
-    return "-" if wanted.node_free is None else f"{wording.amount(wanted.resource, wanted.node_free)} free"
-
-
-def _rows(wanted: tuple[Wanted, ...]) -> Iterator[tuple[str, list[Text]]]:
-    """A row for every zone set; zones of which the same can be said share one."""
-    alike: dict[tuple[object, ...], tuple[list[Text], list[Zones]]] = {}
-    every = dict.fromkeys(supply.zones for each in wanted for supply in each.zones)
-    for zones in sorted(every, key=lambda zones: (not zones, len(zones), zones)):
-        cells = [_supply(each, zones) for each in wanted]
-        key = len(zones) == 1 or zones, *(cell.plain for cell in cells)
-        alike.setdefault(key, (cells, []))[1].append(zones)
-    for cells, sets in alike.values():
-        yield wording.alike(sets), cells
-
-
-def _supply(wanted: Wanted, zones: Zones) -> Text:
-    supply = next((each for each in wanted.zones if each.zones == zones), None)
-    if supply is None:
-        return Text("-", "dim")
-    text = Text(f"{wording.amount(wanted.resource, supply.free)} free", "green" if not supply.short else "")
-    if supply.short:
-        text.append(f", {wording.amount(wanted.resource, supply.short)} short", "red")
-    if supply.group:
-        text.append(f", bound to {wording.zones(supply.group)}", "red")
-    return text
-
-
-def _offered(wanted: Wanted) -> str:
-    if wanted.offered is None:
+def _offered(offered: Offered | None) -> str:
+    if offered is None or offered.hints is None:
         return "-"
-    preferred = [offer.zones for offer in wanted.offered if offer.preferred]
-    others = [offer.zones for offer in wanted.offered if not offer.preferred]
+    preferred = [hint.zones for hint in offered.hints if hint.preferred]
+    others = [hint.zones for hint in offered.hints if not hint.preferred]
     if preferred:
         return wording.choices(preferred)
     if others:
         return f"only {wording.choices(others)}"
-    return "too many to list" if wanted.offered_count else "nothing"
+    return "too many to list" if offered.count else "nothing"

@@ -1,16 +1,22 @@
-"""What `numalign kubelet admit` answers, as values: the JSON and YAML output, field by field.
+"""Output structs for zones, resources and amounts, and all of `numalign kubelet admit`: JSON and YAML field by field.
 
-`reporting` fills these in from the model, `drawing` turns them into text. docs/kubelet-admit.md documents every
-field, so a change here is a change there. Amounts are CPUs (thousandths possible), bytes, or numbers of devices; sets
-of zones are lists of ids."""
+`reporting` fills in those of `kubelet admit`; `explain` and `topology` share the ones for resources, zones and what is
+lacking. docs/kubelet-admit.md documents every field of its command. Amounts are CPUs (thousandths possible), bytes, or
+numbers of devices; sets of zones are lists of ids. This module formats no text."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from numalign.api.qos import QoS
+from numalign.cli import amounts
 from numalign.cli.amounts import Amount
 from numalign.kubelet.admission import Verdict
+
+if TYPE_CHECKING:
+    from numalign.placement.reasons import Lack
 
 Zones = tuple[int, ...]
 
@@ -43,32 +49,38 @@ class Container(Reported, frozen=True, kw_only=True):
     devices: dict[str, tuple[str, ...]]
 
 
-class Offer(Reported, frozen=True, kw_only=True):
+class Hint(Reported, frozen=True, kw_only=True):
     """A set of zones that a manager offered, and whether it is among the smallest that could ever do."""
 
     zones: Zones
     preferred: bool
 
 
-class ZoneSupply(Reported, frozen=True, kw_only=True):
-    """What a zone had for the request when it was refused; `group`: zones its memory is bound together with."""
-
-    zones: Zones
-    free: Amount
-    short: Amount
-    group: Zones | None = None
-
-
-class Wanted(Reported, frozen=True, kw_only=True):
-    """One resource of a refused request. Offered None: its manager has no say in the alignment."""
+class Offered(Reported, frozen=True, kw_only=True):
+    """The topology hints of one resource. None: its manager has no preference."""
 
     resource: str
-    needed: Amount
-    node_free: Amount | None
-    zones: tuple[ZoneSupply, ...]
-    offered: tuple[Offer, ...] | None
-    offered_count: int
-    """All offers; the list stops at the narrowest ones."""
+    hints: tuple[Hint, ...] | None
+    count: int
+    """Number of all hints; the list stops at the narrowest ones."""
+
+
+class ZoneLack(Reported, frozen=True, kw_only=True):
+    """What one zone has of a resource, and what it lacks of the need."""
+
+    zone: int
+    free: Amount
+    short: Amount
+
+
+class Lacking(Reported, frozen=True, kw_only=True):
+    """One resource that a pod was refused for. `in_zones` 0: anywhere on the node. `most` None: amounts do not tell."""
+
+    resource: str
+    need: Amount
+    in_zones: int
+    most: Amount | None
+    zones: tuple[ZoneLack, ...]
 
 
 class Explanation(Reported, frozen=True, kw_only=True):
@@ -76,10 +88,26 @@ class Explanation(Reported, frozen=True, kw_only=True):
 
     container: str
     cause: str
+    """Empty where only the kubelet's own message tells."""
     text: str
+    never: bool
+    """Whether the empty node would refuse the pod, too."""
     node_has_room: bool
-    """Whether the node's totals would have sufficed for the whole pod."""
-    wanted: tuple[Wanted, ...]
+    """Whether the node's totals suffice for the whole pod."""
+    node_free: dict[str, Amount]
+    """What the node as a whole had free of what the pod requests."""
+    lacks: tuple[Lacking, ...]
+    offered: tuple[Offered, ...]
+    """The hints of the last alignment."""
+
+
+class Held(Reported, frozen=True, kw_only=True):
+    """What a pod holds of one resource in a set of zones."""
+
+    resource: str
+    amount: Amount
+    zones: Zones
+    certain: bool = True
 
 
 class Pod(Reported, frozen=True, kw_only=True):
@@ -136,3 +164,16 @@ class Report(Reported, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
     resources: tuple[Resource, ...]
     """The node after the last pod."""
+
+
+def lacking(lack: Lack) -> Lacking:
+    def of(amount: int) -> Amount:
+        return amounts.total(lack.resource, amount)
+
+    return Lacking(
+        resource=lack.resource,
+        need=of(lack.need),
+        in_zones=lack.zones,
+        most=None if lack.most is None else of(lack.most),
+        zones=tuple(ZoneLack(zone=each.zone, free=of(each.free), short=of(each.short)) for each in lack.by_zone),
+    )

@@ -1,25 +1,41 @@
-"""Admitting pods one after the other, and writing down what came of it.
+"""Admits pods one after the other on a kubelet model and reports the outcomes.
 
-`kubelet` and `demo` call `admit_all` with a kubelet and pods in order. The model decides, `explaining` finds reasons,
-this module turns both into a `report.Report`. Nothing starts in between: each pod meets what those before it were
-given, as in a burst that reaches a kubelet at once."""
+`kubelet` and `demo` call `admit_all` with a kubelet and pods in order. The model decides, the placement room explains
+refusals, and this module turns both into a `report.Report`. No container starts in between: each pod meets what the
+pods before it hold, as in a burst that reaches a kubelet at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec import Struct
+
 from numalign.api import cpuset, qos, requests, resourcenames
 from numalign.api.pod import Pod
-from numalign.cli import amounts, explaining, report, wording
-from numalign.cli.explaining import Admission
+from numalign.cli import amounts, report, wording
 from numalign.kubelet import admission, predicates, versions, zonetable
 from numalign.kubelet import mask as masks
+from numalign.kubelet.admission import Outcome
+from numalign.kubelet.hints import HintList
 from numalign.kubelet.mask import Mask
+from numalign.kubelet.merge import Hints
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState
 from numalign.kubelet.zonetable import Cell
+from numalign.placement import rowreasons
+from numalign.placement import wording as reasons
 
-NOBODY_ELSE: Mapping[str, str] = {}
+NO_NAMES: Mapping[str, str] = {}
+MOST_HINTS = 64
+
+
+class Admission(Struct, frozen=True):
+    """One pod's admission. `before`: the state that the pod meets, without leftovers of refused pods."""
+
+    kubelet: Kubelet
+    pod: Pod
+    before: KubeletState
+    outcome: Outcome
 
 
 def admit_all(kubelet: Kubelet, pods: Iterable[tuple[Pod, str]]) -> report.Report:
@@ -29,7 +45,7 @@ def admit_all(kubelet: Kubelet, pods: Iterable[tuple[Pod, str]]) -> report.Repor
     for pod, source in pods:
         before = admission.collect(kubelet, state)
         state, outcome = admission.admit(kubelet, before, pod)
-        reported.append(_pod(Admission(kubelet, pod, before, state, outcome), source))
+        reported.append(_pod(Admission(kubelet, pod, before, outcome), source))
     return report.Report(
         machine=kubelet.machine.name,
         kubelet=_kubelet(kubelet),
@@ -64,8 +80,47 @@ def _pod(admitted: Admission, source: str) -> report.Pod:
         steps=outcome.steps,
         notes=tuple(_notes(admitted)),
         containers=tuple(_container(admitted.kubelet, *placed) for placed in outcome.placement.items()),
-        explanation=explaining.explain(admitted) if outcome.verdict == "rejected" else None,
+        explanation=_explanation(admitted) if outcome.verdict == "rejected" else None,
     )
+
+
+def _explanation(admitted: Admission) -> report.Explanation:
+    outcome = admitted.outcome
+    reason = rowreasons.of_kubelet(admitted.kubelet, admitted.before, admitted.pod)
+    asked = amounts.requested(requests.effective(admitted.pod))
+    totals = zonetable.of(admitted.kubelet, admitted.before).totals
+    free = {name: amounts.total(name, totals[name].free) for name in asked if name in totals}
+    return report.Explanation(
+        container=reason.container if reason is not None else outcome.container,
+        cause=reason.cause if reason is not None else "",
+        text=reasons.sentence(reason) if reason is not None else "",
+        never=reason is not None and reason.structural,
+        node_has_room=all(asked[name] <= free[name] for name in free),
+        node_free=free,
+        lacks=tuple(map(report.lacking, reason.lacks)) if reason is not None else (),
+        offered=_offered(outcome),
+    )
+
+
+def _offered(outcome: Outcome) -> tuple[report.Offered, ...]:
+    """The hints of the alignment at which the pod was refused."""
+    last = outcome.alignments[-1] if outcome.alignments else None
+    if last is None or last.hint is not None:
+        return ()
+    return tuple(
+        report.Offered(resource=name, hints=_hints(hints), count=hints.count if hints is not None else 0)
+        for name, hints in last.offered.items()
+    )
+
+
+def _hints(hints: Hints | None) -> tuple[report.Hint, ...] | None:
+    if hints is None:
+        return None
+    if isinstance(hints, HintList):
+        found = sorted(hints.masks, key=masks.width)[:MOST_HINTS]
+    else:
+        found = [1 << zone for zone in hints.room.zones if hints.room.suits(1 << zone)]
+    return tuple(report.Hint(zones=masks.members(mask), preferred=hints.prefers(mask)) for mask in found)
 
 
 def _notes(admitted: Admission) -> Iterator[str]:
@@ -107,7 +162,7 @@ def _zones(kubelet: Kubelet, placed: ContainerPlacement) -> Mask:
 
 
 def resources(
-    kubelet: Kubelet, state: KubeletState, names: Mapping[str, str] = NOBODY_ELSE
+    kubelet: Kubelet, state: KubeletState, names: Mapping[str, str] = NO_NAMES
 ) -> tuple[report.Resource, ...]:
     """What the node has and who holds it; `names` are full names of pods by their uids, where uids are not names."""
     table = zonetable.of(kubelet, state)

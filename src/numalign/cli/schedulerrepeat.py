@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from numalign.cli import drawing, explaindrawing, explained, output, schedulerdrawing
+from numalign.cli import drawing, explained, matrix, output, schedulerdrawing
 from numalign.cli.drawing import INDENT, Page
 from numalign.scheduler.ranking import Ranked
 from numalign.scheduler.repeating import OnNode, Repeated
@@ -58,7 +58,7 @@ def _on_node(page: Page, found: OnNode) -> None:
     answer = _answer(found)
     page.add(output.printable(f"{found.node} {f'refuses: {answer.why}' if answer.why else 'takes the pod'}"))
     if answer.lacks:
-        page.add(explaindrawing.zones(page, answer.lacks), indent=INDENT)
+        page.add(matrix.lacks(page, answer.lacks), indent=INDENT)
     if found.ranked is not None:
         page.add()
         _ranked(page, [found.ranked])

@@ -125,12 +125,21 @@ def _from_files(certificate: str, key: str) -> Shown:
 
 
 def _of_our_own(address: str) -> Shown | None:
-    from numalign.process import servertls
-
     if address in LOOPBACK:
         return None
+
+    from numalign.api.errors import BadObject
+    from numalign.process import servertls
+    from numalign.process.certificates import CryptographyMissing
+
     hosts = ("localhost", socket.gethostname(), "127.0.0.1", "::1")
-    return Shown(servertls.self_made(hosts, datetime.now(UTC)), None)
+    try:
+        return Shown(servertls.self_signed(hosts, datetime.now(UTC)), None)
+    except CryptographyMissing:
+        why = (
+            "is not a loopback address: give --tls-certificate, or install numalign[tls] for a self-signed certificate"
+        )
+        raise BadObject("scheduler run", address, "--bind-address", why) from None
 
 
 async def _settled(scheduler: Scheduler) -> None:

@@ -16,9 +16,8 @@ from numalign.api import errors, nrt
 from numalign.api.nodetopology import NodeTopology
 from numalign.api.nrtwire import NodeResourceTopology
 from numalign.cli import amounts, matrix, narrowing
-from numalign.cli.amounts import Amount
 from numalign.cli.publications import Publication
-from numalign.cli.report import Reported, Resource, Zones, ZoneState
+from numalign.cli.report import Held, Reported, Resource, Zones, ZoneState
 from numalign.kube.resources import NODES, TOPOLOGIES
 from numalign.placement import occupancy, wording
 from numalign.placement.entries import Source
@@ -31,13 +30,6 @@ from numalign.scheduler.snapshot import Snapshot
 OURS: Final = "numalign"
 RTE: Final = "resource-topology-exporter"
 RTE_ANNOTATION: Final = "k8stopoawareschedwg/rte-update"
-
-
-class Held(Reported, frozen=True, kw_only=True):
-    resource: str
-    amount: Amount
-    zones: Zones
-    certain: bool
 
 
 class PodThere(Reported, frozen=True, kw_only=True):

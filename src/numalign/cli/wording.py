@@ -1,7 +1,6 @@
-"""The sentences of a report: amounts, zones and causes as people say them.
+"""Formats amounts, zones and requests for the text output of commands.
 
-`explaining` puts the sentence of a cause beside its data, `drawing` writes amounts and zones. Nothing here knows how
-a cause was found."""
+The drawing modules call it. The sentences of reasons are in `placement.wording`, not here."""
 
 from __future__ import annotations
 
@@ -53,11 +52,6 @@ def summary(verdicts: Sequence[str]) -> str:
     return f"{len(verdicts)} pod{'s' * (len(verdicts) != 1)}: {counts}"
 
 
-def alike(sets: Sequence[Zones]) -> str:
-    """The label of a row for one set of zones, or for several zones of which the same can be said."""
-    return zones(sets[0]) if len(sets) == 1 else f"{zones(sorted(each[0] for each in sets))}, each"
-
-
 def pod(full_name: str) -> str:
     """A pod's name, with the namespace only where it is not the usual one."""
     return full_name.removeprefix("default/")
@@ -71,45 +65,6 @@ def choices(sets: Sequence[Zones]) -> str:
     if len(sets) > MOST_LISTED:
         shown.append(f"{len(sets) - MOST_LISTED} more")
     return f"{'zones' if len(sets[0]) > 1 else 'zone'} {' or '.join(filter(None, (', '.join(shown[:-1]), shown[-1])))}"
-
-
-def exhausted(resource: str, needed: Amount, free: Amount) -> str:
-    return f"{resource}: needs {amount(resource, needed)}, all zones together have {amount(resource, free)} free"
-
-
-def grouped(resource: str, needed: Amount) -> str:
-    return (
-        f"{resource}: needs {amount(resource, needed)}, and that is free, but memory in use binds its zones: "
-        "they can only be used alone or together as they already are"
-    )
-
-
-def too_large(resource: str, width: int) -> str:
-    return f"{resource} needs {width} zones even on an empty machine, and single-numa-node accepts one"
-
-
-def fragmented(resource: str, needed: Amount, sets: Sequence[Zones], policy: str) -> str:
-    where = f"in {choices(sets)} together" if sets else "across more zones"
-    return (
-        f"{resource}: {amount(resource, needed)} are free only {where}, "
-        f"and {policy} does not spread what fewer empty zones could hold"
-    )
-
-
-def different_widths(widths: Mapping[str, int]) -> str:
-    return ", ".join(f"{resource} needs {width} zone{'s' * (width > 1)}" for resource, width in widths.items())
-
-
-def disagreement(fits: Mapping[str, Sequence[Zones]]) -> str:
-    return ", ".join(f"{resource} fits only {choices(sets)}" for resource, sets in fits.items())
-
-
-def node_exhausted(resource: str, needed: Amount, free: Amount) -> str:
-    return f"{resource}: needs {amount(resource, needed)}, the node as a whole has {amount(resource, free)} free"
-
-
-def no_more_pods(most: int) -> str:
-    return f"maxPods is {most}, and the node has as many pods"
 
 
 def node_has_room(needed: Mapping[str, Amount], free: Mapping[str, Amount]) -> str:

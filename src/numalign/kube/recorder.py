@@ -1,7 +1,8 @@
-"""Events written beside everything else: noted at once, sent when there is time, dropped before they get in the way.
+"""Writes Events to the API server.
 
-The scheduler's publisher calls `record`, which never waits; `run` is a task. What to write is decided in `events`.
-An event the server refuses is dropped: events are for people, and nothing depends on one."""
+The agent calls `record`, which never waits: `run` is the task that writes, and a full queue drops Events. The
+scheduler's `eventlines` has a queue of its own and calls `write`. `events` decides what is written. An Event that the
+server rejects is dropped, because nothing depends on one."""
 
 import asyncio
 import logging
@@ -29,12 +30,18 @@ class Recorder:
         self._correlator = Correlator(reporter)
         self._queue: asyncio.Queue[Write] = asyncio.Queue(LONGEST_QUEUE)
 
-    def record(self, what: Occurrence, now: float | None = None, wall: datetime | None = None) -> None:
-        """It happened then; without a time, just now."""
+    def record(self, what: Occurrence) -> None:
+        """It happens now; `run` writes it."""
         clock = self._client.sender.clock
-        write = self._correlator.happened(what, clock.now() if now is None else now, wall or clock.wall())
+        write = self._correlator.happened(what, clock.now(), clock.wall())
         if write is not None:
             self._put(write)
+
+    async def write(self, what: Occurrence, now: float, wall: datetime) -> None:
+        """Returns when the Event is written or dropped. Callers keep the order of one object's Events."""
+        write = self._correlator.happened(what, now, wall)
+        if write is not None:
+            await self._sent(write)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -42,7 +49,7 @@ class Recorder:
             group.create_task(self._look_for_due())
 
     async def drained(self) -> None:
-        """Until everything noted so far is written or given up."""
+        """Until everything that was recorded so far is written or dropped."""
         await self._queue.join()
 
     def _put(self, write: Write) -> None:
@@ -69,15 +76,17 @@ class Recorder:
     async def _sent(self, write: Write) -> None:
         for _ in range(TRIES):
             try:
-                return await self._write(write)
+                return await self._create_or_patch(write)
             except errors.Refusal as problem:
-                return self._dropped(problem)
+                LOG.info("Event rejected by the server, not retrying: %s", problem)
+                break
             except errors.Unreachable as problem:
-                LOG.info("event waits: %s", problem)
+                LOG.info("Unable to write event (may retry after sleeping): %s", problem)
                 await self._client.sender.clock.sleep(PAUSE)
         self._client.sender.metrics.events_dropped += 1
+        return None
 
-    async def _write(self, write: Write) -> None:
+    async def _create_or_patch(self, write: Write) -> None:
         event = write.event
         if isinstance(write, Count) and event.series is not None:
             target = EVENTS.at(event.metadata.name, event.metadata.namespace)
@@ -85,10 +94,6 @@ class Recorder:
                 await self._client.patch(target, "merge", {"series": msgspec.to_builtins(event.series)})
                 return
             except errors.NotFound:
-                LOG.debug("event %s is gone and is written again", event.metadata.full_name)
-        # Nobody reads what the server makes of it.
+                LOG.debug("Event %s was deleted; creating it again", event.metadata.full_name)
+        # Not `client.create`: the answer is not decoded.
         await self._client.sender.call(request.create(EVENTS.within(event.metadata.namespace), event))
-
-    def _dropped(self, problem: errors.Refusal) -> None:
-        LOG.info("event dropped: %s", problem)
-        self._client.sender.metrics.events_dropped += 1

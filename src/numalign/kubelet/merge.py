@@ -1,9 +1,10 @@
-"""Merging hints: from what every provider prefers to the one hint that a container is aligned to.
+"""Merges the hints of all providers: finds the best hint in the cartesian product of their lists.
 
-The kubelet walks the cartesian product of all lists, up to 255^resources permutations at 8 zones. The answer is the
-minimum of a total order over what those permutations can produce (kubelet spec 3.3), and that set is found without
-walking the product: preferred results are masks that every list prefers, the others are the intersections that the
-lists can reach, folded list by list. How many permutations the kubelet would have walked is told beside."""
+`policies` decides which result is admitted. The kubelet walks the product, up to 255^resources permutations at 8 zones.
+The answer is the minimum of a total order over the masks that those permutations produce (kubelet spec 3.3). This
+module computes that set without walking the product: preferred results are the masks that every list prefers, the
+others are the intersections that the lists can reach, folded list by list. It also counts the permutations that the
+kubelet would walk."""
 
 from __future__ import annotations
 
@@ -54,39 +55,20 @@ class Rules(Struct, frozen=True, dict=True):
 
 
 class Merge(Struct, frozen=True, dict=True):
-    """One merge: the lists of all providers under a node's rules."""
+    """The lists of all providers under a node's rules, and the best hints that their product contains."""
 
     lists: tuple[Hints, ...]
     rules: Rules
 
     @cached_property
-    def admitted(self) -> Hint | None:
-        """The hint that the policy admits and the kubelet stores, or None where it refuses the container."""
-        policy = self.rules.policy
-        if policy == "none":
-            return Hint(None, False)
-        agreed = min(_agreed(self.lists, self.rules), key=self.rules.rank, default=None)
-        if agreed is not None:
-            # A single zone that is the whole machine is stored as "any zone" (kubelet spec 3.5).
-            nil = policy == "single-numa-node" and agreed == self.rules.machine
-            return Hint(None if nil else agreed, True)
-        return Hint(self._widest_common, False) if policy == "best-effort" else None
-
-    @property
-    def best(self) -> Hint:
-        """The best hint even where the policy refuses it."""
-        if self.admitted is not None:
-            return self.admitted
-        return Hint(None if self.rules.policy == "single-numa-node" else self._widest_common, False)
-
-    @property
-    def permutations(self) -> int:
-        """How many combinations of hints the kubelet walks for this merge."""
-        return 0 if self.rules.policy == "none" else prod(each.count for each in self.lists)
+    def preferred(self) -> Hint | None:
+        """The best hint that every list prefers; None where there is none."""
+        mask = min(_preferred_by_all(self.lists, self.rules), key=self.rules.rank, default=None)
+        return None if mask is None else Hint(mask, True)
 
     @cached_property
-    def _widest_common(self) -> Mask:
-        """The best mask that is preferred by nobody: as close as possible to the widest of the narrowest hints."""
+    def not_preferred(self) -> Hint:
+        """The best of the other hints: as close as possible to the widest of the narrowest hints."""
         sizes = [each.narrowest for each in self.lists]
         wanted = max((size for size in sizes if size is not None), default=0)
 
@@ -96,15 +78,18 @@ class Merge(Struct, frozen=True, dict=True):
                 return 2, size, *self.rules.rank(mask)
             return int(size < wanted), wanted - size, *self.rules.rank(mask)
 
-        return min(reachable(self.lists, self.rules.zones) - {0}, key=closeness, default=self.rules.machine)
+        candidates = reachable(self.lists, self.rules.zones) - {0}
+        return Hint(min(candidates, key=closeness, default=self.rules.machine), False)
+
+    @property
+    def permutations(self) -> int:
+        """How many combinations of hints the kubelet walks for this merge."""
+        return prod(each.count for each in self.lists)
 
 
-def merge(providers: Iterable[HintMap | None], rules: Rules) -> Merge:
-    """Merge the answers of all providers, in any order, under the node's rules."""
-    lists = tuple(chain.from_iterable(normalised(provider) for provider in providers))
-    if rules.policy == "single-numa-node":
-        lists = tuple(_preferred_single_zones(each) for each in lists)
-    return Merge(lists, rules)
+def of(providers: Iterable[HintMap | None], rules: Rules) -> Merge:
+    """The merge of the answers of all providers, in any order."""
+    return Merge(tuple(chain.from_iterable(normalised(provider) for provider in providers)), rules)
 
 
 def normalised(provider: HintMap | None) -> list[Hints]:
@@ -176,7 +161,7 @@ def _sparse(index: int, zones: tuple[int, ...]) -> Mask:
     return masks.of(zones[place] for place in masks.members(index))
 
 
-def _agreed(lists: Sequence[Hints], rules: Rules) -> Collection[Mask]:
+def _preferred_by_all(lists: Sequence[Hints], rules: Rules) -> Collection[Mask]:
     """The masks that every list prefers; a list that also prefers any zone goes along with the others."""
     unlisted = [each for each in lists if isinstance(each, UnlistedHints)]
     listed = [each for each in lists if isinstance(each, HintList)]
@@ -200,15 +185,6 @@ def _of_preferred_size(unlisted: Sequence[UnlistedHints]) -> Iterable[Mask]:
     if size is None or comb(len(common), size) > topologyhints.BUDGET:
         raise Undecided("the kubelet would merge every set of zones", prod(each.count for each in unlisted))
     return masks.of_size(common, size)
-
-
-def _preferred_single_zones(hints: Hints) -> HintList:
-    """`single-numa-node` looks at nothing else (kubelet spec 3.5)."""
-    if isinstance(hints, HintList):
-        singles = [mask for mask in hints.masks if mask.bit_count() == 1 and mask in hints.preferred]
-        return HintList(tuple(singles), frozenset(singles), hints.nil & {True})
-    singles = [1 << zone for zone in hints.room.zones if hints.prefers(1 << zone)]
-    return HintList(tuple(singles), frozenset(singles))
 
 
 def _total_distance(mask: Mask, distances: Mapping[int, Sequence[int]]) -> int:

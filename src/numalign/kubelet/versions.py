@@ -105,7 +105,7 @@ class Behaviour(Struct, frozen=True, kw_only=True):
 
     assigned_cpus_skip_smt_check: bool
     """Since 1.37 a container that holds CPUs is served before full-pcpus-only is checked. Before, steps 2 and 3 of
-    5.3 ran the other way round, so a full node refuses on restart or resize what it already runs (8, 9)."""
+    5.3 ran the other way round, so a full node refuses on restart what it already runs (9)."""
 
     distribution_knows_sockets: bool
     """Since 1.37 distribute-cpus-across-numa heeds align-by-socket and caps d in step 4. Before, 5.7 read without
@@ -115,18 +115,6 @@ class Behaviour(Struct, frozen=True, kw_only=True):
     """Since 1.37 a container without memory request is left alone (6.2). Before, it went through 6.4: an error where
     no affinity is stored, else the group check and an empty list of blocks. Reached only by shared containers of
     pod-level pods (10.2), as every other Guaranteed container requests memory."""
-
-    resize_skips_managers: bool
-    """Since 1.37 CPU and Memory Manager give no hints on resize and no provider allocates (8). Before, a resize went
-    through hints and allocation like an added pod."""
-
-    resize_checks_capacity: bool
-    """Until 1.35 a resize beyond the node's allocatable cpu or memory is Infeasible, right after the checks against
-    static policies (8). Later the general predicates refuse it, as OutOfcpu or OutOfmemory."""
-
-    resize_keeps_reason: bool
-    """Since 1.36 a resize refused by an admission handler is reported with the handler's reason, before as Deferred.
-    The pod condition says Deferred either way (8)."""
 
     pod_resources_by_isolation: bool
     """Since 1.37 the Pod Resources API withholds what a container shares with its pod and reports it for the pod.
@@ -180,9 +168,6 @@ def behaviour(minor: Minor) -> Behaviour:
         assigned_cpus_skip_smt_check=known >= _V37,
         distribution_knows_sockets=known >= _V37,
         memory_skips_empty_requests=known >= _V37,
-        resize_skips_managers=known >= _V37,
-        resize_checks_capacity=known < _V36,
-        resize_keeps_reason=known >= _V36,
         pod_resources_by_isolation=known >= _V37,
     )
 

@@ -1,7 +1,7 @@
-"""One pod's way through the managers: hints, merge, allocation, by the node's scope.
+"""Takes one pod through the topology manager: hints, merge and allocation, in container or pod scope.
 
-`admission` walks pods that were added, `resize` walks those whose resources changed. `state` is at every moment what
-the node would know; a refusal stops the walk and leaves it as it is (kubelet spec 3.6)."""
+`admission` walks every pod that is added. `Walk.state` is at every moment what the node would hold; a refusal stops the
+walk and leaves the state as it is (kubelet spec 3.6). General predicates are not checked here."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, structs
 
+from numalign.kubelet import policies
 from numalign.kubelet.demand import ContainerDemand, PodDemand
 from numalign.kubelet.hints import Hint
-from numalign.kubelet.merge import HintMap, Hints, merge
+from numalign.kubelet.merge import HintMap, Hints
 from numalign.kubelet.refusals import TOPOLOGY_AFFINITY, Refusal
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
@@ -38,12 +39,9 @@ class Refused(Exception):
 
 
 class Walk:
-    """`hints_only`: a resize that leaves allocations alone, for which only devices still have hints."""
-
-    def __init__(self, kubelet: Kubelet, state: KubeletState, *, hints_only: bool = False) -> None:
+    def __init__(self, kubelet: Kubelet, state: KubeletState) -> None:
         self.kubelet = kubelet
         self.state = state
-        self.hints_only = hints_only
         self.alignments: list[Alignment] = []
         self.steps = 0
 
@@ -54,15 +52,15 @@ class Walk:
         # Every manager collects when it is asked for hints, and all are asked before anybody allocates.
         self.collect()
         if self.kubelet.settings.topology_scope == "container":
-            self._by_container(pod)
+            self._container_scope(pod)
         else:
-            self._as_a_whole(pod)
+            self._pod_scope(pod)
 
     def _without_hints(self, pod: PodDemand) -> None:
         for container in pod.containers:
             self._allocate(pod, container, Hint(None, False))
 
-    def _by_container(self, pod: PodDemand) -> None:
+    def _container_scope(self, pod: PodDemand) -> None:
         for container in pod.containers:
             hint = self._merged(self._container_hints(pod, container), container.name)
             if hint is None:
@@ -70,7 +68,7 @@ class Walk:
             self.state = self.state.with_affinity(pod.uid, container.name, hint)
             self._allocate(pod, container, hint)
 
-    def _as_a_whole(self, pod: PodDemand) -> None:
+    def _pod_scope(self, pod: PodDemand) -> None:
         hint = self._merged(self._pod_hints(pod), "")
         if hint is None:
             raise Refused(_unaligned(pod, "under pod-scope topology manager"))
@@ -78,7 +76,7 @@ class Walk:
             self.state = self.state.with_affinity(pod.uid, container.name, hint)
             if pod.budget is None:
                 self._allocate(pod, container, hint)
-        if pod.budget is not None and not self.hints_only:
+        if pod.budget is not None:
             self._allocate_pod(pod, hint)
 
     @property
@@ -108,8 +106,6 @@ class Walk:
     def _container_hints(self, pod: PodDemand, container: ContainerDemand) -> Iterable[HintMap | None]:
         kubelet, state = self.kubelet, self.state
         yield kubelet.devices.container_hints(state.devices, pod, container)
-        if self.hints_only:
-            return
         if kubelet.cpu and state.cpu:
             yield kubelet.cpu.container_hints(state.cpu, pod, container)
         if kubelet.memory and state.memory:
@@ -119,8 +115,6 @@ class Walk:
     def _pod_hints(self, pod: PodDemand) -> Iterable[HintMap | None]:
         kubelet, state = self.kubelet, self.state
         yield kubelet.devices.pod_hints(state.devices, pod)
-        if self.hints_only:
-            return
         if kubelet.cpu and state.cpu:
             yield kubelet.cpu.pod_hints(state.cpu, pod)
         if kubelet.memory and state.memory:
@@ -129,15 +123,13 @@ class Walk:
 
     def _merged(self, provided: Iterable[HintMap | None], container: str) -> Hint | None:
         offered = list(provided)
-        merged = merge(offered, self.kubelet.rules)
+        merged = policies.merge(offered, self.kubelet.rules)
         by_resource = {name: hints for provider in offered for name, hints in (provider or {}).items()}
         self.steps += merged.permutations
         self.alignments.append(Alignment(container, by_resource, merged.admitted, merged.permutations))
         return merged.admitted
 
     def _allocate(self, pod: PodDemand, container: ContainerDemand, hint: Hint) -> None:
-        if self.hints_only:
-            return
         self._allocate_devices(pod, container, hint)
         self._allocate_cpus(pod, container, hint)
         self._allocate_memory(pod, container, hint)

@@ -21,7 +21,8 @@ from msgspec import Struct
 from numalign.lab import binaries, catalogue, toolchain
 from numalign.lab.errors import LabError
 from numalign.lab.parts import Part, Program, end_all
-from numalign.process import der, ecdsa
+from numalign.process import certificates
+from numalign.process.certificates import CryptographyMissing
 
 TOKEN: Final = "loopback"
 ADMINS: Final = "system:masters"
@@ -113,9 +114,12 @@ def prepare(plan: Plan, accounts: Iterable[Account]) -> None:
     """The files that the server reads at its start."""
     plan.folder.mkdir(parents=True, exist_ok=True)
     _keep(plan.folder / "tokens.csv", (f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts))
-    signing = ecdsa.made()
+    try:
+        signing = certificates.signing_key()
+    except CryptographyMissing as problem:
+        raise LabError(str(problem)) from None
     # The public half by itself: the server does not take it from a private one in this form.
-    _keep(plan.key, (signing.pem(), der.pem("PUBLIC KEY", signing.public())))
+    _keep(plan.key, (signing.private, signing.public))
 
 
 def _keep(path: Path, secrets: Iterable[str]) -> None:

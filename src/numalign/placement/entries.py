@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Entry(Struct, frozen=True, cache_hash=True):
+class Entry(Struct, frozen=True, cache_hash=True, omit_defaults=True):
     """An amount of one resource (by column) on a set of zone positions."""
 
     column: int
@@ -50,7 +50,7 @@ class ContainerZones(Struct, frozen=True):
         return mask
 
 
-class Holding(Struct, frozen=True, kw_only=True, gc=False):
+class Holding(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One pod's share of a node."""
 
     uid: str

@@ -22,6 +22,7 @@ from numalign.placement.exactflavour import ExactFlavour
 from numalign.placement.reasons import Group, Reason
 from numalign.placement.referenceanswers import ReferenceAnswers
 from numalign.placement.rowfacts import Assumption
+from numalign.placement.shapes import Shape
 
 
 class Explanation(Struct, frozen=True, kw_only=True, dict=True):
@@ -107,9 +108,9 @@ def grouped(refused: Mapping[str, Reason]) -> tuple[Group, ...]:
     return tuple(sorted(found, key=lambda group: (-len(group.nodes), group.nodes)))
 
 
-def answers(engine: Engine, pod: Pod) -> Answers:
-    """Whoever can say what each row says to the pod; BadObject if the pod cannot be used at all."""
-    flavour, shape = engine.flavour, engine.shape(pod)
+def answers(engine: Engine, pod: Pod, shape: Shape | None = None) -> Answers:
+    """What each row says to the pod; BadObject if the pod cannot be used at all. `shape`: if it is known already."""
+    flavour, shape = engine.flavour, shape or engine.shape(pod)
     if isinstance(flavour, ExactFlavour):
         return ExactAnswers(flavour, pod, shape)
     return ReferenceAnswers(flavour, pod, shape, engine.columns)

@@ -15,7 +15,7 @@ from numalign.api.node import Node
 from numalign.api.nodetopology import NodeTopology
 from numalign.api.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import agentrereading, ingest, nodesettings, rereading, rowbridge
+from numalign.placement import ingest, nodesettings, rowbridge
 from numalign.placement.books import Book, Row
 from numalign.placement.changes import Change
 from numalign.placement.columns import NOBODY, Columns
@@ -34,13 +34,13 @@ from numalign.placement.facts import (
     Tick,
 )
 from numalign.placement.foretold import Placer
+from numalign.placement.ingest import ReportReader
 from numalign.placement.ledger import Ledger
 from numalign.placement.rowfacts import RowFacts
 from numalign.placement.rowstate import RowState
 from numalign.placement.shapes import Shapes
 from numalign.placement.shares import Life
 from numalign.placement.templates import Template
-from numalign.placement.twins import Twin, Twins
 
 Reviser = Callable[[Row], Sequence[Holding]]
 """Pending pods that may be in other places than was predicted, now that the row has more room."""
@@ -57,7 +57,7 @@ class Mirror:
         """What reports are read with, and nothing else of the Nodes."""
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
-        self._twins = Twins()
+        self._reader = ReportReader()
         self._stale: dict[str, None] = {}
         self._lingering: dict[str, str] = {}
         """Pods that are gone and may still run, with their nodes."""
@@ -81,6 +81,7 @@ class Mirror:
                 return self._report_again(name)
             case ReportGone(node=name):
                 self._reports.pop(name, None)
+                self._reader.forget(name)
                 change = self.ledger.report_gone(name)
                 self._note(change)
                 # Where nothing is reported, every pod may go.
@@ -136,7 +137,7 @@ class Mirror:
 
     def _read_again(self, facts: RowFacts, node: Node) -> RowFacts:
         topology = self._reports.get(facts.node)
-        return ingest.read(topology, node) if topology is not None else ingest.read_again(facts, node)
+        return self._reader.read(topology, node) if topology is not None else ingest.read_again(facts, node)
 
     def _report(self, topology: NodeTopology) -> list[Wake]:
         self._note(self.ledger.report(self._read_report(topology)))
@@ -149,25 +150,11 @@ class Mirror:
         return [Wake(name, WakeCause.REPORT)]
 
     def _read_report(self, topology: NodeTopology) -> RowFacts:
-        name, plain = topology.node, ingest.is_plain(topology)
-        node = self._nodes.get(name)
-        facts = self._read_next(topology, node, plain=plain) if node is not None else None
-        if plain:
-            self._reports.pop(name, None)
+        if ingest.is_plain(topology):
+            self._reports.pop(topology.node, None)
         else:
-            self._reports[name] = topology
-        if facts is None:
-            facts = ingest.read(topology, node)
-            if node is not None:
-                self._twins.note(Twin(node, topology, facts), plain=plain)
-        return facts
-
-    def _read_next(self, topology: NodeTopology, node: Node, *, plain: bool) -> RowFacts | None:
-        """A report after another one of its kind, if it says nothing new but what is free, and who has the rest."""
-        before, last = self.ledger.facts(topology.node), self._reports.get(topology.node)
-        if before is None or plain is not (last is None):
-            return self._twins.read(topology, node, plain=plain)
-        return rereading.read(topology, before) if last is None else agentrereading.read(topology, last, before)
+            self._reports[topology.node] = topology
+        return self._reader.read(topology, self._nodes.get(topology.node))
 
     # Rows
 

@@ -1,8 +1,8 @@
-"""Why a pod does not go to a node, as data.
+"""Why a pod does not fit on a node, and what would make it fit, as data.
 
-`explain` asks for one reason per node, `merged` makes one of many that are alike, and `wording` says it in a sentence;
-nothing in here is text. Zones go by their real ids, containers by name and place in admission order. Amounts are
-integers: cpu in thousandths, everything else in whole units."""
+`explain` asks for one reason per node and `merged` combines reasons of one kind. `scheduler.advice` makes suggestions.
+Zones go by their real ids, containers by name and place in admission order. Amounts are integers: cpu in thousandths,
+everything else in whole units. This module holds no text: `wording` says reasons and suggestions in sentences."""
 
 from __future__ import annotations
 
@@ -168,3 +168,63 @@ def _best(lacks: Iterable[Lack]) -> Lack:
     known = list(lacks)
     amounts = [lack.most for lack in known if lack.most is not None]
     return structs.replace(known[0], most=max(amounts, default=None), by_zone=())
+
+
+class Suggestion(Struct, frozen=True, kw_only=True, tag_field="kind", rename="camel"):
+    """Base of all kinds."""
+
+
+class Freeing(Suggestion, frozen=True, kw_only=True, tag="free-pods"):
+    """If these pods were gone from the node."""
+
+    node: str
+    pods: tuple[str, ...]
+    resource: str = ""
+    """What the node lacks, if that is one resource, and how much of it these pods hold there."""
+    amount: int = 0
+    zones: tuple[int, ...] = ()
+
+
+class Shrinking(Suggestion, frozen=True, kw_only=True, tag="ask-for-less"):
+    """If a container asked for that much."""
+
+    container: str
+    resource: str
+    amount: int
+    instead_of: int
+    nodes: tuple[str, ...]
+
+
+class Oversized(Suggestion, frozen=True, kw_only=True, tag="too-large"):
+    """No node is large enough; an empty one would be if the container asked for that much."""
+
+    container: str
+    resource: str
+    amount: int
+    instead_of: int
+    fits_now: Shrinking | None = None
+    policy: str = ""
+    """Policy under which some empty node would take the pod as it is."""
+
+
+class Relaxing(Suggestion, frozen=True, kw_only=True, tag="change-rule"):
+    """If a rule did not refuse it."""
+
+    plugin: str
+    change: str
+    """Half a sentence: if it tolerated ..."""
+    nodes: tuple[str, ...]
+
+
+class Absent(Suggestion, frozen=True, kw_only=True, tag="no-such-resource"):
+    resource: str
+
+
+class Waiting(Suggestion, frozen=True, kw_only=True, tag="wait"):
+    """The answer depends on pods that are on their way to the node."""
+
+    node: str
+    pods: tuple[str, ...]
+
+
+AnySuggestion = Freeing | Shrinking | Oversized | Relaxing | Absent | Waiting

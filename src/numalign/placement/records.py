@@ -29,21 +29,18 @@ COVERED: Final = Cover.YES
 """Looked up once: every fact about a pod asks for them."""
 
 
-class Record(Struct, kw_only=True, eq=False, gc=False):
-    """One pod on one node; everything but the first three fields changes over its life."""
+class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
+    """What has become of one pod on one node. Neither the pod nor the node's report tells it again: dumps keep it."""
 
     uid: str
-    name: str
-    """namespace/name"""
     order: int
     """Grows from pod to pod: the order of binding, as far as it was seen."""
-    pod: Pod
     bound: bool = False
     """Whether the API server was seen to have it on this node; else it is a decision on its way."""
     after: int = -1
     """For a decision of ours: looks when it was made. What was reported up to then cannot cover it."""
     holding: Holding | None = None
-    """None: nobody has asked yet where it may be."""
+    """None: the model was not asked yet where it may be."""
     hidden: tuple[Entry, ...] = ()
     life: Life = Life.LIVE
     cover: Cover = Cover.NO
@@ -60,15 +57,23 @@ class Record(Struct, kw_only=True, eq=False, gc=False):
     end_order: int = 0
     until: float = 0.0
     """When lingering ends."""
+
+
+class Record(PodHistory, kw_only=True, eq=False, gc=False):
+    """One pod on one node."""
+
+    name: str
+    """namespace/name"""
+    pod: Pod
     listed: PodPlacement | None = None
     """What a report last said of it."""
     forecast: Forecast | None = None
-    """Where it was to go as somebody else has bound it, until it is placed or reported."""
+    """Where it was to go when another scheduler bound it, until it is placed or reported."""
     absent: bool = False
     """Left out for the time being, as if it had ended."""
     share: Share = shares.NONE
     signed: int | None = None
-    """See `hash`; None: nobody has asked yet."""
+    """See `hash`; None: not computed yet."""
 
     @property
     def hash(self) -> int:

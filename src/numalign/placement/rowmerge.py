@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from numalign.kubelet import mask as masks
 from numalign.kubelet.hints import HintList
-from numalign.kubelet.merge import Rules, merge
+from numalign.kubelet.merge import Rules
+from numalign.kubelet.policies import merge
 from numalign.placement.noderules import MOST_ZONES, NodeRules
 from numalign.placement.rowcauses import Cause, Refuses, Unsure, Want
 

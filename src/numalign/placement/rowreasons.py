@@ -1,17 +1,23 @@
-"""From a row's verdict to a reason: columns become resources, positions become zones, steps become containers.
+"""Turns verdicts into reasons: columns become resources, positions become zones, steps become containers.
 
-`explain` calls `of_shortfall` for rows that the row model refuses or cannot decide, `of_totals` for nodes that are full
-as a whole, and `of_wish` for nodes that do not keep what the pod's annotations ask for."""
+The answers of the exact engine call `of_shortfall` for rows that the row model refuses or cannot decide, `of_totals`
+for nodes without enough resources as a whole, and `of_wish` for nodes that do not keep what the pod's annotations ask
+for. `numalign kubelet admit` calls `of_kubelet` for a node that exists as a kubelet model only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.api.annotations import Intent
 from numalign.api.pod import Pod
+from numalign.kubelet import report, zonetable
 from numalign.kubelet.demand import Role
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.state import KubeletState
+from numalign.kubelet.zonetable import Total
+from numalign.placement import ingest, programs, rowmodel, rowstate
 from numalign.placement.columns import Columns
 from numalign.placement.decisions import Code
 from numalign.placement.fit import Totals
@@ -22,6 +28,8 @@ from numalign.placement.reasons import WHOLE_NODE, Lack, NodeCause, Reason, Zone
 from numalign.placement.resources import CPU, Resources
 from numalign.placement.rowcauses import Cause, Shortfall, Want
 from numalign.placement.rowfacts import Assumption
+from numalign.placement.rowmodel import Verdict
+from numalign.placement.shapes import Shapes
 
 ONE_ZONE = "single-numa-node"
 BY_SIZE = frozenset({Cause.DIFFERENT_ZONE_COUNTS, Cause.PARTIAL_CORES, Cause.NOT_WHOLE_BYTES})
@@ -73,21 +81,49 @@ def of_totals(columns: Columns, row: int, totals: Totals) -> Reason:
         return Reason(code=Code.TOTALS, cause=NodeCause.NO_NODE, structural=True)
     requested, offered = columns.requested[row].tolist(), columns.offered[row].tolist()
     left = {column: offered[column] - requested[column] for column, _ in totals.pairs}
-    short = [(column, need) for column, need in totals.pairs if left[column] < need]
-    return Reason(
-        code=Code.TOTALS,
-        cause=NodeCause.TOTALS if short else NodeCause.POD_COUNT,
-        lacks=tuple(
+    return _of_lacks(
+        tuple(
             Lack(
                 resource=columns.resources.names[column],
                 need=need,
                 most=max(0, left[column]),
                 too_large=offered[column] < need,
             )
-            for column, need in short
-        ),
-        structural=any(offered[column] < need for column, need in short),
+            for column, need in totals.pairs
+            if left[column] < need
+        )
     )
+
+
+def _of_lacks(lacks: tuple[Lack, ...]) -> Reason:
+    cause = NodeCause.TOTALS if lacks else NodeCause.POD_COUNT
+    return Reason(code=Code.TOTALS, cause=cause, lacks=lacks, structural=any(lack.too_large for lack in lacks))
+
+
+def of_kubelet(kubelet: Kubelet, state: KubeletState, pod: Pod) -> Reason | None:
+    """Why the kubelet refuses the pod in this state; None where amounts do not tell.
+
+    The managers decide first, then the node's totals, as in an admission."""
+    facts, resources = ingest.read(report.of(kubelet.machine.name, kubelet, state), None), Resources()
+    # The kubelet does not read the annotations that state an intent.
+    shape = Shapes().intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+    program = programs.program(shape, facts.rules, resources)
+    verdict = rowmodel.evaluate(rowstate.of(facts, resources), program)
+    if verdict.code is Verdict.DOES_NOT_FIT and verdict.shortfall is not None:
+        asked = Asked(pod, program, facts.rules, resources)
+        return of_shortfall(asked, Code.DOES_NOT_FIT, verdict.shortfall)
+    short = tuple(_short_totals(shape.totals, zonetable.of(kubelet, state).totals))
+    if short:
+        return _of_lacks(short)
+    is_full = len(state.active) >= kubelet.settings.max_pods
+    return Reason(code=Code.TOTALS, cause=NodeCause.POD_COUNT) if is_full else None
+
+
+def _short_totals(needs: Mapping[str, int], totals: Mapping[str, Total]) -> Iterator[Lack]:
+    for name, need in needs.items():
+        total = totals.get(name)
+        if total is not None and total.free < need:
+            yield Lack(resource=name, need=need, most=max(0, total.free), too_large=total.allocatable < need)
 
 
 def of_wish(wish: Intent, unkept: Unkept, rules: NodeRules | None) -> Reason:

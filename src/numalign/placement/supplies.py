@@ -1,17 +1,17 @@
-"""What a report says of every resource, by zone position: how much there is, can be had, and is free.
+"""What a node has of every resource, by zone position, and where a report's amounts belong among it.
 
-`ingest` calls one function per kind of resource. The agent's facts count where they are there, since they come from
-the managers' checkpoints; else the zones' plain amounts do. cpu is rounded down to whole CPUs, for nobody gets a part
-of one exclusively."""
+`ingest` calls this module for a node's first report and for every report that is based on other hardware. The agent's
+facts count where they are there, since they come from the managers' checkpoints; else the zones' amounts do. cpu is
+rounded down to whole CPUs, because no pod gets a part of one exclusively."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from operator import attrgetter
-from typing import Final
+
+from msgspec import Struct
 
 from numalign.api import resourcenames
 from numalign.api.attributes import NodeFacts
@@ -22,30 +22,58 @@ from numalign.api.nodetopology import Amounts, NodeTopology
 from numalign.api.quantity import Quantity
 from numalign.placement import zonemasks
 from numalign.placement.hardware import Cores
-from numalign.placement.rowfacts import DeviceClass, Groups, Supply
+from numalign.placement.rowfacts import DeviceClass, Stock, Supply, supplies_of
 
 MILLI = 1000
 NOTHING = Amounts(0, 0, 0)
-RESOURCE: Final = attrgetter("resource")
 ALIKE = 1 << 14
 """Different resources and amounts that are remembered; nodes of one make have the same."""
 
 
-def cpus(topology: NodeTopology, cores: Cores | None) -> Supply:
-    listed = _listed(topology, resourcenames.CPU)
-    size, allocatable, free = (tuple([amount // MILLI for amount in row]) for row in listed)
-    size, allocatable = _shared(size), _shared(allocatable)
-    if cores is None:
-        return Supply(size=size, allocatable=allocatable, free=free)
-    left = free_cpus(topology.facts)
-    if left is not None and topology.facts.reserved_cpus is not None:
-        allocatable = cores.by_position(cores.topology.cpus & ~topology.facts.reserved_cpus)
-        free = cores.by_position(left)
-    return Supply(size=cores.sizes, allocatable=_shared(allocatable), free=free)
+class DeviceSlots(Struct, frozen=True):
+    """Where the published device classes are counted; classes are known by their place in the report."""
+
+    in_zones: tuple[tuple[int, int], ...] = ()
+    """Classes in one zone, with their places in `Supplies.free`."""
+    homeless: tuple[tuple[int, int], ...] = ()
+    """Classes in no zone, with the place of their resource among the stock's names."""
+    wide: tuple[tuple[int, DeviceClass], ...] = ()
+    """Classes in several zones."""
+
+
+def stock(topology: NodeTopology, cores: Cores | None) -> Stock:
+    """What there is of every resource, and how much of it pods can get. cpu is always among it."""
+    memory, devices = _names(topology, memory=True), _devices(topology)
+    found = {resourcenames.CPU: _cpus(topology, cores), **{name: _memory(topology, name) for name in memory}, **devices}
+    # In the order of the report: most of its amounts are then in the order of the stock.
+    found = {name: found[name] for name in topology.zones[0].resources if name in found} | found
+    return supplies_of(found).stock
+
+
+def device_slots(topology: NodeTopology, names: Sequence[str]) -> DeviceSlots:
+    classes = topology.facts.devices or ()
+    in_zones, homeless, wide = list[tuple[int, int]](), list[tuple[int, int]](), list[tuple[int, DeviceClass]]()
+    for resource, published in _by_resource(classes):
+        for at, each, zones, is_wide in _with_zones(published, zone_ids(topology)):
+            if is_wide:
+                wide.append((at, DeviceClass(resource=resource, zones=zones, size=each.total, free=0)))
+            elif zones:
+                in_zones.append((at, (zones.bit_length() - 1) * len(names) + names.index(resource)))
+            else:
+                homeless.append((at, names.index(resource)))
+    return DeviceSlots(tuple(in_zones), tuple(homeless), tuple(wide))
+
+
+def homeless(classes: Sequence[PublishedClass], slots: DeviceSlots, width: int) -> tuple[int, ...]:
+    """Free devices that belong to no zone, in the order of the stock's names; empty: none of any."""
+    found = [0] * width
+    for at, place in slots.homeless:
+        found[place] += classes[at].free
+    return tuple(found) if any(found) else ()
 
 
 def free_cpus(facts: NodeFacts) -> int | None:
-    """The CPU manager's shared set less what it never hands out; None: not published."""
+    """The CPU manager's shared set less the reserved CPUs; None: not published."""
     if facts.default_cpus is None or facts.reserved_cpus is None:
         return None
     return facts.default_cpus & ~facts.reserved_cpus
@@ -58,62 +86,16 @@ def on_full_cores(facts: NodeFacts, cores: Cores | None) -> int | None:
     return cores.on_full_cores(facts.default_cpus, facts.reserved_cpus)
 
 
-def by_free_threads(facts: NodeFacts, cores: Cores | None) -> tuple[tuple[int, ...], ...] | None:
-    """By position: how many cores have t free threads, t from 1; None: not known."""
-    free = free_cpus(facts)
-    return cores.by_free_threads(free) if cores is not None and free is not None else None
-
-
-def memory(topology: NodeTopology) -> dict[str, Supply]:
-    """Memory and hugepages; how much there is means how much can be had (engine spec 2)."""
-    checkpoint = free_memory(topology)
-    found = {}
-    for kind in _names(topology, is_memory):
-        _, allocatable, free = _listed(topology, kind)
-        if checkpoint is not None:
-            free = tuple(min(zone.get(kind, 0), most) for zone, most in zip(checkpoint, allocatable, strict=True))
-        found[kind] = Supply(size=allocatable, allocatable=allocatable, free=free)
-    return found
-
-
-def free_memory(topology: NodeTopology) -> list[Mapping[str, int]] | None:
-    """By position what the memory manager has free; None unless its table speaks of just these zones."""
-    if topology.facts.memory is None:
+def memory_table(topology: NodeTopology) -> Sequence[MemoryZone] | None:
+    """The memory manager's table by position; None unless it is published and speaks of just these zones."""
+    table = topology.facts.memory
+    if table is None:
         return None
-    table = {zone.zone: zone.free for zone in topology.facts.memory}
     zones = [zone.id for zone in topology.zones]
-    return [table[zone] for zone in zones] if sorted(table) == zones else None
-
-
-def groups(topology: NodeTopology) -> Groups | None:
-    """The memory manager's groups, where its table is published."""
-    if free_memory(topology) is None or topology.facts.memory is None:
-        return None
-    return groups_in(topology.facts.memory, zone_ids(topology))
-
-
-def groups_in(table: Iterable[MemoryZone], zones: tuple[int, ...]) -> Groups:
-    """The groups of a table that speaks of just these zones."""
-    busy = sum([1 << zones.index(zone.zone) for zone in table if zone.assignments])
-    return Groups(tuple([zonemasks.from_ids(zone.cells, zones) for zone in table]), busy)
-
-
-def devices(topology: NodeTopology) -> tuple[dict[str, Supply], tuple[DeviceClass, ...]]:
-    """Devices that lie in one zone or in none, and the classes of those that lie in several."""
-    if topology.facts.devices is None:
-        return {name: _plain_devices(topology, name) for name in _names(topology, is_device)}, ()
-    zones = zone_ids(topology)
-    single: dict[str, Supply] = {}
-    wide: list[DeviceClass] = []
-    offered = sorted([each for each in topology.facts.devices if is_device(each.resource)], key=RESOURCE)
-    for resource, published in groupby(offered, key=RESOURCE):
-        found = [(each, zonemasks.from_ids(each.zones or 0, zones)) for each in published]
-        # Where devices name zones but none that exists, no mask ever has room for them (kubelet spec 7.2).
-        adrift = not any(mask for _, mask in found)
-        is_wide = [mask.bit_count() > 1 or (adrift and bool(each.zones)) for each, mask in found]
-        single[resource] = _by_zone([pair for pair, wider in zip(found, is_wide, strict=True) if not wider], len(zones))
-        wide += [_wide(*pair) for pair, wider in zip(found, is_wide, strict=True) if wider]
-    return single, tuple(wide)
+    if [each.zone for each in table] == zones:
+        return table
+    by_zone = {each.zone: each for each in table}
+    return [by_zone[zone] for zone in zones] if sorted(by_zone) == zones else None
 
 
 def missed(found: Mapping[str, Supply], node: Node | None) -> dict[str, int]:
@@ -132,12 +114,6 @@ def is_memory(name: str) -> bool:
 
 
 @lru_cache(maxsize=ALIKE)
-def memory_places(names: tuple[str, ...]) -> tuple[int, ...]:
-    """Where memory is among resources."""
-    return tuple(place for place, name in enumerate(names) if is_memory(name))
-
-
-@lru_cache(maxsize=ALIKE)
 def is_device(name: str) -> bool:
     return name != resourcenames.CPU and not is_memory(name)
 
@@ -151,53 +127,72 @@ def _whole(resource: str, amount: Quantity) -> int:
     return amount.milli // MILLI if resource == resourcenames.CPU else amount.value
 
 
-def _listed(topology: NodeTopology, resource: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Capacity, allocatable and available by position."""
-    found = [zone.resources.get(resource, NOTHING) for zone in topology.zones]
-    return (
-        _shared(tuple([each.capacity for each in found])),
-        _shared(tuple([each.allocatable for each in found])),
-        tuple([each.available for each in found]),
-    )
+def _cpus(topology: NodeTopology, cores: Cores | None) -> Supply:
+    size, allocatable = (tuple([amount // MILLI for amount in row]) for row in _amounts(topology, resourcenames.CPU))
+    if cores is None:
+        return Supply(size=size, allocatable=allocatable, free=size)
+    if free_cpus(topology.facts) is not None and topology.facts.reserved_cpus is not None:
+        allocatable = cores.by_position(cores.topology.cpus & ~topology.facts.reserved_cpus)
+    return Supply(size=cores.sizes, allocatable=allocatable, free=allocatable)
 
 
-@lru_cache(maxsize=ALIKE)
-def _shared(amounts: tuple[int, ...]) -> tuple[int, ...]:
-    """One tuple for all nodes that have the same: what there is rarely differs, unlike what is free."""
-    return amounts
+def _memory(topology: NodeTopology, name: str) -> Supply:
+    """Memory or hugepages; how much there is means how much can be had (engine spec 2)."""
+    _, allocatable = _amounts(topology, name)
+    return Supply(size=allocatable, allocatable=allocatable, free=allocatable)
 
 
-def _plain_devices(topology: NodeTopology, resource: str) -> Supply:
-    size, allocatable, free = _listed(topology, resource)
-    return Supply(size=size, allocatable=allocatable, free=free)
+def _devices(topology: NodeTopology) -> dict[str, Supply]:
+    """Devices that lie in one zone or in none."""
+    classes = topology.facts.devices
+    if classes is None:
+        amounts = {name: _amounts(topology, name) for name in _names(topology, memory=False)}
+        return {name: Supply(size=size, allocatable=most, free=most) for name, (size, most) in amounts.items()}
+    return {resource: _by_zone(published, zone_ids(topology)) for resource, published in _by_resource(classes)}
 
 
-def _by_zone(found: Sequence[tuple[PublishedClass, int]], width: int) -> Supply:
-    size, allocatable, free = [0] * width, [0] * width, [0] * width
-    homeless = homeless_size = 0
-    for each, zones in found:
-        if not zones:
-            homeless, homeless_size = homeless + each.free, homeless_size + each.total
+def _by_zone(published: Sequence[tuple[int, PublishedClass]], zones: tuple[int, ...]) -> Supply:
+    size, allocatable, homeless = [0] * len(zones), [0] * len(zones), 0
+    for _, each, mask, is_wide in _with_zones(published, zones):
+        if is_wide:
             continue
-        position = zones.bit_length() - 1
+        if not mask:
+            homeless += each.total
+            continue
+        position = mask.bit_length() - 1
         size[position] += each.total
         allocatable[position] += each.healthy
-        free[position] += each.free
-    return Supply(
-        size=_shared(tuple(size)),
-        allocatable=_shared(tuple(allocatable)),
-        free=tuple(free),
-        homeless=homeless,
-        homeless_size=homeless_size,
-    )
+    healthy = tuple(allocatable)
+    return Supply(size=tuple(size), allocatable=healthy, free=healthy, homeless_size=homeless)
 
 
-def _wide(each: PublishedClass, zones: int) -> DeviceClass:
-    return DeviceClass(resource=each.resource, zones=zones, size=each.total, free=each.free)
+def _by_resource(classes: Sequence[PublishedClass]) -> list[tuple[str, list[tuple[int, PublishedClass]]]]:
+    """Device classes with their places in the report."""
+    offered = [(at, each) for at, each in enumerate(classes) if is_device(each.resource)]
+    offered.sort(key=lambda each: each[1].resource)
+    return [(resource, list(group)) for resource, group in groupby(offered, key=lambda each: each[1].resource)]
 
 
-def _names(topology: NodeTopology, wanted: Callable[[str], bool]) -> list[str]:
-    names: set[str] = set()
-    for zone in topology.zones:
-        names.update(zone.resources)
-    return sorted([sys.intern(name) for name in names if wanted(name)])
+def _with_zones(
+    published: Sequence[tuple[int, PublishedClass]], zones: tuple[int, ...]
+) -> list[tuple[int, PublishedClass, int, bool]]:
+    """Classes of one resource, with their zones by position, and whether they count as lying in several zones."""
+    masks = [zonemasks.from_ids(each.zones or 0, zones) for _, each in published]
+    # Where devices name zones but none that exists, no mask ever has room for them (kubelet spec 7.2).
+    adrift = not any(masks)
+    return [
+        (at, each, mask, mask.bit_count() > 1 or (adrift and bool(each.zones)))
+        for (at, each), mask in zip(published, masks, strict=True)
+    ]
+
+
+def _amounts(topology: NodeTopology, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Capacity and allocatable by position."""
+    found = [zone.resources.get(resource, NOTHING) for zone in topology.zones]
+    return tuple([each.capacity for each in found]), tuple([each.allocatable for each in found])
+
+
+def _names(topology: NodeTopology, *, memory: bool) -> list[str]:
+    """Memory and hugepages, or devices."""
+    names = {name for zone in topology.zones for name in zone.resources}
+    return sorted([sys.intern(name) for name in names if (is_memory(name) if memory else is_device(name))])

@@ -1,8 +1,8 @@
-"""Sentences: the only place in which reasons, warnings and assumptions become text.
+"""All sentences about why a pod does not fit and what would make it fit.
 
-Events, logs, pages and the command line ask `sentence` for one node, `line` for a group of nodes, `warning` and
-`assumption` for what comes beside them. `reference` says the same reason in the words of NodeResourceTopologyMatch and
-the stock scheduler, for people and alerts that look for those."""
+Events, logs, pages and the command line call `sentence` for one node, `line` for a group of nodes, `warning` and
+`assumption` for notes, `suggestion` for what would help, and `unavailable` for the message of an Event. `reference`
+says a reason in the words of NodeResourceTopologyMatch and kube-scheduler. No other module turns reasons into text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,39 @@ from numalign.kubelet.demand import Role
 from numalign.placement.amounts import bare, named
 from numalign.placement.decisions import Code
 from numalign.placement.intent import Unkept
-from numalign.placement.reasons import AnyCause, Group, Lack, NodeCause, Reason
+from numalign.placement.reasons import (
+    Absent,
+    AnyCause,
+    AnySuggestion,
+    Freeing,
+    Group,
+    Lack,
+    NodeCause,
+    Oversized,
+    Reason,
+    Relaxing,
+    Shrinking,
+    Waiting,
+)
 from numalign.placement.reference import status
 from numalign.placement.rowcauses import Cause
 from numalign.placement.rowfacts import Assumption
 
 MOST_NAMES: Final = 3
-"""Pods that a sentence names; more are counted."""
+"""Pods and nodes that a sentence names; more are counted."""
+
+NO_NODES: Final = "no nodes available to schedule pods"
+"""kube-scheduler's words."""
+PROMISED: Final = "node(s) keep their zones for nominated pods"
+REJECTED: Final = "node(s) turned away pods like this one"
+REJECTED_REPLICAS: Final = "node(s) keep turning away replicas of the same owner"
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+"""kube-scheduler's words."""
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+"""kube-scheduler's words, as the one above."""
+NO_ZONES: Final = "cannot align the pod even without pods of lower priority"
+NOT_ENDED: Final = "node(s) have pods that have not ended yet"
+NOT_NEEDED: Final = "node(s) may take the pod without preemption"
 
 SHORT: Final = "{subject} needs {need} {in_zones}, best {zones_have} {most}{ever}"
 SHORT_ON_NODE: Final = "{subject} needs {need}, at most {most} free on a node"
@@ -140,6 +166,31 @@ def reference(reason: Reason) -> str:
     return BY_ROLE[None if reason.scope == "pod" else reason.role]
 
 
+def unavailable(nodes: int, counts: Mapping[str, int]) -> str:
+    """kube-scheduler's message for a pod that no node takes. Entries are sorted as text: "10 x" precedes "2 x"."""
+    if not nodes:
+        return NO_NODES
+    entries = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+    return f"0/{nodes} nodes are available:" + (f" {entries}." if entries else "")
+
+
+def of_zones(reason: Reason) -> str:
+    """The reason as an Event says it: the plugin's words, then ours."""
+    known, ours = reference(reason), sentence(reason)
+    if reason.cause is NodeCause.PLUGIN:
+        return known
+    # The plugin has one text for everything that it does not know, and that blames the report.
+    return ours if known == STALE else f"{known} ({ours})"
+
+
+def rejected(node: str, reason: str, pause: float) -> str:
+    """Of a pod that its node did not admit."""
+    return (
+        f"node {node} rejected the pod ({reason}); pods of the same shape are not scheduled there for {pause:g} s, "
+        "and until the node changes"
+    )
+
+
 def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
@@ -205,10 +256,69 @@ def _wish(reason: Reason) -> str:
 def _names(pods: Sequence[str]) -> str:
     if not pods:
         return ""
-    more = len(pods) - MOST_NAMES
-    named = [*pods[:MOST_NAMES], *([f"{more} more"] if more > 0 else [])]
-    return f": {joined(named)}"
+    return f": {_few(pods)}"
 
 
 def joined(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def suggestion(found: AnySuggestion) -> str:
+    """What would make the pod fit."""
+    match found:
+        case Freeing():
+            return _freeing(found)
+        case Shrinking():
+            return f"would fit {_on(found.nodes)} with {_instead(found)}"
+        case Oversized():
+            return _oversized(found)
+        case Relaxing():
+            return f"would fit {_on(found.nodes)} {found.change}"
+        case Absent(resource=resource):
+            return f"no node has any {resource}"
+        case Waiting(node=node, pods=pods):
+            arrived = "has" if len(pods) == 1 else "have"
+            return f"will be clear for {node} when {_pods(pods)} {arrived} arrived there"
+
+
+def _freeing(found: Freeing) -> str:
+    said = f"would fit on {found.node} without {_pods(found.pods)}"
+    if not found.amount:
+        return said
+    zones = f" in zone{'s' * (len(found.zones) > 1)} {joined([*map(str, found.zones)])}" if found.zones else ""
+    hold = "holds" if len(found.pods) == 1 else "hold"
+    return f"{said}, which {hold} {named(found.resource, found.amount)}{zones}"
+
+
+def _oversized(found: Oversized) -> str:
+    parts = [f"no node is big enough, even when empty: ask for {_instead(found, at_most=True)}"]
+    now = found.fits_now
+    if now is not None and now.amount == found.amount:
+        parts.append(f" (which would fit {_on(now.nodes)} now)")
+    elif now is not None:
+        parts.append(f" ({bare(now.resource, now.amount)} would fit {_on(now.nodes)} now)")
+    if found.policy:
+        parts.append(f", or use nodes with policy {found.policy}")
+    return "".join(parts)
+
+
+def _instead(found: Shrinking | Oversized, *, at_most: bool = False) -> str:
+    whose = f" in container {found.container}" if found.container else ""
+    most = "at most " if at_most else ""
+    wanted = bare(found.resource, found.instead_of, up=True)
+    return f"{most}{named(found.resource, found.amount)} instead of {wanted}{whose}"
+
+
+def _on(nodes: Sequence[str]) -> str:
+    """On the node, or on how many."""
+    return f"on {nodes[0]}" if len(nodes) == 1 else f"on {len(nodes)} nodes ({_few(nodes)})"
+
+
+def _pods(names: Sequence[str]) -> str:
+    shown = [name.removeprefix("default/") for name in names]
+    return f"pod{'s' * (len(names) != 1)} {_few(shown)}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return joined([*names[:MOST_NAMES], *([f"{more} more"] if more > 0 else [])])

@@ -1,120 +1,167 @@
-"""An authority of our own, and server certificates that it vouches for (X.509 version 3, RFC 5280).
+"""Issues X.509 server certificates from a private certificate authority, and makes signing keys.
 
-The scheduler's pages use it where no certificate is given, the embedded API server for TLS. Nobody trusts such an
-authority who was not handed its certificate. When they begin and end is the caller's to say; no file is touched."""
+The scheduler serves its pages with a self-signed certificate when none is configured. The embedded API server and the
+lab's control plane get their certificates and keys here. The package `cryptography` (the extra `tls`) does the work; it
+is imported on first use, so that the agent and a process that serves plain HTTP on loopback never load it.
+This module reads no clock and writes no file. No repr shows a private key."""
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import ipaddress
-import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.x509 import CertificateBuilder, GeneralName, KeyUsage, Name
 
-from numalign.process import der, ecdsa
-from numalign.process.ecdsa import Key
-
-CLOCKS_DIFFER: Final = timedelta(hours=1)
+CLOCK_SKEW: Final = timedelta(hours=1)
 YEAR: Final = timedelta(days=365)
+KEY_USAGES: Final = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+"""RFC 5280, 4.2.1.3."""
 
-BASIC_CONSTRAINTS: Final = "2.5.29.19"
-KEY_USAGE: Final = "2.5.29.15"
-SUBJECT_KEY: Final = "2.5.29.14"
-AUTHORITY_KEY: Final = "2.5.29.35"
-EXTENDED_USAGE: Final = "2.5.29.37"
-OTHER_NAMES: Final = "2.5.29.17"
-COMMON_NAME: Final = "2.5.4.3"
-SERVER_AUTH: Final = "1.3.6.1.5.5.7.3.1"
-SIGNS_CERTIFICATES: Final = der.bits(b"\x06", unused=1)
-SIGNS_HANDSHAKES: Final = der.bits(b"\x80", unused=7)
+
+class CryptographyMissing(Exception):
+    def __init__(self) -> None:
+        super().__init__("making a certificate needs the package cryptography: pip install 'numalign[tls]'")
 
 
-class Life(NamedTuple):
+class Validity(NamedTuple):
     begin: datetime
     end: datetime
 
     @classmethod
-    def of(cls, now: datetime, length: timedelta = YEAR) -> Life:
-        return cls(now - CLOCKS_DIFFER, now + length)
+    def of(cls, now: datetime, length: timedelta = YEAR) -> Validity:
+        return cls(now - CLOCK_SKEW, now + length)
 
 
-class Issued(Struct, frozen=True):
-    """In PEM; a certificate may be followed by those that vouch for it."""
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate, which the certificates of its issuers may follow, and its private key; both in PEM."""
 
     certificate: str
-    key: str
+    key: str = dataclasses.field(repr=False)
 
 
-class Authority(Struct, frozen=True):
+@dataclass(frozen=True)
+class SigningKey:
+    """Both halves in PEM (PKCS #8 and SubjectPublicKeyInfo)."""
+
+    private: str = dataclasses.field(repr=False)
+    public: str
+
+
+@dataclass(frozen=True)
+class Authority:
     name: str
-    key: Key
-    life: Life
+    key: EllipticCurvePrivateKey = dataclasses.field(repr=False)
+    validity: Validity
 
     def certificate(self) -> str:
-        usage = (
-            _extension(BASIC_CONSTRAINTS, der.sequence(der.boolean(True)), critical=True),
-            _extension(KEY_USAGE, SIGNS_CERTIFICATES, critical=True),
+        from cryptography import x509
+
+        builder = self._builder(self.name, self.key)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        return self._signed(builder.add_extension(_key_usage("key_cert_sign", "crl_sign"), critical=True))
+
+    def issue(self, name: str, hosts: Sequence[str]) -> KeyPair:
+        """A certificate for a TLS server that answers under these host names and addresses."""
+        from cryptography import x509
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        key = _new_key()
+        builder = self._builder(name, key)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_key_usage("digital_signature"), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage((ExtendedKeyUsageOID.SERVER_AUTH,)), critical=False)
+        builder = builder.add_extension(x509.SubjectAlternativeName(map(_host, hosts)), critical=False)
+        return KeyPair(self._signed(builder), _private_pem(key))
+
+    def _builder(self, name: str, key: EllipticCurvePrivateKey) -> CertificateBuilder:
+        from cryptography import x509
+
+        issuer, subject = self.key.public_key(), key.public_key()
+        return (
+            x509.CertificateBuilder(issuer_name=_common_name(self.name), subject_name=_common_name(name))
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(self.validity.begin)
+            .not_valid_after(self.validity.end)
+            .public_key(subject)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(subject), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False)
         )
-        return self._signed(self.name, self.key, usage)
 
-    def vouched(self, name: str, hosts: Sequence[str]) -> Issued:
-        key = ecdsa.made()
-        usage = (
-            _extension(BASIC_CONSTRAINTS, der.sequence(), critical=True),
-            _extension(KEY_USAGE, SIGNS_HANDSHAKES, critical=True),
-            _extension(EXTENDED_USAGE, der.sequence(der.identifier(SERVER_AUTH))),
-            _extension(OTHER_NAMES, der.sequence(*map(_host, hosts))),
-        )
-        return Issued(self._signed(name, key, usage), key.pem())
+    def _signed(self, builder: CertificateBuilder) -> str:
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.serialization import Encoding
 
-    def _signed(self, name: str, key: Key, usage: Sequence[bytes]) -> str:
-        ids = (
-            _extension(SUBJECT_KEY, der.octets(_key_id(key))),
-            _extension(AUTHORITY_KEY, der.sequence(der.thing(0x80, _key_id(self.key)))),
-        )
-        content = der.sequence(
-            der.explicit(0, der.integer(2)),
-            der.integer(secrets.randbits(126) + 1),
-            ecdsa.SIGNED_WITH,
-            _name(self.name),
-            der.sequence(der.moment(self.life.begin), der.moment(self.life.end)),
-            _name(name),
-            key.public(),
-            der.explicit(3, der.sequence(*usage, *ids)),
-        )
-        signature = der.bits(self.key.signature(content))
-        return der.pem("CERTIFICATE", der.sequence(content, ecdsa.SIGNED_WITH, signature))
+        return builder.sign(self.key, SHA256()).public_bytes(Encoding.PEM).decode()
 
 
-def authority(name: str, life: Life) -> Authority:
-    return Authority(name, ecdsa.made(), life)
+def authority(name: str, validity: Validity) -> Authority:
+    return Authority(name, _new_key(), validity)
 
 
-def self_made(hosts: Sequence[str], now: datetime) -> Issued:
-    """As the stock scheduler's: an authority vouches for it that is forgotten at once; its certificate comes along."""
-    begun = authority(f"{hosts[0]}-ca@{now.timestamp():.0f}", Life.of(now))
-    issued = begun.vouched(f"{hosts[0]}@{now.timestamp():.0f}", hosts)
-    return Issued(issued.certificate + begun.certificate(), issued.key)
+def self_signed(hosts: Sequence[str], now: datetime) -> KeyPair:
+    """As kube-scheduler makes one: issued by an authority whose key is discarded; its certificate follows."""
+    issuer = authority(f"{hosts[0]}-ca@{now.timestamp():.0f}", Validity.of(now))
+    issued = issuer.issue(f"{hosts[0]}@{now.timestamp():.0f}", hosts)
+    return KeyPair(issued.certificate + issuer.certificate(), issued.key)
 
 
-def _extension(kind: str, content: bytes, *, critical: bool = False) -> bytes:
-    mark = (der.boolean(True),) if critical else ()
-    return der.sequence(der.identifier(kind), *mark, der.octets(content))
+def signing_key() -> SigningKey:
+    """An ECDSA key on P-256, as kube-apiserver signs service account tokens with."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = _new_key()
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return SigningKey(_private_pem(key), public.decode())
 
 
-def _key_id(key: Key) -> bytes:
-    return hashlib.sha1(key.point, usedforsecurity=False).digest()
-
-
-def _name(name: str) -> bytes:
-    return der.sequence(der.thing(der.SET, der.sequence(der.identifier(COMMON_NAME), der.text(name))))
-
-
-def _host(host: str) -> bytes:
+def _new_key() -> EllipticCurvePrivateKey:
     try:
-        return der.thing(0x87, ipaddress.ip_address(host).packed)
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ImportError:
+        raise CryptographyMissing from None
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _private_pem(key: EllipticCurvePrivateKey) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _common_name(name: str) -> Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    return x509.Name((x509.NameAttribute(NameOID.COMMON_NAME, name),))
+
+
+def _host(host: str) -> GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
-        return der.thing(0x82, host.encode())
+        return x509.DNSName(host)
+
+
+def _key_usage(*allowed: str) -> KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(**{usage: usage in allowed for usage in KEY_USAGES})

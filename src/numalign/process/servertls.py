@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from numalign.process import certificates
-from numalign.process.certificates import Issued
+from numalign.process.certificates import KeyPair
 
 LOG: Final = logging.getLogger(__name__)
 RELOAD: Final = 60.0
@@ -57,24 +57,24 @@ class CertificateFiles:
         LOG.info("the certificate in %s is new", self._certificate)
         return True
 
-    def _read(self) -> Issued:
+    def _read(self) -> KeyPair:
         try:
-            return Issued(self._certificate.read_text(), self._key.read_text())
+            return KeyPair(self._certificate.read_text(), self._key.read_text())
         except (OSError, UnicodeDecodeError) as problem:
             raise Unusable(f"cannot be read: {problem}") from None
 
 
-def self_made(hosts: Sequence[str], now: datetime) -> ssl.SSLContext:
-    return context(certificates.self_made(hosts, now))
+def self_signed(hosts: Sequence[str], now: datetime) -> ssl.SSLContext:
+    return context(certificates.self_signed(hosts, now))
 
 
-def context(shown: Issued) -> ssl.SSLContext:
+def context(shown: KeyPair) -> ssl.SSLContext:
     made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     _load(made, shown)
     return made
 
 
-def _load(made: ssl.SSLContext, shown: Issued) -> None:
+def _load(made: ssl.SSLContext, shown: KeyPair) -> None:
     with _as_file(shown.certificate + "\n" + shown.key) as file:
         try:
             # Without a password that is wrong, a locked key would be asked for at the terminal.

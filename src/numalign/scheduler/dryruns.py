@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from typing import Final
 
 from msgspec import Struct
 
 from numalign.api.pod import Pod
+from numalign.placement import wording
 from numalign.placement.rules import hostports
 from numalign.placement.rules.freedrows import FreedRow, FreedRows
 from numalign.placement.rules.nodeports import NodePorts
@@ -22,11 +22,6 @@ from numalign.scheduler import victims
 from numalign.scheduler.budgets import Budgets
 from numalign.scheduler.filtering import Step
 from numalign.scheduler.victims import Victims
-
-NO_VICTIMS: Final = "No preemption victims found for incoming pod"
-NO_ZONES: Final = "cannot align the pod even without pods of lower priority"
-NO_ROOM: Final = "node(s) have pods that have not ended yet"
-NOT_NEEDED: Final = "node(s) may take the pod without preemption"
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -54,13 +49,13 @@ class DryRun(Struct, frozen=True, kw_only=True):
         there = (each.pod for each in self.world.on_row[row].values())
         lower = sorted((pod for pod in there if pod.spec.priority < self.pod.spec.priority), key=victims.importance)
         if not lower or not self.whatif.is_possible(row):
-            return Answer(reasons=(NO_ZONES if lower else NO_VICTIMS,))
+            return Answer(reasons=(wording.NO_ZONES if lower else wording.NO_VICTIMS,))
         trial = Trial(self, row, beside)
         reasons = trial.refused([pod.metadata.uid for pod in lower])
         if reasons:
             return Answer(reasons=reasons)
         chosen = victims.chosen(lower, self.budgets.violated_by(lower), trial.holders, trial.fits)
-        reasons = () if chosen else (NOT_NEEDED,)
+        reasons = () if chosen else (wording.NOT_NEEDED,)
         return Answer(victims=chosen, reasons=reasons, budgeted=self.budgets.cover(lower))
 
     @property
@@ -110,11 +105,11 @@ class Trial:
 
     def _refused_by_engine(self, removed: Collection[str]) -> tuple[str, ...]:
         if not self._asked.whatif.has_totals(self._row, removed, self._beside):
-            return (NO_ROOM,)
+            return (wording.NOT_ENDED,)
         key = frozenset(uid for uid in removed if uid in self.holders)
         if key not in self._admitted:
             self._admitted[key] = self._asked.whatif.admits(self._row, key, self._beside)
-        return () if self._admitted[key] else (NO_ZONES,)
+        return () if self._admitted[key] else (wording.NO_ZONES,)
 
     def _freed(self) -> FreedRow | None:
         """NodeResourcesFit is the one rule that everybody asks; others that come only make it less."""

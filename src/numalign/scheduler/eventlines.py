@@ -1,13 +1,13 @@
-"""Events in line behind bindings: whoever waits for a node comes first, who wants to read about it a moment later.
+"""The queue of Events between the scheduler and the API server.
 
-`publish` calls `record`, which never waits; `run` is a task. Each line has a recorder, and all events of one pod go
-through the same line, in order. While many pods are on their way to a node, events let them pass for a few seconds;
-none is left out because of a burst, and each tells when it happened, however late it is written."""
+`publish` calls `record`, which never waits; `run` is a task. Events use the calls that bindings leave free: as many are
+written at a time as `free_calls` allows. While bindings use all of them, an Event waits for `LONGEST_WAIT`, then a few
+are written at a time beside the bindings. Events of one pod are written in the order in which they happened, with the
+time at which they happened. A burst never drops one."""
 
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,82 +16,88 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.kube.client import Client
-from numalign.kube.clock import Clock
 from numalign.kube.events import Occurrence, Reporter
 from numalign.kube.recorder import Recorder
 
-LINES: Final = 4
-AT_ONCE: Final = 16
-"""Events that a line has on its way before it looks again whether there are bindings to let pass."""
 LONGEST_WAIT: Final = 10.0
-"""Seconds that an event lets bindings pass; under a load that does not end, events flow this much later."""
-PAUSE: Final = 0.1
+"""Seconds after which an Event no longer waits for bindings to leave a call free."""
+BESIDE_BINDINGS: Final = 4
+"""Events written at a time once the oldest has waited that long."""
+PAUSE: Final = 0.05
+"""Seconds between checks whether bindings have left a call free."""
 
 
-class Waiting(Struct, frozen=True, gc=False):
-    told: Callable[[], Occurrence]
+class PendingEvent(Struct, frozen=True, gc=False):
+    uid: str
+    occurrence: Callable[[], Occurrence]
     now: float
 
 
-class Lines:
-    def __init__(self, client: Client, reporter: Reporter, is_busy: Callable[[], bool]) -> None:
+class EventQueue:
+    def __init__(self, client: Client, reporter: Reporter, free_calls: Callable[[], int]) -> None:
         self._clock = client.sender.clock
-        self._lines = [_Line(Recorder(client, reporter), self._clock, is_busy) for _ in range(LINES)]
-
-    def record(self, what: Occurrence) -> None:
-        self.record_later(what.regarding.uid, lambda: what)
-
-    def record_later(self, uid: str, told: Callable[[], Occurrence]) -> None:
-        """What happened now to the one with this uid; it is put into words when it is written."""
-        self._lines[zlib.crc32(uid.encode()) % LINES].put(Waiting(told, self._clock.now()))
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for line in self._lines:
-                group.create_task(line.run())
-
-    async def drained(self) -> None:
-        """Until everything noted so far is written or given up."""
-        for line in self._lines:
-            await line.drained()
-
-
-class _Line:
-    """Feeds a recorder no faster than it writes."""
-
-    def __init__(self, recorder: Recorder, clock: Clock, is_busy: Callable[[], bool]) -> None:
-        self._recorder, self._clock, self._is_busy = recorder, clock, is_busy
-        self._waiting: deque[Waiting] = deque()
-        self._wake, self._idle = asyncio.Event(), asyncio.Event()
+        self._recorder = Recorder(client, reporter)
+        self._free_calls = free_calls
+        self._waiting: deque[PendingEvent] = deque()
+        self._writing: dict[str, list[PendingEvent]] = {}
+        """By uid of a pod whose Event is being written: later Events of the same pod."""
+        self._wake, self._written, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._idle.set()
 
-    def put(self, waiting: Waiting) -> None:
-        if not self._waiting:
-            self._idle.clear()
-            self._wake.set()
-        self._waiting.append(waiting)
+    def record(self, occurrence: Occurrence) -> None:
+        self.record_later(occurrence.regarding.uid, lambda: occurrence)
 
-    async def drained(self) -> None:
-        await self._idle.wait()
+    def record_later(self, uid: str, occurrence: Callable[[], Occurrence]) -> None:
+        """It happens now, to the object with this uid. `occurrence` is called when the Event is written."""
+        self._waiting.append(PendingEvent(uid, occurrence, self._clock.now()))
+        self._idle.clear()
+        self._wake.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._recorder.run())
-            group.create_task(self._feed())
+            group.create_task(self._dispatch(group))
 
-    async def _feed(self) -> None:
+    async def drained(self) -> None:
+        """Until everything that was recorded so far is written or dropped."""
+        await self._idle.wait()
+
+    async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
-                await self._turn()
-                now, wall = self._clock.now(), self._clock.wall()
-                for _ in range(min(AT_ONCE, len(self._waiting))):
-                    event = self._waiting.popleft()
-                    self._recorder.record(event.told(), event.now, wall - timedelta(seconds=now - event.now))
-                await self._recorder.drained()
-            self._idle.set()
+                await self._may_write()
+                event = self._waiting.popleft()
+                if event.uid in self._writing:
+                    self._writing[event.uid].append(event)
+                else:
+                    self._writing[event.uid] = []
+                    group.create_task(self._write(event))
 
-    async def _turn(self) -> None:
-        while self._is_busy() and self._clock.now() - self._waiting[0].now < LONGEST_WAIT:
-            await self._clock.sleep(PAUSE)
+    async def _may_write(self) -> None:
+        """Until one more Event may be written."""
+        while (allowed := self._allowed()) <= len(self._writing):
+            if allowed:
+                self._written.clear()
+                await self._written.wait()
+            else:
+                await self._clock.sleep(PAUSE)
+
+    def _allowed(self) -> int:
+        """Events that may be written at a time."""
+        waited = self._clock.now() - self._waiting[0].now
+        return max(self._free_calls(), BESIDE_BINDINGS if waited >= LONGEST_WAIT else 0)
+
+    async def _write(self, event: PendingEvent) -> None:
+        later = self._writing[event.uid]
+        while True:
+            age = timedelta(seconds=self._clock.now() - event.now)
+            await self._recorder.write(event.occurrence(), event.now, self._clock.wall() - age)
+            if not later:
+                break
+            event = later.pop(0)
+        del self._writing[event.uid]
+        self._written.set()
+        if not self._waiting and not self._writing:
+            self._idle.set()

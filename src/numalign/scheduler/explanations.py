@@ -22,7 +22,7 @@ from numalign.placement.reasons import Group, Reason
 from numalign.placement.rowfacts import Assumption
 from numalign.placement.rules.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
-from numalign.scheduler import filtering, messages
+from numalign.scheduler import filtering
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.choosing import Attempt
 from numalign.scheduler.cluster import Cluster
@@ -104,7 +104,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
         if self.problem is not None:
             return self.problem.sentence
         if not self.nodes:
-            return messages.NO_NODES
+            return wording.NO_NODES
         return wording.headline(len(self.fitting) + len(self.untried), self.nodes)
 
     @property
@@ -153,7 +153,7 @@ def grouped(refused: Mapping[str, Answer]) -> tuple[Cause, ...]:
     return tuple(sorted(found, key=lambda cause: (-len(cause.nodes), cause.nodes)))
 
 
-PROMISED: Final = Answer(plugin=ZONES, texts=(messages.PROMISED,))
+PROMISED: Final = Answer(plugin=ZONES, texts=(wording.PROMISED,))
 
 
 class _Zones:

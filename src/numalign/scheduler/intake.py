@@ -17,6 +17,7 @@ from numalign.api.pod import Pod
 from numalign.kube.clock import Clock
 from numalign.kube.resources import Named
 from numalign.kube.store import Change
+from numalign.placement import wording
 from numalign.placement.decisions import Wake, WakeCause
 from numalign.placement.rules.volumestock import Shelf
 from numalign.process.log import about
@@ -186,11 +187,7 @@ class Intake:
     def _turned_away(self, pod: Pod, shape: int) -> None:
         node, reason = pod.spec.node_name, pod.status.reason
         pause = self._rejections.rejected(shape, node, reason, self._clock.now())
-        note = (
-            f"node {node} turned the pod away ({reason}); pods like it are kept off the node for {pause:g} s, "
-            "and until something changes there"
-        )
-        self._publisher.warned(pod.metadata, REJECTED, "Scheduling", note)
+        self._publisher.warned(pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause))
         if self._clears_rejected:
             self._publisher.cleared(pod.metadata)
         self._stories.warn(pod.metadata, "turned away", node=node, why=reason)

@@ -53,8 +53,6 @@ from numalign.scheduler.wakeups import Interest, Wakeups
 from numalign.scheduler.watching import Watched
 
 TICK: Final = 1.0
-MANY: Final = 8
-"""Pods on their way to a node beyond which events wait a little: a burst."""
 CLASS_CHANGED: Final = Interest(Resource.DEVICE_CLASS, Action.UPDATE | Action.DELETE)
 NOTHING_SAID: Final = {"apiVersion": pluginargs.API_VERSION, "kind": configuration.KIND}
 
@@ -87,6 +85,7 @@ class Scheduler:
         config, clock = setup.config, client.sender.clock
         own = settings.ours(config)
         self._client, self._clock, self._election = client, clock, election
+        self._parallel_binds = own.parallel_binds
         world, self.metrics, self.rejections = World(), Metrics(), Rejections()
         self.stories, self.recollection = Stories(clock.now), Recollection()
         self.config = config
@@ -96,7 +95,7 @@ class Scheduler:
         gate = Preempting()
         self.queue = Queue(_wakeups(made, self.cluster), (gate,), settings.waiting(config))
         self._reporter = Reporter(config.profiles[0].scheduler_name, setup.instance)
-        self.publisher = Publisher(client, self._reporter, self.leads, self._is_busy)
+        self.publisher = Publisher(client, self._reporter, self.leads, self._free_calls)
         volumes = Volumes(client, stock.volumes, world)
         shared: Shared = {
             "publisher": self.publisher,
@@ -160,8 +159,9 @@ class Scheduler:
         """Asked right before everything that only a leader may do."""
         return self._election is None or self._election.leads(self._clock.now())
 
-    def _is_busy(self) -> bool:
-        return self.queue.on_their_way > MANY
+    def _free_calls(self) -> int:
+        """Bindings at a time, less the pods that need one: Events may use as many calls."""
+        return max(0, self._parallel_binds - self.queue.on_their_way)
 
     def now(self) -> float:
         return self._clock.now()

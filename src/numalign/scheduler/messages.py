@@ -7,8 +7,7 @@ where zones are in the way, the plugin's text is followed by ours, which names c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct
@@ -16,18 +15,12 @@ from msgspec import Struct
 from numalign.api.pod import Pod
 from numalign.placement import explain, wording
 from numalign.placement.engine import Engine
-from numalign.placement.exactanswers import ExactAnswers
-from numalign.placement.exactflavour import ExactFlavour
-from numalign.placement.reasons import Group, NodeCause, Reason
-from numalign.placement.referenceanswers import ReferenceAnswers
+from numalign.placement.reasons import Group
 from numalign.placement.rules.rule import Rows
 from numalign.placement.shapes import Shape
 from numalign.scheduler.choosing import NoNode
 from numalign.scheduler.profiles import ZONES
 from numalign.scheduler.queued import Rejection
-
-NO_NODES: Final = "no nodes available to schedule pods"
-PROMISED: Final = "node(s) keep their zones for nominated pods"
 
 
 class Refusal(Struct, frozen=True):
@@ -45,10 +38,10 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         for text in refused.reasons:
             counts[text] += len(rows)
     for group in _zone_groups(found.zones, pod, shape, engine):
-        text = _of_zones(group.reason)
+        text = wording.of_zones(group.reason)
         reasons.setdefault(ZONES, {})[text] = None
         counts[text] += len(group.nodes)
-    kept_off, promised = _kept_off(found), [PROMISED] * len(found.promised)
+    kept_off, promised = _kept_off(found), [wording.PROMISED] * len(found.promised)
     # A node that a rule refuses has been counted.
     counts.update(why for row, why in kept_off.items() if found.filtered is not None and found.filtered.has(row))
     counts.update(promised)
@@ -59,22 +52,14 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         reasons={plugin: tuple(texts) for plugin, texts in reasons.items()},
         zones_of=frozenset(engine.columns.names[row] for row in blocked),
     )
-    return Refusal(rejection, sentence(found.nodes, counts))
-
-
-def sentence(nodes: int, counts: Mapping[str, int]) -> str:
-    """Entries are sorted as text, so that 10 of something come before 2."""
-    if not nodes:
-        return NO_NODES
-    entries = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
-    return f"0/{nodes} nodes are available:" + (f" {entries}." if entries else "")
+    return Refusal(rejection, wording.unavailable(found.nodes, counts))
 
 
 def _of_pod(found: NoNode) -> Refusal:
     """A rule said no before it looked at nodes; what single nodes would say is not told then."""
     assert found.refused is not None
     said = found.refused.refusal.reasons
-    message = f"0/{found.nodes} nodes are available: {', '.join(said)}." if found.nodes else NO_NODES
+    message = f"0/{found.nodes} nodes are available: {', '.join(said)}." if found.nodes else wording.NO_NODES
     rejection = Rejection(reasons=dict.fromkeys(found.refused.plugins, said), zones_of=frozenset())
     return Refusal(rejection, message)
 
@@ -90,21 +75,6 @@ def _kept_off(found: NoNode) -> dict[int, str]:
 def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group]:
     if not len(rows):
         return ()
-    answers, names = _answers(pod, shape, engine), engine.columns.names
+    answers, names = explain.answers(engine, pod, shape), engine.columns.names
     found = {names[row]: answers.reason(row) for row in np.sort(rows).tolist()}
     return explain.grouped({node: reason for node, reason in found.items() if reason is not None})
-
-
-def _answers(pod: Pod, shape: Shape, engine: Engine) -> ExactAnswers | ReferenceAnswers:
-    flavour = engine.flavour
-    if isinstance(flavour, ExactFlavour):
-        return ExactAnswers(flavour, pod, shape)
-    return ReferenceAnswers(flavour, pod, shape, engine.columns)
-
-
-def _of_zones(reason: Reason) -> str:
-    known, ours = wording.reference(reason), wording.sentence(reason)
-    if reason.cause is NodeCause.PLUGIN:
-        return known
-    # The plugin has but one text for all that it does not know, and that blames the report.
-    return ours if known == wording.STALE else f"{known} ({ours})"

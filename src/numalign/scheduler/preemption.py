@@ -16,13 +16,13 @@ from msgspec import Struct
 
 from numalign.api.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
-from numalign.placement import whatif
+from numalign.placement import whatif, wording
 from numalign.placement.decisions import Randomness
 from numalign.placement.rules.freedrows import NO_VICTIMS, FreedRows
 from numalign.placement.rules.resourcesfit import Wants
 from numalign.placement.rules.rule import FITS, Rows
 from numalign.placement.shapes import Shape
-from numalign.scheduler import dryruns, messages
+from numalign.scheduler import dryruns
 from numalign.scheduler.answers import Answers
 from numalign.scheduler.budgets import Budgets
 from numalign.scheduler.choosing import NoNode
@@ -36,7 +36,6 @@ from numalign.scheduler.victims import Victims
 NEVER: Final = "Never"
 NOT_ELIGIBLE: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
-NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
 class Preempts(Struct, frozen=True):
@@ -81,8 +80,8 @@ class Preemption:
         if best is not None:
             return best
         if asked.found.nodes > len(rows):
-            counts[NOT_HELPFUL] += asked.found.nodes - len(rows)
-        return Declines(messages.sentence(asked.found.nodes, counts), is_final=True)
+            counts[wording.NOT_HELPFUL] += asked.found.nodes - len(rows)
+        return Declines(wording.unavailable(asked.found.nodes, counts), is_final=True)
 
     def _potential(self, asked: Asked) -> Rows:
         """Nodes on which taking pods away may help."""
@@ -116,7 +115,7 @@ class Preemption:
         codes = FreedRows(wants, pod.spec.priority, self._cluster.world).codes()[rows]
         for code in np.unique(codes[codes != FITS]).tolist():
             if code == NO_VICTIMS or fit is not None:
-                reasons = (dryruns.NO_VICTIMS,) if code == NO_VICTIMS or fit is None else fit.refusals[code].reasons
+                reasons = (wording.NO_VICTIMS,) if code == NO_VICTIMS or fit is None else fit.refusals[code].reasons
                 counts.update(dict.fromkeys(reasons, int(np.count_nonzero(codes == code))))
         hopeful: Rows = rows[codes == FITS if fit is not None else codes != NO_VICTIMS]
         return hopeful

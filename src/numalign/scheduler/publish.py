@@ -24,7 +24,7 @@ from numalign.kube.events import Occurrence, Reporter
 from numalign.kube.objects import DeleteOptions, Document, ObjectReference, Preconditions
 from numalign.kube.resources import PODS
 from numalign.process.log import about
-from numalign.scheduler.eventlines import Lines
+from numalign.scheduler.eventlines import EventQueue
 
 LOG: Final = logging.getLogger(__name__)
 SCHEDULED: Final = "PodScheduled"
@@ -50,13 +50,12 @@ class Publisher:
         client: Client,
         reporter: Reporter,
         leads: Callable[[], bool] = lambda: True,
-        is_busy: Callable[[], bool] = lambda: False,
+        free_calls: Callable[[], int] = lambda: 1,
     ) -> None:
-        """Who does not lead sees the same, and leaves it to the leader to tell. While there is much to bind, events
-        let that pass."""
+        """Only the leader writes. `free_calls`: calls that bindings leave free, which Events may use."""
         self._client = client
         self._leads = leads
-        self._lines = Lines(client, reporter, is_busy)
+        self._events = EventQueue(client, reporter, free_calls)
         self._told: dict[str, Wait] = {}
         """By uid: what was written or is about to be."""
         self._due: dict[str, tuple[Pod, Wait]] = {}
@@ -66,7 +65,7 @@ class Publisher:
     def scheduled(self, pod: ObjectMeta, node: str) -> None:
         self.forget(pod.uid)
         if self._leads():
-            self._lines.record_later(pod.uid, partial(_scheduled, pod, node))
+            self._events.record_later(pod.uid, partial(_scheduled, pod, node))
 
     def refused(self, pod: Pod, wait: Wait) -> None:
         """It stays without a node for now."""
@@ -106,10 +105,10 @@ class Publisher:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._patch_all())
-            group.create_task(self._lines.run())
+            group.create_task(self._events.run())
 
     async def drained(self) -> None:
-        await self._lines.drained()
+        await self._events.drained()
 
     def _write(self, pod: Pod, wait: Wait) -> None:
         self._told[pod.metadata.uid] = wait
@@ -118,7 +117,7 @@ class Publisher:
 
     def _record(self, what: Occurrence) -> None:
         if self._leads():
-            self._lines.record(what)
+            self._events.record(what)
 
     async def _patch_all(self) -> None:
         while True:

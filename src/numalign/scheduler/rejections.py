@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, TypeVar
 from msgspec import Struct
 
 from numalign.api.pod import Pod
+from numalign.placement import wording
 
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 300.0
@@ -45,8 +46,8 @@ Like = int | Replicas
 """Who is kept off: all pods of a shape, by its number, or some of them."""
 TEXTS: Final[Mapping[type, str]] = MappingProxyType(
     {
-        int: "node(s) turned away pods like this one",
-        Replicas: "node(s) keep turning away replicas of the same owner",
+        int: wording.REJECTED,
+        Replicas: wording.REJECTED_REPLICAS,
     }
 )
 NOBODY: Final[Mapping[int, str]] = MappingProxyType({})

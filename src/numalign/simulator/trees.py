@@ -3,11 +3,12 @@
 `Tree` is the currency of the whole room; the helpers below read and write paths in one. A tree that was handed out is
 its receiver's own, unless it says READ ONLY."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 Tree = dict[str, Any]
+T = TypeVar("T")
 
 ENCODER = msgspec.json.Encoder()
 DECODER = msgspec.json.Decoder()
@@ -23,9 +24,10 @@ def decoded(data: bytes) -> Tree:
     return tree
 
 
-def copied(tree: Tree) -> Tree:
-    """By way of bytes, which is several times faster than copying piece by piece."""
-    return decoded(ENCODER.encode(tree))
+def copied(value: T) -> T:
+    """A copy of any JSON value, by way of bytes: several times faster than copying piece by piece."""
+    copy: T = DECODER.decode(ENCODER.encode(value))
+    return copy
 
 
 def at(tree: Tree, *path: str) -> Any:

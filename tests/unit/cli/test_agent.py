@@ -168,7 +168,7 @@ def test_who_may_not_read_the_kubelets_folder_is_told_so_and_gets_the_hardware()
 
 
 def test_the_agent_does_not_carry_what_it_never_uses() -> None:
-    heavy = "numpy", "numba", "rich", "numalign.placement", "numalign.simulator", "numalign.scheduler"
+    heavy = "numpy", "numba", "rich", "cryptography", "numalign.placement", "numalign.simulator", "numalign.scheduler"
     code = (
         f"import sys, numalign.cli.agent, numalign.agent.main; print([each for each in {heavy} if each in sys.modules])"
     )

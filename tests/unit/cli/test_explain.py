@@ -10,8 +10,9 @@ import pytest
 import yaml
 from msgspec import structs
 
-from numalign.cli import drawing, explaindrawing
-from numalign.cli.explained import CauseTold, Lacking, Placed, ZoneLack
+from numalign.cli import drawing, explaindrawing, matrix
+from numalign.cli.explained import CauseTold, Placed
+from numalign.cli.report import Lacking, ZoneLack
 from numalign.placement.entries import Source
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
@@ -256,7 +257,7 @@ def test_of_many_zones_those_that_are_not_told_are_told_by_their_range() -> None
         Lacking(resource="example.com/gpu", need=1, in_zones=1, most=1, zones=tuple(gpus)),
     ]
     page = drawing.Page()
-    page.add(explaindrawing.zones(page, lacks))
+    page.add(matrix.lacks(page, lacks))
     assert page.text().splitlines()[-1].split() == ["4", "more", "2", "to", "4", "free", "1", "free"]
 
 

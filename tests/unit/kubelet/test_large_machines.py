@@ -9,7 +9,7 @@ import pytest
 from numalign.api import cpuset
 from numalign.api.pod import Container, Pod, ResourceRequirements
 from numalign.kubelet import mask as masks
-from numalign.kubelet import merge, presets
+from numalign.kubelet import policies, presets
 from numalign.kubelet.hints import BUDGET, Hint, HintList, Room, Supply
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.merge import Rules
@@ -151,4 +151,6 @@ def test_a_resource_that_fits_nowhere_does_not_widen_what_others_settle_on(count
     zones = tuple(range(count))
     nowhere = Room(zones, (Supply(5, {1 << zone: 2 for zone in zones}, {}),)).hints()
     three = HintList((1 << 3,), frozenset({1 << 3}))
-    assert merge.merge([{"nic": nowhere}, {"memory": three}], Rules("best-effort", zones)).best == Hint(1 << 3, False)
+    assert policies.merge([{"nic": nowhere}, {"memory": three}], Rules("best-effort", zones)).best == Hint(
+        1 << 3, False
+    )

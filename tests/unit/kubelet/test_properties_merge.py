@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from numalign.kubelet import mask as masks
-from numalign.kubelet import merge
+from numalign.kubelet import policies
 from numalign.kubelet.hints import Hint, HintList
 from numalign.kubelet.mask import Mask
 from numalign.kubelet.merge import HintMap, Rules
@@ -31,8 +31,8 @@ class Case(NamedTuple):
     providers: Raw
     rules: Rules
 
-    def merged(self, providers: Raw | None = None) -> merge.Merge:
-        return merge.merge([as_map(each) for each in providers or self.providers], self.rules)
+    def merged(self, providers: Raw | None = None) -> policies.PolicyResult:
+        return policies.merge([as_map(each) for each in providers or self.providers], self.rules)
 
 
 def as_map(provider: dict[str, list[Hint] | None] | None) -> HintMap | None:

@@ -5,7 +5,7 @@ import copy
 from hypothesis import strategies as st
 
 from numalign.api.pod import Pod
-from numalign.kubelet import admission, resize
+from numalign.kubelet import admission
 from numalign.kubelet.start import Kubelet
 from tests.campaigns import holds_for
 from tests.strategies import api
@@ -19,14 +19,6 @@ KUBELETS = st.one_of(machines(max_zones=3), uneven_machines()).flatmap(kubelets)
 def test_any_pod_gets_an_answer(kubelet: Kubelet, pod: Pod) -> None:
     state, outcome = admission.admit(kubelet, kubelet.initial(), pod)
     assert outcome.admitted == bool(state.active)
-    assert outcome.admitted or outcome.message
-
-
-@holds_for(KUBELETS, api.pods(), api.pods(), examples=30)
-def test_any_resize_gets_an_answer(kubelet: Kubelet, pod: Pod, wanted: Pod) -> None:
-    state = kubelet.initial().with_pod(pod)
-    after, outcome = resize.resize(kubelet, state, Pod(metadata=pod.metadata, spec=wanted.spec))
-    assert list(after.active) == list(state.active)
     assert outcome.admitted or outcome.message
 
 

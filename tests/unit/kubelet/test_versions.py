@@ -50,9 +50,6 @@ BEHAVIOURS = {
     "assigned_cpus_skip_smt_check": "...yy",
     "distribution_knows_sockets": "...yy",
     "memory_skips_empty_requests": "...yy",
-    "resize_skips_managers": "...yy",
-    "resize_checks_capacity": "yy...",
-    "resize_keeps_reason": "..yyy",
     "pod_resources_by_isolation": "...yy",
 }
 

@@ -1,18 +1,16 @@
 """What a user notices when the kubelet's minor changes: every rule of `Behaviour` that the model asks for."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from msgspec import structs
 
 from numalign.api import cpuset, quantity
-from numalign.api.pod import ContainerStatus, Pod, PodStatus
+from numalign.api.pod import ContainerStatus, PodStatus
 from numalign.kubelet import admission, start
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.hints import HintList
 from numalign.kubelet.mask import members
-from numalign.kubelet.resize import resize
 from numalign.kubelet.versions import NEWEST, OLDEST, Behaviour, Minor, behaviour, gate
 from tests.unit.kubelet import made, runs
 
@@ -34,11 +32,6 @@ def cpus(outcome: Outcome, container: str = "c") -> str:
 
 def said(outcome: Outcome) -> tuple[str, str]:
     return outcome.reason, outcome.message
-
-
-def resized(before: Pod, wanted: Pod, **chosen: Any) -> tuple[str, str]:
-    kubelet = made.kubelet(**chosen)
-    return said(resize(kubelet, runs.admitted(kubelet, before), wanted)[1])
 
 
 def waiting_container(minor: Minor) -> Noticed:
@@ -107,22 +100,6 @@ def sharing_with_affinity(minor: Minor) -> Noticed:
     return None if state.memory is None else state.memory.held("p", "c")
 
 
-def resize_of_pinned_cpus(minor: Minor) -> Noticed:
-    gates = {"InPlacePodVerticalScalingExclusiveCPUs": True}
-    return resized(made.pod("p"), made.pod("p", made.container(cpu=3)), minor=minor, feature_gates=gates)[1]
-
-
-def resize_beyond_the_node(minor: Minor) -> Noticed:
-    small, large = (made.pod("p", made.container("c", cpu, burstable=True)) for cpu in (1, 9))
-    return resized(small, large, minor=minor)
-
-
-def resize_beyond_what_is_left(minor: Minor) -> Noticed:
-    kubelet = made.kubelet(minor=minor)
-    small, large = (made.pod("p", made.container("c", cpu, burstable=True)) for cpu in (1, 6))
-    return resize(kubelet, runs.admitted(kubelet, made.pod("q"), small), large)[1].reason
-
-
 V35, V36, V37 = (Minor(1, minor) for minor in (35, 36, 37))
 FULL = (
     "SMT Alignment Error: not enough free physical CPUs: "
@@ -132,8 +109,6 @@ NO_MEMORY = (
     "Allocate failed due to [memorymanager] failed to get the default NUMA affinity, "
     "no NUMA nodes with enough memory is available, which is unexpected"
 )
-CAPACITY = "Node didn't have enough capacity: cpu, requested: 9000, capacity: 7000"
-RESOURCE = "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 7000"
 
 Row = tuple[str, Callable[[Minor], Noticed], Minor, Noticed, Noticed]
 CHANGES: dict[str, Row] = {
@@ -170,21 +145,6 @@ CHANGES: dict[str, Row] = {
         ("", ""),
     ),
     "no memory of its own, with affinity": ("memory_skips_empty_requests", sharing_with_affinity, V37, (), None),
-    "a resize passes by the managers": (
-        "resize_skips_managers",
-        resize_of_pinned_cpus,
-        V37,
-        "Resources cannot be allocated with Topology locality",
-        "",
-    ),
-    "a resize beyond the node": (
-        "resize_checks_capacity",
-        resize_beyond_the_node,
-        V36,
-        ("Infeasible", CAPACITY),
-        ("OutOfcpu", RESOURCE),
-    ),
-    "a resize beyond what is left": ("resize_keeps_reason", resize_beyond_what_is_left, V36, "Deferred", "OutOfcpu"),
 }
 
 

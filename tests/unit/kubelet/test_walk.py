@@ -201,29 +201,3 @@ def test_collecting_leaves_only_what_active_pods_hold() -> None:
 def test_collecting_where_only_devices_are_managed() -> None:
     kubelet = made.kubelet(cpu=False)
     assert admission.collect(kubelet, runs.admitted(kubelet, HOLDING).without_pod("q")).devices.pods == {}
-
-
-# Hints only, as for a resize
-
-
-@pytest.mark.parametrize("scope", ["container", "pod"])
-def test_with_hints_only_devices_are_asked_and_nobody_allocates(scope: str) -> None:
-    kubelet = made.kubelet(scope=scope, memory=True, feature_gates=GATE)
-    for pod in (THREE, LEVEL):
-        walk = Walk(kubelet, kubelet.initial().with_pod(pod), hints_only=True)
-        walk.pod(read(kubelet, pod))
-        assert {name for each in walk.alignments for name in each.offered} == {made.NIC}
-        assert (walk.state.cpu, walk.state.devices) == (kubelet.initial().cpu, kubelet.initial().devices)
-
-
-def test_with_hints_only_stored_hints_are_overwritten() -> None:
-    kubelet = made.kubelet()
-    pod = made.pod("p", made.container("c", 4))
-    walk = Walk(kubelet, runs.admitted(kubelet, pod), hints_only=True)
-    assert affinities(walk) == {"c": ZONE_1}
-    walk.pod(read(kubelet, pod))
-    assert affinities(walk) == {"c": BOTH}
-
-
-def test_a_container_without_stored_hint_is_aligned_to_nothing() -> None:
-    assert made.kubelet().initial().affinity("p", "c") == ANY

@@ -207,17 +207,12 @@ def test_a_fact_that_is_left_out_costs_only_itself(left_out: dict[str, None], as
     assert facts.supplies == ours(node).supplies
 
 
-def test_a_node_without_a_report_has_nothing_that_could_refuse_a_pod() -> None:
-    facts = ingest.without_report(worker())
+def test_a_report_without_zones_has_nothing_that_could_refuse_a_pod() -> None:
+    facts = ingest.read(NodeTopology(node="worker-7", manager=TopologyManager("single-numa-node")), worker())
     assert (facts.node, facts.rules.zones, facts.rules.policy) == ("worker-7", (), "none")
     assert not facts.supplies
     assert facts.assumptions == {Assumption.NO_REPORT}
     assert facts.rules.minor == (1, 37)
-
-
-def test_a_report_without_zones_is_none() -> None:
-    topology = NodeTopology(node="worker-7", manager=TopologyManager("single-numa-node"))
-    assert ingest.read(topology, worker()) == ingest.without_report(worker())
 
 
 def test_a_machine_of_two_hundred_zones_is_read() -> None:

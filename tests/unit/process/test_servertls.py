@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from numalign.process import certificates, servertls
-from numalign.process.certificates import Life
+from numalign.process.certificates import Validity
 from numalign.process.servertls import CertificateFiles, Unusable
 from tests.unit.process import tlstalks
 
-AUTHORITY = certificates.authority("tests", Life.of(datetime.now(UTC)))
-FIRST, SECOND = (AUTHORITY.vouched(name, ("localhost",)) for name in ("first", "second"))
+AUTHORITY = certificates.authority("tests", Validity.of(datetime.now(UTC)))
+FIRST, SECOND = (AUTHORITY.issue(name, ("localhost",)) for name in ("first", "second"))
 TRUSTING = tlstalks.trusting(AUTHORITY.certificate())
 
 LOCKED = """\
@@ -88,7 +88,7 @@ def test_a_locked_key_is_refused_rather_than_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_server_without_files_makes_its_own() -> None:
-    shown = servertls.self_made(("localhost", "127.0.0.1"), datetime.now(UTC))
+    shown = servertls.self_signed(("localhost", "127.0.0.1"), datetime.now(UTC))
     stranger = ssl.create_default_context()
     stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
     assert b"localhost@" in tlstalks.shaken(shown, stranger)

@@ -12,8 +12,8 @@ from numalign.api import annotations as intents
 from numalign.api.meta import OwnerReference
 from numalign.api.node import Taint
 from numalign.api.pod import Pod, Toleration
-from numalign.scheduler.advice import suggestions, whatif
-from numalign.scheduler.advice.suggestions import Absent, Freeing, Oversized, Relaxing, Shrinking, Waiting
+from numalign.placement.reasons import Absent, AnySuggestion, Freeing, Oversized, Relaxing, Shrinking, Waiting
+from numalign.scheduler.advice import whatif
 from numalign.scheduler.choosing import Chosen, NoNode
 from tests.unit.scheduler import servers, towns, waitingpods
 from tests.unit.scheduler.servers import GPU, on, trainer
@@ -22,7 +22,7 @@ from tests.unit.scheduler.towns import Town
 ONE_ZONE = ("single-numa-node",)
 
 
-def carried_out(built: towns.Built, pod: Pod, found: suggestions.AnySuggestion) -> bool:
+def carried_out(built: towns.Built, pod: Pod, found: AnySuggestion) -> bool:
     """Whether the pod finds a node in a town where it is so."""
     town = Town(*built)
     match found:

@@ -1,4 +1,4 @@
-"""Events behind bindings: they let a burst pass, not for ever, in order, and tell when they happened."""
+"""Events use the calls that bindings leave free, in order, and carry the time at which they happened."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
+import pytest
+
 from numalign.kube.client import Client
 from numalign.kube.events import Occurrence, Reporter
 from numalign.kube.objects import ObjectReference
+from numalign.kube.recorder import Recorder
 from numalign.scheduler import eventlines
-from numalign.scheduler.eventlines import Lines
+from numalign.scheduler.eventlines import EventQueue
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.resources import NEW_EVENTS
 from numalign.simulator.trees import Tree
 
 Written = Callable[[], list[Tree]]
 """The events there are, the first one first."""
-Play = Callable[[Lines, Written], Awaitable[None]]
+Play = Callable[[EventQueue, Written], Awaitable[None]]
 
 
 def version(event: Tree) -> int:
@@ -29,16 +32,16 @@ def notes(written: Written) -> list[str]:
     return [each["note"] for each in written()]
 
 
-def played(play: Play, is_busy: Callable[[], bool]) -> None:
+def played(play: Play, free_calls: Callable[[], int]) -> None:
     async def run() -> None:
         clock = virtualtime.clock(random.Random(1))
         async with (
             cluster.running([], clock, random.Random(1)) as embedded,
             Client(embedded.access(), clock=clock) as client,
         ):
-            lines = Lines(client, Reporter("numalign", "host"), is_busy)
-            running = asyncio.ensure_future(lines.run())
-            await play(lines, lambda: sorted(embedded.api.list(NEW_EVENTS).items, key=version))
+            queue = EventQueue(client, Reporter("numalign", "host"), free_calls)
+            running = asyncio.ensure_future(queue.run())
+            await play(queue, lambda: sorted(embedded.api.list(NEW_EVENTS).items, key=version))
             running.cancel()
 
     virtualtime.run(run())
@@ -49,59 +52,79 @@ def happened(note: str, pod: str = "p0", reason: str = "Scheduled") -> Occurrenc
     return Occurrence(regarding=regarding, reason=reason, action="Binding", note=note)
 
 
-def test_while_there_is_much_to_bind_events_wait_and_then_all_are_written() -> None:
-    busy = [True]
+def test_while_bindings_use_all_calls_events_wait_and_then_all_are_written() -> None:
+    free = [0]
 
-    async def play(lines: Lines, written: Written) -> None:
+    async def play(queue: EventQueue, written: Written) -> None:
         for number in range(100):
-            lines.record(happened("bound", f"p{number}"))
+            queue.record(happened("bound", f"p{number}"))
         await asyncio.sleep(5)
         assert written() == []
-        busy[0] = False
+        free[0] = 64
         await asyncio.sleep(1)
         assert len(written()) == 100
 
-    played(play, lambda: busy[0])
+    played(play, lambda: free[0])
 
 
-def test_a_load_that_does_not_end_holds_an_event_up_for_a_while_only() -> None:
-    async def play(lines: Lines, written: Written) -> None:
-        lines.record(happened("bound"))
+def test_as_many_events_are_written_at_a_time_as_bindings_leave_calls_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    free, being_written = [0], set[str]()
+
+    async def write(_: Recorder, what: Occurrence, *__: object) -> None:
+        being_written.add(what.regarding.uid)
+        await asyncio.sleep(1)
+        being_written.discard(what.regarding.uid)
+
+    async def play(queue: EventQueue, written: Written) -> None:
+        for number in range(100):
+            queue.record(happened("bound", f"p{number}"))
+        for free[0] in (3, 10, 0, 2):
+            await asyncio.sleep(1.5)
+            assert len(being_written) == free[0]
+
+    monkeypatch.setattr(Recorder, "write", write)
+    played(play, lambda: free[0])
+
+
+def test_under_a_load_that_does_not_end_an_event_waits_for_a_limited_time() -> None:
+    async def play(queue: EventQueue, written: Written) -> None:
+        queue.record(happened("bound"))
         await asyncio.sleep(eventlines.LONGEST_WAIT - 1)
         assert notes(written) == []
         await asyncio.sleep(2)
         assert notes(written) == ["bound"]
 
-    played(play, lambda: True)
+    played(play, lambda: 0)
 
 
-def test_events_of_one_pod_are_written_in_the_order_in_which_they_happened() -> None:
-    async def play(lines: Lines, written: Written) -> None:
-        told = [f"reason {number}" for number in range(3 * eventlines.AT_ONCE)]
+@pytest.mark.parametrize("free", [1, 64])
+def test_events_of_one_pod_are_written_in_the_order_in_which_they_happened(free: int) -> None:
+    async def play(queue: EventQueue, written: Written) -> None:
+        told = [f"reason {number}" for number in range(48)]
         for note in told:
-            lines.record(happened(note, reason=note.replace(" ", "")))
-        await lines.drained()
+            queue.record(happened(note, reason=note.replace(" ", "")))
+        await queue.drained()
         assert notes(written) == told
 
-    played(play, lambda: False)
+    played(play, lambda: free)
 
 
-def test_whoever_waits_for_them_to_be_written_waits_for_those_that_are_held_up_too() -> None:
-    async def play(lines: Lines, written: Written) -> None:
-        lines.record(happened("bound"))
-        await lines.drained()
+def test_drained_waits_for_events_that_bindings_hold_back() -> None:
+    async def play(queue: EventQueue, written: Written) -> None:
+        queue.record(happened("bound"))
+        await queue.drained()
         assert notes(written) == ["bound"]
 
-    played(play, lambda: True)
+    played(play, lambda: 0)
 
 
-def test_an_event_that_was_held_up_tells_when_it_happened() -> None:
-    async def play(lines: Lines, written: Written) -> None:
-        lines.record(happened("bound"))
-        await lines.drained()
+def test_an_event_that_waited_carries_the_time_at_which_it_happened() -> None:
+    async def play(queue: EventQueue, written: Written) -> None:
+        queue.record(happened("bound"))
+        await queue.drained()
         (event,) = written()
         created = datetime.fromisoformat(event["metadata"]["creationTimestamp"])
         late = created - datetime.fromisoformat(event["eventTime"])
         assert round(late.total_seconds()) == eventlines.LONGEST_WAIT
 
-    played(play, lambda: True)
+    played(play, lambda: 0)

@@ -135,7 +135,7 @@ def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_told() -> None:
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
     assert taken.kept_off(pod) == ["node(s) turned away pods like this one (TopologyAffinityError)"]
-    assert taken.told.warnings[0].startswith("PodRejected: node a turned the pod away (TopologyAffinityError)")
+    assert taken.told.warnings[0].startswith("PodRejected: node a rejected the pod (TopologyAffinityError)")
     assert taken.counts.rejections.values == {("TopologyAffinityError", "numalign"): 1.0}
 
 

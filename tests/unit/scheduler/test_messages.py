@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api.node import Taint
+from numalign.placement import wording
 from numalign.scheduler import messages
 from numalign.scheduler.choosing import NoNode
 from numalign.scheduler.messages import Refusal
@@ -35,7 +36,7 @@ def refused(cluster: Servers, pod: Any, **more: Any) -> Refusal:
     ],
 )
 def test_entries_are_sorted_as_text(nodes: int, counts: dict[str, int], sentence: str) -> None:
-    assert messages.sentence(nodes, counts) == sentence
+    assert wording.unavailable(nodes, counts) == sentence
 
 
 def test_nodes_count_for_the_first_rule_that_refuses_them() -> None:

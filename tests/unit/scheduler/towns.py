@@ -14,9 +14,9 @@ from numalign.api.pod import Pod
 from numalign.kubelet import plainreport, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
+from numalign.placement.reasons import AnySuggestion
 from numalign.scheduler import explanations
 from numalign.scheduler.advice import advising
-from numalign.scheduler.advice.suggestions import AnySuggestion
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.choosing import Chosen
 from numalign.scheduler.explanations import Explained

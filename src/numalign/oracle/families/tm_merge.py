@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from numalign.kubelet import merge as merging
+from numalign.kubelet import policies
 from numalign.kubelet.hints import HintList
+from numalign.kubelet.merge import HintMap, Rules
 from numalign.kubelet.settings import TopologyPolicy
 from numalign.oracle import encodings
 from numalign.oracle.encodings import Hint, RecordedHints, Zones
@@ -29,12 +30,12 @@ class Answer(Case, frozen=True, kw_only=True):
 
 def answer(case: Case, _: Origin) -> Answer:
     closest = dict(enumerate(case.distances)) if case.prefer_closest and case.distances else None
-    rules = merging.Rules(case.policy, case.numa_nodes, closest)
-    merged = merging.merge([_offered(provider) for provider in case.providers], rules)
+    rules = Rules(case.policy, case.numa_nodes, closest)
+    merged = policies.merge([_offered(provider) for provider in case.providers], rules)
     return encodings.completed(Answer, case, best=encodings.hint(merged.best), admit=merged.admitted is not None)
 
 
-def _offered(provider: RecordedHints | None) -> merging.HintMap | None:
+def _offered(provider: RecordedHints | None) -> HintMap | None:
     if provider is None:
         return None
     return {

@@ -10,8 +10,10 @@ from itertools import product
 from typing import Any
 
 from numalign.kubelet import mask as masks
-from numalign.kubelet import merge as merging
+from numalign.kubelet import policies
 from numalign.kubelet.hints import Hint, HintList
+from numalign.kubelet.merge import HintMap, Rules
+from numalign.kubelet.policies import PolicyResult
 from numalign.oracle import encodings
 from numalign.oracle.divergence import Difference
 from numalign.oracle.suites import koordinatormerge, suite
@@ -19,9 +21,9 @@ from numalign.oracle.suites.koordinatormerge import RawHint
 from numalign.oracle.suites.suite import Case, Deliberate, Suite
 
 
-def _merge(given: Mapping[str, Any]) -> merging.Merge:
-    rules = merging.Rules(given["policy"], tuple(given["numa_nodes"]))
-    return merging.merge([_offered(provider) for provider in given["providers"]], rules)
+def _merge(given: Mapping[str, Any]) -> PolicyResult:
+    rules = Rules(given["policy"], tuple(given["numa_nodes"]))
+    return policies.merge([_offered(provider) for provider in given["providers"]], rules)
 
 
 def _merged(case: Case) -> object:
@@ -32,7 +34,7 @@ def _merged(case: Case) -> object:
     return {"affinity": affinity, "preferred": best.preferred, "admit": admit, "refused": not admit}
 
 
-def _offered(provider: Mapping[str, Sequence[RawHint] | None] | None) -> merging.HintMap | None:
+def _offered(provider: Mapping[str, Sequence[RawHint] | None] | None) -> HintMap | None:
     if provider is None:
         return None
     return {name: None if hints is None else HintList.of(map(_hint, hints)) for name, hints in provider.items()}

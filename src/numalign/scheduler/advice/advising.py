@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from numalign.placement import wording
+from numalign.placement.reasons import AnySuggestion, Freeing, Shrinking, Waiting
 from numalign.placement.rowcauses import Cause
-from numalign.scheduler.advice import freeing, relaxing, shrinking, suggestions
-from numalign.scheduler.advice.suggestions import AnySuggestion, Freeing, Shrinking, Waiting
+from numalign.scheduler.advice import freeing, relaxing, shrinking
 from numalign.scheduler.advice.whatif import WhatIf
 from numalign.scheduler.asking import Surroundings
 from numalign.scheduler.explanations import Explained
@@ -41,9 +42,9 @@ def line(found: tuple[AnySuggestion, ...]) -> str:
     if not found:
         return ""
     first, *others = found
-    said = suggestions.sentence(first)
+    said = wording.suggestion(first)
     other = next((each for each in others if isinstance(first, Freeing) and isinstance(each, Shrinking)), None)
-    return f"{said}; {suggestions.sentence(other).replace('would fit', 'or', 1)}" if other is not None else said
+    return f"{said}; {wording.suggestion(other).replace('would fit', 'or', 1)}" if other is not None else said
 
 
 def _cost(each: AnySuggestion) -> int:

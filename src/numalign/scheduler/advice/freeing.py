@@ -13,9 +13,8 @@ from numalign.api import resourcenames
 from numalign.api.pod import Pod
 from numalign.placement import occupancy, shapes
 from numalign.placement.occupancy import Occupancy
-from numalign.placement.reasons import Lack
+from numalign.placement.reasons import Freeing, Lack
 from numalign.placement.rules.world import Assigned
-from numalign.scheduler.advice.suggestions import Freeing
 from numalign.scheduler.advice.whatif import WhatIf
 from numalign.scheduler.explanations import Answer
 

@@ -16,13 +16,13 @@ from numalign.api import annotations as intents
 from numalign.api.node import Taint
 from numalign.api.pod import Pod, Toleration
 from numalign.placement.intent import Unkept
+from numalign.placement.reasons import Relaxing
 from numalign.placement.rules import tolerations
 from numalign.placement.rules.nodeaffinity import NodeAffinity
 from numalign.placement.rules.nodeunschedulable import NodeUnschedulable
 from numalign.placement.rules.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.tainttoleration import TaintToleration
 from numalign.placement.rules.world import TaintKey
-from numalign.scheduler.advice.suggestions import Relaxing
 from numalign.scheduler.advice.whatif import WhatIf
 from numalign.scheduler.explanations import Cause, Explained
 from numalign.scheduler.profiles import ZONES

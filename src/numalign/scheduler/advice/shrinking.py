@@ -11,9 +11,8 @@ from typing import Final
 
 from numalign.api import requests, resourcenames
 from numalign.api.pod import Container, Pod, ResourceList
-from numalign.placement.reasons import Lack, Reason
+from numalign.placement.reasons import Absent, Lack, Oversized, Reason, Shrinking
 from numalign.scheduler.advice import whatif as asking
-from numalign.scheduler.advice.suggestions import Absent, Oversized, Shrinking
 from numalign.scheduler.advice.whatif import WhatIf
 from numalign.scheduler.explanations import Cause, Explained
 

@@ -6,24 +6,25 @@ admission, custom ones through the schema of their definition, definitions thems
 from numalign.simulator.apiserver import customs, refusals, showing
 from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, Resource
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.state import State
 from numalign.simulator.trees import Tree
 
 
 def admitted(state: State, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
     """Raises StatusError where a rule is broken. The statuses of built-in kinds are not checked."""
-    causes = finalizer_errors(tree, old)
+    problems = finalizer_errors(tree, old)
     if resource is CUSTOMRESOURCEDEFINITIONS and not part:
         tree, found = customs.completed(tree, old, state.clock.rfc3339())
-        causes += found
+        problems += found
     elif resource.custom:
         tree, found = customs.fitted(state.registry, resource, tree)
-        causes += found
+        problems += found
     if not part:
         tree = state.admission.prepare(showing.home(resource), tree, old, state.lookup)
-        causes += state.admission.errors(showing.home(resource), tree, old)
-    if causes:
-        raise refusals.invalid(resource, tree["metadata"].get("name", ""), causes)
+        problems += state.admission.errors(showing.home(resource), tree, old)
+    if problems:
+        raise refusals.invalid(resource, tree["metadata"].get("name", ""), problems)
     return tree
 
 
@@ -37,4 +38,4 @@ def finalizer_errors(tree: Tree, old: Tree | None) -> list[Cause]:
         return []
     listed = ", ".join(f'"{name}"' for name in new)
     why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
-    return [Cause("metadata.finalizers", "FieldValueForbidden", f"Forbidden: {why}")]
+    return [causes.forbidden("metadata.finalizers", why)]

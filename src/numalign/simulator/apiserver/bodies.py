@@ -12,9 +12,11 @@ import yaml as pyyaml
 from numalign.simulator import trees
 from numalign.simulator.apiserver import gojson, refusals
 from numalign.simulator.apiserver.admission import typechecks
+from numalign.simulator.apiserver.patches import gotext
 from numalign.simulator.apiserver.presenting import protobuf
-from numalign.simulator.apiserver.refusals import Cause, Mistyped, StatusError
+from numalign.simulator.apiserver.refusals import Mistyped, StatusError
 from numalign.simulator.apiserver.resources import BUILT_IN, Resource
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.trees import Tree
 
 JSON: Final = "application/json"
@@ -40,7 +42,7 @@ def read(body: bytes, content_type: str, resource: Resource) -> Tree:
     if resource.custom and (tree is None or (isinstance(tree, dict) and not tree.get("kind"))):
         raise _unrecognized(resource, f"Object 'Kind' is missing in '{body.decode(errors='replace')}'", body)
     if not isinstance(tree, dict):
-        got = "array" if isinstance(tree, list) else "string" if isinstance(tree, str) else "number"
+        got = gotext.json_type(tree)
         why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {got} into Go value of type {HEAD}"
         raise _unrecognized(resource, why, body)
     _check_kind(tree, resource)
@@ -100,7 +102,7 @@ def _other_kind(tree: Tree, kind: str, version: str, resource: Resource) -> Stat
         return refusals.bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({wanted})"
         )
-    cause = Cause("kind", "FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}')
+    cause = causes.invalid("kind", kind, f"must be {resource.kind}")
     return refusals.invalid(replace(resource, kind=kind), trees.text(tree, "metadata", "name"), [cause])
 
 
@@ -112,8 +114,7 @@ def check_shape(tree: Tree, resource: Resource) -> None:
     for name in OBJECTS:
         found = tree.get(name)
         if found is not None and not isinstance(found, dict) and not (resource.custom and name != "metadata"):
-            got = {list: "array", str: "string", bool: "bool"}.get(type(found), "number")
-            raise mistyped(resource, name, got)
+            raise mistyped(resource, name, gotext.json_type(found))
     typechecks.check_metadata(resource, tree)
 
 

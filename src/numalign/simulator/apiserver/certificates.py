@@ -1,7 +1,7 @@
-"""An authority of our own, and a server certificate that it vouches for, where the embedded server speaks TLS.
+"""Writes the certificate and key that the embedded API server serves TLS with, and its authority's certificate.
 
-The keys live in the directory that the caller gives, for its owner's eyes only, and are good for nothing but this
-server. The authority's own key is forgotten at once."""
+`simulator.hosting` calls it for `cluster up --tls`. The files go into the caller's directory; only their owner can read
+the key. The authority's private key is never written."""
 
 import os
 import ssl
@@ -12,8 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from numalign.api.errors import BadObject
 from numalign.process import certificates
-from numalign.process.certificates import YEAR, Life
+from numalign.process.certificates import YEAR, CryptographyMissing, Validity
 
 HOSTS: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
 
@@ -31,9 +32,12 @@ class Certificates(Struct, frozen=True):
 
 
 def made(directory: Path, hosts: Sequence[str] = HOSTS) -> Certificates:
-    """Writes them into the directory, which has to exist."""
-    authority = certificates.authority("numalign embedded CA", Life.of(datetime.now(UTC), 10 * YEAR))
-    issued = authority.vouched("kube-apiserver", hosts)
+    """The directory must exist; BadObject without the package `cryptography`."""
+    try:
+        authority = certificates.authority("numalign embedded CA", Validity.of(datetime.now(UTC), 10 * YEAR))
+    except CryptographyMissing as problem:
+        raise BadObject("Cluster", directory.name, "tls", str(problem)) from None
+    issued = authority.issue("kube-apiserver", hosts)
     files = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     files.authority.write_text(authority.certificate())
     files.certificate.write_text(issued.certificate)

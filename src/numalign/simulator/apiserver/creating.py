@@ -7,15 +7,15 @@ from typing import Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver import admitting, manners, naming, refusals, showing
-from numalign.simulator.apiserver.refusals import Cause, StatusError
+from numalign.simulator.apiserver.refusals import StatusError
 from numalign.simulator.apiserver.resources import EVENTS, Resource
 from numalign.simulator.apiserver.ring import Entry
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.state import PLAIN, State, WriteOptions
 from numalign.simulator.apiserver.store import encoded
 from numalign.simulator.trees import Tree
 
 ATTEMPTS: Final = 8
-NO_NAME: Final = Cause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
 # Given by the server; whatever a client says about them is forgotten.
 GIVEN: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "generation")
 
@@ -34,7 +34,7 @@ def create(state: State, resource: Resource, tree: Tree, options: WriteOptions =
         _settle_name(state, resource, tree)
     name, namespace = tree["metadata"]["name"], tree["metadata"].get("namespace", "")
     if not name:
-        raise refusals.invalid(resource, "", [NO_NAME])
+        raise refusals.invalid(resource, "", [causes.NO_NAME])
     there = state.store.entry(resource, name, namespace)
     if there is not None:
         leaving = "deletionTimestamp" in trees.decoded(there.data)["metadata"]

@@ -22,11 +22,8 @@ def completed(tree: Tree, old: Tree | None, now: str) -> tuple[Tree, list[Cause]
 
 def fitted(registry: Registry, resource: Resource, tree: Tree) -> tuple[Tree, list[Cause]]:
     """An object without the fields that its schema does not know and with its defaults, and what is wrong with it."""
-    custom = registry.custom(resource)
-    if custom is None:
-        return tree, []
-    made = structural.defaulted(custom.schema, structural.pruned(custom.schema, tree))
-    return made, structural.errors(custom.schema, made)
+    schema = registry.schema(resource)
+    return (tree, []) if schema is None else structural.fitted(schema, tree)
 
 
 def follower(state: State) -> Listener:

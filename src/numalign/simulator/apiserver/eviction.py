@@ -70,8 +70,7 @@ def _budgets(state: State, pod: Entry) -> list[Entry]:
 
 
 def _covers(budget: Tree, pod: Entry) -> bool:
-    requirements = selectors.of_object(trees.at(budget, "spec", "selector"))
-    return requirements is not None and selectors.matches(requirements, pod.labels)
+    return selectors.selects(trees.at(budget, "spec", "selector"), pod.labels)
 
 
 def _charge(state: State, pod: Tree, budgets: list[Entry], *, dry_run: bool) -> None:

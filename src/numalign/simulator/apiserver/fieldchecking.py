@@ -59,9 +59,6 @@ def _repeated(thing: Any, path: str) -> Iterator[str]:
 
 
 def _unknown(state: State, resource: Resource, tree: Tree) -> list[str]:
-    custom = state.registry.custom(resource)
-    if custom is not None:
-        shape = custom.schema.shape if custom.schema is not None else None
-    else:
-        shape = builtin.fields((resource.group, resource.version, resource.kind))
+    schema = state.registry.schema(resource)
+    shape = builtin.fields(resource.gvk) if schema is None else schema.shape
     return list(fieldchecks.unknown(tree, shape)) if shape is not None else []

@@ -11,7 +11,7 @@ from numalign.simulator.apiserver.deleting import DeleteOptions
 from numalign.simulator.apiserver.pages import Asked
 from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.resources import Resource
-from numalign.simulator.apiserver.schemas import formats
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.state import WriteOptions
 from numalign.simulator.apiserver.watching import Since
 from numalign.simulator.trees import Tree
@@ -37,10 +37,10 @@ def page(call: Call) -> Asked:
     query = call.query
     if not query:
         return Asked()
-    causes = _match_causes(query)
+    found = _match_causes(query)
     if INITIAL in query:
-        causes.append(_forbidden(INITIAL, "sendInitialEvents is forbidden for list"))
-    _refuse(LIST, causes)
+        found.append(causes.forbidden(INITIAL, "sendInitialEvents is forbidden for list"))
+    _refuse(LIST, found)
     return Asked(
         limit=whole(query.get("limit", "")),
         token=query.get("continue", ""),
@@ -53,32 +53,32 @@ def _match_causes(query: dict[str, str]) -> list[Cause]:
     match, version = query.get(MATCH, ""), query.get("resourceVersion", "")
     if not match:
         return []
-    causes = []
+    found = []
     if not version:
-        causes.append(_forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        found.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
     if query.get("continue"):
-        causes.append(_forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+        found.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"))
     if match not in ("Exact", "NotOlderThan"):
-        causes.append(_unsupported(MATCH, f'"{match}"', '"Exact", "NotOlderThan", ""'))
+        found.append(causes.unsupported(MATCH, match, ("Exact", "NotOlderThan", "")))
     if match == "Exact" and version == "0":
-        causes.append(_forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
-    return causes
+        found.append(causes.forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    return found
 
 
 def since(call: Call) -> Since:
     """Of a watch."""
     query = call.query
     match, wished = query.get(MATCH, ""), query.get(INITIAL)
-    causes = []
+    found = []
     if match and wished is None:
-        causes.append(
-            _forbidden(MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        found.append(
+            causes.forbidden(MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
         )
     if wished is not None and match != "NotOlderThan":
-        causes.append(_forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        found.append(causes.forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
         if match:
-            causes.append(_unsupported(MATCH, f'"{match}"', '"NotOlderThan"'))
-    _refuse(LIST, causes)
+            found.append(causes.unsupported(MATCH, match, ("NotOlderThan",)))
+    _refuse(LIST, found)
     return Since(query.get("resourceVersion", ""), None if wished is None else call.flag(INITIAL))
 
 
@@ -86,41 +86,40 @@ def writing(call: Call, kind: Resource) -> WriteOptions:
     query = call.query
     if not query:
         return WriteOptions(call.manager, needs_version=True)
-    causes = _dry_run_causes([query["dryRun"]] if "dryRun" in query else []) + _manager_causes(call)
+    found = _dry_run_causes([query["dryRun"]] if "dryRun" in query else []) + _manager_causes(call)
     validation = query.get("fieldValidation", "")
     if validation not in VALIDATIONS:
-        causes.append(_unsupported("fieldValidation", f'"{validation}"', '"", "Ignore", "Strict", "Warn"'))
-    _refuse(kind, causes)
+        found.append(causes.unsupported("fieldValidation", validation, VALIDATIONS))
+    _refuse(kind, found)
     return WriteOptions(call.manager, bool(query.get("dryRun")), call.flag("force"), needs_version=True)
 
 
 def _dry_run_causes(asked: list[str]) -> list[Cause]:
     if all(each == "All" for each in asked):
         return []
-    return [_unsupported("dryRun", formats.shown(asked), '"All"')]
+    return [causes.unsupported("dryRun", asked, ("All",))]
 
 
 def _manager_causes(call: Call) -> list[Cause]:
     name = call.query.get("fieldManager", "")
     if len(name.encode()) > LONGEST_MANAGER:
-        why = f"Too long: may not be more than {LONGEST_MANAGER} bytes"
-        return [Cause("fieldManager", "FieldValueTooLong", why)]
+        return [causes.too_long("fieldManager", LONGEST_MANAGER)]
     strange = next((index for index, sign in enumerate(name) if not sign.isprintable()), None)
     if strange is None:
         return []
     why = f"invalid character U+{ord(name[strange]):04X} (at position {strange})"
-    return [Cause("fieldManager", "FieldValueInvalid", f"Invalid value: {formats.shown(name)}: {why}")]
+    return [causes.invalid("fieldManager", name, why)]
 
 
 def applying(call: Call) -> WriteOptions:
     if not call.query.get("fieldManager"):
-        _refuse(PATCH, [Cause("fieldManager", "FieldValueRequired", "Required value: is required for apply patch")])
+        _refuse(PATCH, [causes.required("fieldManager", "is required for apply patch")])
     return writing(call, PATCH)
 
 
 def patching(call: Call) -> WriteOptions:
     if "force" in call.query:
-        _refuse(PATCH, [_forbidden("force", "may not be specified for non-apply patch")])
+        _refuse(PATCH, [causes.forbidden("force", "may not be specified for non-apply patch")])
     return writing(call, PATCH)
 
 
@@ -133,11 +132,10 @@ def deletion(tree: Tree) -> DeleteOptions:
     policy, orphan = tree.get("propagationPolicy"), tree.get("orphanDependents")
     _refuse(DELETE, _dry_run_causes(tree.get("dryRun") or []))
     if policy is not None and orphan is not None:
-        why = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
-        _refuse(DELETE, [Cause("propagationPolicy", "FieldValueInvalid", why)])
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        _refuse(DELETE, [causes.invalid("propagationPolicy", policy, why)])
     if policy is not None and policy not in POLICIES:
-        listed = ", ".join(f'"{each}"' for each in (*POLICIES, "nil"))
-        _refuse(DELETE, [_unsupported("propagationPolicy", f'"{policy}"', listed)])
+        _refuse(DELETE, [causes.unsupported("propagationPolicy", policy, (*POLICIES, "nil"))])
     if orphan is not None:
         policy = "Orphan" if orphan else "Background"
     conditions = tree.get("preconditions") or {}
@@ -183,14 +181,6 @@ def whole(text: str) -> int:
         raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
-def _forbidden(field: str, why: str) -> Cause:
-    return Cause(field, "FieldValueForbidden", f"Forbidden: {why}")
-
-
-def _unsupported(field: str, value: str, supported: str) -> Cause:
-    return Cause(field, "FieldValueNotSupported", f"Unsupported value: {value}: supported values: {supported}")
-
-
-def _refuse(kind: Resource, causes: list[Cause]) -> None:
-    if causes:
-        raise refusals.invalid(kind, "", causes)
+def _refuse(kind: Resource, found: list[Cause]) -> None:
+    if found:
+        raise refusals.invalid(kind, "", found)

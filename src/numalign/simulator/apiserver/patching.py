@@ -15,16 +15,16 @@ from numalign.simulator.apiserver import bodies, creating, refusals, scale, show
 from numalign.simulator.apiserver.patches import (
     ApplyConflict,
     BadPatch,
-    apply,
     gotext,
     jsonpatch,
     reading,
     strategic,
 )
+from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.apiserver.refusals import Cause, Mistyped, StatusError
 from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.ring import Entry
-from numalign.simulator.apiserver.schemas import formats
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.state import PLAIN, State, WriteOptions
 from numalign.simulator.trees import Tree
 
@@ -96,9 +96,8 @@ def _unfit(how: PatchKind, body: Any, new: Tree, problem: Mistyped) -> StatusErr
     shown, why = trees.encoded(dict(sorted(new.items()))).decode(), problem.why
     if how == "strategic":
         shown, why = gotext.value(body), gotext.unfit(problem.got, problem.wanted) or why
-    message = f"Invalid value: {formats.shown(shown)}: {why}"
-    cause = Cause("patch", "FieldValueInvalid", message)
-    return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause.tree()]})
+    cause = causes.invalid("patch", shown, why)
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {cause.message}', {"causes": [cause.tree()]})
 
 
 def _read(patch: Patch) -> Any:
@@ -120,30 +119,17 @@ def refused(problem: BadPatch) -> StatusError:
 
 def _changed(state: State, place: Place, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions) -> Tree:
     resource = place.resource
-    of_scale = place.part == "scale"
-    kind = ("autoscaling", "v1", "Scale") if of_scale else (resource.group, resource.version, resource.kind)
+    target = scale.SCALE if place.part == "scale" else resource
     try:
         if how == "apply":
-            custom = None if of_scale else state.registry.custom(resource)
-            schema = custom.schema if custom is not None else None
-            return apply.applied(
-                seen,
-                body,
-                kind=kind,
-                manager=options.manager,
-                force=options.force,
-                now=state.clock.rfc3339(),
-                part=place.part,
-                schema=schema,
-            )
-        return _patched(how, seen or {}, body, kind)
+            fields = FieldManager(target.gvk, state.clock.rfc3339(), place.part, state.registry.schema(target))
+            return fields.apply(seen, body, options.manager, force=options.force)
+        return _patched(how, seen or {}, body, target.gvk)
     except BadPatch as problem:
         raise refused(problem) from None
     except ApplyConflict as conflict:
-        causes = [
-            Cause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes
-        ]
-        details = {"causes": [cause.tree() for cause in causes]}
+        found = [Cause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes]
+        details = {"causes": [cause.tree() for cause in found]}
         raise StatusError(409, "Conflict", conflict.message, details) from None
 
 
@@ -170,7 +156,7 @@ def _check(place: Place, entry: Entry, old_uid: str, new: Tree) -> None:
         raise wrong_name(metadata.get("name") or "", place.name)
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != old_uid:
-        cause = Cause("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
+        cause = causes.invalid("metadata.uid", uid, "field is immutable")
         raise refusals.invalid(place.resource, place.name, [cause])
     if version and version != str(entry.version):
         raise refusals.conflict(place.resource, place.name, updating.STALE)

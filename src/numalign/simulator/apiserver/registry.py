@@ -5,9 +5,9 @@ paths of its scale."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from numalign.simulator.apiserver.resources import BUILT_IN, Resource
+from numalign.simulator.apiserver.schemas.structural import Schema
 from numalign.simulator.trees import Tree
 
 
@@ -16,14 +16,10 @@ class Custom:
     """What a custom resource definition says about one version."""
 
     resource: Resource
-    schema: Any
-    """As `schemas.structural.read` made it; None where everything is allowed."""
+    schema: Schema
     columns: list[Tree] = field(default_factory=list)
     scale: Tree | None = None
     """specReplicasPath, statusReplicasPath and labelSelectorPath."""
-    is_stored: bool = True
-    tree: Tree | None = None
-    """Its openAPIV3Schema, for OpenAPI and server-side apply."""
 
 
 class Registry:
@@ -40,13 +36,18 @@ class Registry:
         return self._resources.get((group, version, plural))
 
     def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
-        return next((each for each in self if (each.group, each.version, each.kind) == (group, version, kind)), None)
+        return next((each for each in self if each.gvk == (group, version, kind)), None)
 
     def has_group(self, group: str) -> bool:
         return any(each.group == group for each in self)
 
     def custom(self, resource: Resource) -> Custom | None:
         return self._customs.get((resource.group, resource.version, resource.plural))
+
+    def schema(self, resource: Resource) -> Schema | None:
+        """The schema of a custom resource; None for a built-in one."""
+        found = self.custom(resource)
+        return None if found is None else found.schema
 
     def define(self, home: tuple[str, str], customs: Iterable[Custom]) -> None:
         """These are now all versions of the custom resource; none means that it is no longer served."""

@@ -41,6 +41,11 @@ class Resource:
         return self._hash
 
     @property
+    def gvk(self) -> tuple[str, str, str]:
+        """Group, version and kind."""
+        return self.group, self.version, self.kind
+
+    @property
     def list_kind(self) -> str:
         return f"{self.kind}List"
 

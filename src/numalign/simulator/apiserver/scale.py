@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver import refusals, selectors, updating
-from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.registry import Registry
 from numalign.simulator.apiserver.resources import REPLICATIONCONTROLLERS, Resource
 from numalign.simulator.apiserver.ring import Entry
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.state import State, WriteOptions
 from numalign.simulator.trees import Tree
 
@@ -37,8 +37,8 @@ def scaled(registry: Registry, resource: Resource, tree: Tree, scale: Tree) -> T
     """The object as the scale wants it; what it was given is left alone."""
     replicas = trees.at(scale, "spec", "replicas") or 0
     if not isinstance(replicas, int) or replicas < 0:
-        message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        raise refusals.invalid(SCALE, tree["metadata"]["name"], [Cause("spec.replicas", "FieldValueInvalid", message)])
+        cause = causes.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise refusals.invalid(SCALE, tree["metadata"]["name"], [cause])
     return _with(tree, _steps(_paths(registry, resource)["specReplicasPath"]), replicas)
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from numalign.simulator.apiserver import labelwords, refusals
 from numalign.simulator.trees import Tree
 
-IN, NOT_IN, EXISTS, ABSENT, ABOVE, BELOW = "in", "notin", "exists", "!", "gt", "lt"
+EQUALS, IN, NOT_IN, EXISTS, ABSENT, ABOVE, BELOW = "=", "in", "notin", "exists", "!", "gt", "lt"
 OPERATORS: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, ">": ABOVE, "<": BELOW}
 END: Final = ""
 # Longest first: the lexer takes == where it could take = twice.
@@ -27,7 +27,7 @@ class Requirement(Struct, frozen=True):
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         found = labels.get(self.key)
-        if self.operator == IN:
+        if self.operator in (IN, EQUALS):
             return found in self.values
         if self.operator == NOT_IN:
             return found not in self.values
@@ -43,6 +43,8 @@ class Requirement(Struct, frozen=True):
         return value > bound if self.operator == ABOVE else value < bound
 
     def text(self) -> str:
+        if self.operator == EQUALS:
+            return f"{self.key}={next(iter(self.values))}"
         if self.operator in (EXISTS, ABSENT):
             return self.key if self.operator == EXISTS else f"!{self.key}"
         return f"{self.key} {self.operator} ({','.join(sorted(self.values))})"
@@ -71,7 +73,7 @@ def of_object(selector: Tree | None) -> Requirements | None:
     """A LabelSelector; None, which selects nothing, where there is none. An empty one selects everything."""
     if selector is None:
         return None
-    equal = [Requirement(key, IN, frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()]
+    equal = [Requirement(key, EQUALS, frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()]
     listed = [
         Requirement(
             each["key"], OBJECT_OPERATORS.get(each.get("operator", ""), IN), frozenset(each.get("values") or ())
@@ -81,13 +83,14 @@ def of_object(selector: Tree | None) -> Requirements | None:
     return tuple(sorted([*equal, *listed], key=lambda requirement: requirement.key))
 
 
+def selects(selector: Tree | None, labels: Mapping[str, str]) -> bool:
+    requirements = of_object(selector)
+    return requirements is not None and matches(requirements, labels)
+
+
 def written(selector: Tree | None) -> str:
-    """A LabelSelector as text, as scales carry it: `app=web,tier in (a,b),!old`."""
-    equal = (selector or {}).get("matchLabels") or {}
-    return ",".join(
-        f"{each.key}={equal[each.key]}" if each.operator == IN and each.key in equal else each.text()
-        for each in of_object(selector) or ()
-    )
+    """A LabelSelector as text, as scales and tables show it: `app=web,tier in (a,b),!old`."""
+    return ",".join(each.text() for each in of_object(selector) or ())
 
 
 class _Unreadable(Exception):

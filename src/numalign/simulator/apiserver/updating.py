@@ -9,9 +9,11 @@ from typing import Final
 from numalign.simulator import trees
 from numalign.simulator.apiserver import admitting, creating, manners, refusals, showing
 from numalign.simulator.apiserver.patches import apply
-from numalign.simulator.apiserver.refusals import Cause, StatusError
+from numalign.simulator.apiserver.patches.apply import FieldManager
+from numalign.simulator.apiserver.refusals import StatusError
 from numalign.simulator.apiserver.resources import NAMESPACES, Resource
 from numalign.simulator.apiserver.ring import Entry
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.apiserver.state import PLAIN, State, WriteOptions
 from numalign.simulator.apiserver.store import encoded
 from numalign.simulator.trees import Tree
@@ -77,16 +79,8 @@ def replace(
 def _booked(state: State, resource: Resource, old: Tree, new: Tree, part: str, options: WriteOptions) -> Tree:
     """With the books of who owns which field kept true; `old` itself where only times in them would differ."""
     if not options.applied:
-        custom = state.registry.custom(resource)
-        new = apply.tracked(
-            old,
-            new,
-            kind=(resource.group, resource.version, resource.kind),
-            manager=options.manager,
-            now=state.clock.rfc3339(),
-            part=part,
-            schema=custom.schema if custom is not None else None,
-        )
+        fields = FieldManager(resource.gvk, state.clock.rfc3339(), part, state.registry.schema(resource))
+        new = fields.update(old, new, options.manager)
     return apply.settled(old, new)
 
 
@@ -168,7 +162,7 @@ def check_version(resource: Resource, version: str, entry: Entry, options: Write
 
 def _version_missing(resource: Resource, name: str) -> StatusError:
     # Here the real server takes the plural for the kind.
-    why = Cause("metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update")
+    why = causes.invalid("metadata.resourceVersion", 0, "must be specified for an update")
     refusal = refusals.invalid(resource, name, [why])
     message = refusal.message.replace(resource.kind, resource.plural, 1)
     return StatusError(422, "Invalid", message, (refusal.details or {}) | {"kind": resource.plural})

@@ -4,7 +4,7 @@ import pytest
 
 from numalign.simulator import trees
 
-TREE = {"metadata": {"name": "a", "labels": None}, "spec": {"list": [1], "deep": {"er": "x"}}}
+TREE: trees.Tree = {"metadata": {"name": "a", "labels": None}, "spec": {"list": [1], "deep": {"er": "x"}}}
 PATHS = {
     "there": (("spec", "deep", "er"), "x"),
     "absent": (("spec", "no", "where"), None),
@@ -24,4 +24,4 @@ def test_text_is_never_none() -> None:
 def test_a_copy_shares_nothing() -> None:
     copy = trees.copied(TREE)
     copy["spec"]["deep"]["er"] = "y"
-    assert (TREE["spec"]["deep"]["er"], trees.metadata({})) == ("x", {})  # type: ignore[index]
+    assert (TREE["spec"]["deep"]["er"], trees.metadata({})) == ("x", {})

@@ -7,6 +7,7 @@ from typing import Final
 from numalign.simulator.apiserver import labelwords
 from numalign.simulator.apiserver.admission import containerchecks, podchecks, priorities, rules, selectorchecks
 from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.schemas import formats
 from numalign.simulator.trees import Tree
 
 SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -51,11 +52,7 @@ def _service_port(port: Tree, path: str, *, is_alone: bool) -> Iterator[Cause]:
 
 
 def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+    return formats.fits("ipv4", text) or formats.fits("ipv6", text)
 
 
 def _is_range(text: str) -> bool:

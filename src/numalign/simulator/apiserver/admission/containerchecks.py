@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from numalign.simulator.apiserver.admission import resourcechecks, rules
+from numalign.simulator.apiserver.admission.podspecs import PROBES
 from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.trees import Tree
 
@@ -14,7 +15,6 @@ CHOICES: Final = {
     "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
     "restartPolicy": ("Always", "Never", "OnFailure"),
 }
-PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 HOOKS: Final = ("postStart", "preStop")
 HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 VARIABLE: Final = re.compile(r"[\x20-\x3c\x3e-\x7e]+")

@@ -6,7 +6,7 @@ from numalign.simulator.apiserver import labelwords, resources
 from numalign.simulator.apiserver.admission import rules
 from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.resources import Resource
-from numalign.simulator.apiserver.schemas import formats
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.trees import Tree
 
 LABELLED: Final = frozenset({resources.NAMESPACES.home, resources.SERVICES.home})
@@ -22,7 +22,6 @@ IN_PATHS: Final = frozenset(
 STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 LARGEST_ANNOTATIONS: Final = 256 * 1024
 OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
-NO_NAME: Final = rules.required("metadata.name", "name or generateName is required")
 UNQUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 
 
@@ -45,7 +44,7 @@ def _name(resource: Resource, metadata: Tree) -> list[Cause]:
     rule, found = name_rule(resource), list[Cause]()
     base, name = metadata.get("generateName"), metadata.get("name", "")
     if not name:
-        return [NO_NAME]
+        return [causes.NO_NAME]
     if base:
         # What is appended to it makes a hyphen at its end harmless.
         found += [rules.invalid("metadata.generateName", base, each) for each in rule(f"{base.rstrip('-')}a"[-63:])]
@@ -60,8 +59,7 @@ def _labels(metadata: Tree) -> list[Cause]:
             found += rules.named("metadata.annotations", key, lambda each: labelwords.key_problems(each.lower()))
         size = sum(len(key) + len(value) for key, value in annotations.items())
         if size > LARGEST_ANNOTATIONS:
-            why = f"Too long: may not be more than {LARGEST_ANNOTATIONS} bytes"
-            found.append(Cause("metadata.annotations", "FieldValueTooLong", why))
+            found.append(causes.too_long("metadata.annotations", LARGEST_ANNOTATIONS))
     return found
 
 
@@ -74,8 +72,7 @@ def _owners(owners: list[Tree]) -> list[Cause]:
     controllers = [f"{each.get('kind')}/{each.get('name')}" for each in owners if each.get("controller")]
     if len(controllers) > 1:
         why = f'Only one reference can have Controller set to true. Found "true" in references for {controllers[0]}'
-        message = f"Invalid value: {formats.shown(owners)}: {why} and {controllers[1]}"
-        found.append(Cause("metadata.ownerReferences", "FieldValueInvalid", message))
+        found.append(rules.invalid("metadata.ownerReferences", owners, f"{why} and {controllers[1]}"))
     return found
 
 

@@ -26,7 +26,6 @@ from numalign.simulator.trees import Tree
 
 Completer = Callable[[Tree, Tree | None, Lookup], None]
 
-RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 NODE_TEXTS: Final = (
     "machineID",
     "systemUUID",
@@ -132,10 +131,10 @@ def _lease(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
 
 
 def _role_binding(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
-    podspecs.fill(tree.setdefault("roleRef", {}), {"apiGroup": RBAC_GROUP})
+    podspecs.fill(tree.setdefault("roleRef", {}), {"apiGroup": resources.RBAC})
     for subject in tree.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
-            podspecs.fill(subject, {"apiGroup": RBAC_GROUP})
+            podspecs.fill(subject, {"apiGroup": resources.RBAC})
 
 
 def _limit_range(tree: Tree, old: Tree | None, lookup: Lookup) -> None:

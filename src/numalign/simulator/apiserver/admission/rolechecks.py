@@ -5,9 +5,9 @@ from typing import Final
 
 from numalign.simulator.apiserver.admission import rules
 from numalign.simulator.apiserver.refusals import Cause
+from numalign.simulator.apiserver.resources import RBAC
 from numalign.simulator.trees import Tree
 
-GROUP: Final = "rbac.authorization.k8s.io"
 SUBJECTS: Final = ("ServiceAccount", "User", "Group")
 
 
@@ -33,8 +33,8 @@ def cluster_role_binding(tree: Tree, old: Tree | None) -> Iterator[Cause]:
 
 def _binding(tree: Tree, old: Tree | None, kinds: tuple[str, ...]) -> Iterator[Cause]:
     role = tree.get("roleRef") or {}
-    if role.get("apiGroup") != GROUP:
-        yield rules.unsupported("roleRef.apiGroup", role.get("apiGroup", ""), (GROUP,))
+    if role.get("apiGroup") != RBAC:
+        yield rules.unsupported("roleRef.apiGroup", role.get("apiGroup", ""), (RBAC,))
     if role.get("kind") not in kinds:
         yield rules.unsupported("roleRef.kind", role.get("kind", ""), kinds)
     if not role.get("name"):

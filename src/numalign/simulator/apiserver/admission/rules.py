@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from numalign.simulator.apiserver import labelwords
 from numalign.simulator.apiserver.refusals import Cause
-from numalign.simulator.apiserver.schemas import causes, formats
+from numalign.simulator.apiserver.schemas import causes
 from numalign.simulator.trees import Tree
 
 LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -36,17 +36,9 @@ LONGEST_NAME: Final = 253
 
 invalid, required = causes.invalid, causes.required
 forbidden, unsupported = causes.forbidden, causes.unsupported
+duplicate, missing = causes.duplicate, causes.missing
 
 NameRule = Callable[[str], list[str]]
-
-
-def duplicate(path: str, value: Any) -> Cause:
-    return Cause(path, "FieldValueDuplicate", f"Duplicate value: {formats.shown(value)}")
-
-
-def missing(path: str, value: Any) -> Cause:
-    """It names something that is not there."""
-    return Cause(path, "FieldValueNotFound", f"Not found: {formats.shown(value)}")
 
 
 def label_problems(name: str) -> list[str]:

@@ -25,27 +25,6 @@ def label_selector(selector: Tree, path: str) -> list[Cause]:
     return found
 
 
-def matches(selector: Tree, labels: Tree) -> bool:
-    """Whether a valid selector selects these labels; an empty one selects everything."""
-    wanted = (selector.get("matchLabels") or {}).items()
-    return all(labels.get(key) == value for key, value in wanted) and all(
-        _holds(clause, labels) for clause in selector.get("matchExpressions") or ()
-    )
-
-
-def _holds(clause: Tree, labels: Tree) -> bool:
-    key, values = clause.get("key", ""), clause.get("values") or ()
-    match clause.get("operator"):
-        case "In":
-            return labels.get(key) in values and key in labels
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
-
-
 def affinity(tree: Tree, path: str) -> Iterator[Cause]:
     required = (tree.get("nodeAffinity") or {}).get(NODE_REQUIRED)
     if required is not None:

@@ -14,19 +14,19 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from numalign.simulator.apiserver import refusals
+from numalign.simulator.apiserver.patches import gotext
 from numalign.simulator.apiserver.resources import Resource
-from numalign.simulator.apiserver.schemas import builtin
+from numalign.simulator.apiserver.schemas import builtin, formats
+from numalign.simulator.apiserver.schemas.builtin import QUANTITY
+from numalign.simulator.apiserver.schemas.shapes import OBJECT_META
 from numalign.simulator.trees import Tree
 
-METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 TIMES: Final = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "2006-01-02T15:04:05Z07:00",
     "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "2006-01-02T15:04:05.000000Z07:00",
 }
 SCALARS: Final[dict[str, Any]] = {"string": str, "boolean": bool, "number": int | float}
-WIDTHS: Final = {"int32": 31, "int64": 63}
 STEP: Final = re.compile(r"\.([^.\[`]+)|\[([^\]]*)\]")
 # Parts that Go embeds: they stand in the path that the real server names, though not in the object.
 EMBEDDED: Final = {"Volume": "VolumeSource", "Probe": "ProbeHandler", "PersistentVolumeSpec": "PersistentVolumeSource"}
@@ -43,7 +43,7 @@ RESOURCE_LISTS: Final = frozenset({"limits", "requests", "capacity", "allocatabl
 
 def check(resource: Resource, tree: Tree) -> None:
     """Raises StatusError 400 for the first field that is of another type than its kind says."""
-    model = _kind(resource.group, resource.version, resource.kind)
+    model = _kind(*resource.gvk)
     if model is None:
         return
     try:
@@ -55,11 +55,11 @@ def check(resource: Resource, tree: Tree) -> None:
 def check_metadata(resource: Resource, tree: Tree) -> None:
     """The same for what every object has, before anything of it is used."""
     try:
-        msgspec.convert(tree.get("metadata") or {}, _model(METADATA))
+        msgspec.convert(tree.get("metadata") or {}, _model(OBJECT_META))
     except msgspec.ValidationError as problem:
         if not resource.custom:
             check(resource, tree)
-        raise _refusal_at(resource, {"$ref": METADATA}, tree["metadata"], str(problem)) from None
+        raise _refusal_at(resource, {"$ref": OBJECT_META}, tree["metadata"], str(problem)) from None
 
 
 @cache
@@ -103,12 +103,12 @@ def _type(schema: Tree) -> Any:
 
 
 def _integer(form: str) -> Any:
-    limit = 2 ** WIDTHS.get(form, 63)
+    limit = 2 ** formats.WIDTHS.get(form, 63)
     return Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)]
 
 
 def _refusal(resource: Resource, tree: Tree, problem: str) -> refusals.StatusError:
-    top: Tree = {"$ref": builtin.kinds()[resource.group, resource.version, resource.kind]}
+    top: Tree = {"$ref": builtin.kinds()[resource.gvk]}
     return _refusal_at(resource, top, tree, problem)
 
 
@@ -158,14 +158,9 @@ def _fits(schema: Tree, value: Any) -> bool:
 
 
 def _json_type(value: Any, wanted: str) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        # A number that is none of the wanted ones is shown.
-        return f"number {value}" if wanted.startswith("int") else "number"
-    if value is None:
-        return "null"
-    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
+    name = gotext.json_type(value)
+    # Go shows a number that does not fit an integer type.
+    return f"number {value}" if name == "number" and wanted.startswith("int") else name
 
 
 def _go_type(schema: Tree, field: str) -> str:

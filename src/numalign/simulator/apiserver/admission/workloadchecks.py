@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from numalign.simulator.apiserver import selectors
 from numalign.simulator.apiserver.admission import podchecks, rules, selectorchecks
+from numalign.simulator.apiserver.admission.workloads import CONTROLLER_UID
 from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.trees import Tree
 
@@ -11,7 +13,6 @@ NO_MATCH: Final = "`selector` does not match template `labels`"
 STRATEGIES: Final = ("Recreate", "RollingUpdate")
 DAEMON_STRATEGIES: Final = ("RollingUpdate", "OnDelete")
 JOB_RESTARTS: Final = ("OnFailure", "Never")
-UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 
 
 def deployment(tree: Tree, old: Tree | None) -> Iterator[Cause]:
@@ -72,7 +73,7 @@ def _template(spec: Tree, selector: Tree | None, problems: list[Cause]) -> Itera
     labels = spec["template"]["metadata"].get("labels")
     says_something = selector is None or selector.get("matchLabels") or selector.get("matchExpressions")
     # What selects nothing at all selects no template either, but an empty selector was complained of already.
-    if not problems and says_something and (selector is None or not selectorchecks.matches(selector, labels or {})):
+    if not problems and says_something and not selectors.selects(selector, labels or {}):
         yield rules.invalid("spec.template.metadata.labels", labels, NO_MATCH)
     yield from rules.label_map("spec.template.labels", labels)
     yield from podchecks.errors(spec["template"]["spec"], "spec.template.spec")
@@ -107,7 +108,7 @@ def job(tree: Tree, old: Tree | None) -> Iterator[Cause]:
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         yield rules.required("spec.completions", "when completion mode is Indexed")
     if not spec.get("manualSelector") and old is None:
-        generated = {"matchLabels": {UID_LABEL: tree["metadata"].get("uid", "")}}
+        generated = {"matchLabels": {CONTROLLER_UID: tree["metadata"].get("uid", "")}}
         if spec.get("selector") != generated:
             yield rules.invalid("spec.selector", spec.get("selector"), "`selector` not auto-generated")
     yield from _template(spec, spec.get("selector"), [])

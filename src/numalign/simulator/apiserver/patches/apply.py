@@ -1,12 +1,14 @@
-"""Server-side apply, and the books of ownership it needs kept on every other write.
+"""Server-side apply, and the managedFields that every other write has to maintain for it.
 
-The API server calls `applied` for an apply patch and `tracked` after any other write; both take trees and give a new
-one whose managedFields are true. An object that was never applied has no books and costs nothing. Who wants to see
-the rules: `ownership` decides about fields, `typed` and `merging` walk objects."""
+The patch verb calls `FieldManager.apply`, the update verb `FieldManager.update`; both take trees and return a new one.
+An object that was never applied has no managedFields, and tracking it costs nothing. `ownership` decides which manager
+owns which field; `typed` and `merging` walk the objects. Nothing here reads the store or the request."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from numalign.simulator import trees
@@ -30,75 +32,85 @@ STATUS_ALSO_RESETS: Final[dict[str, list[Path]]] = {
 }
 
 
-def applied(
-    live: Tree | None,
-    wanted: Tree,
-    *,
-    kind: Kind,
-    manager: str,
-    force: bool = False,
-    now: str,
-    part: str = "",
-    schema: Schema | None = None,
-) -> Tree:
-    """The object after `manager` applied what it wants; ApplyConflict where others hold it, unless forced."""
-    ground = _ground(kind, part, schema)
-    applychecks.refuse_foreign(wanted, kind)
-    applychecks.refuse_misshapen(wanted, kind, ground.shape)
-    managers = managedfields.of(live)
-    bare = _bare(live or {})
-    if live and not managers:
-        _book_all(bare, ground, managers, part, now)
-    who = managedfields.manager(manager, APPLY, ground.version, part)
-    merged, managers = ownership.merge(bare, wanted, ground, managers, who)
-    changes = ownership.changed(bare, merged, ground)
-    if not force:
-        found = ownership.conflicts(changes, managers, who)
-        if found and manager == KUBECTL:
-            found = _less_last_applied(found, bare, ground)
-        ownership.refuse(found)
-    ownership.settle(changes, managers, who)
-    if not typed.same(bare, merged) and who in managers:
-        owned = managers[who]
-        managers[who] = managedfields.Owned(owned.fields, owned.version, now)
-    ownership.strip(managers, who)
-    if manager == KUBECTL and _last_applied(merged):
-        merged = _with_last_applied(merged, wanted)
-    return _booked(merged, managers)
+@dataclass(frozen=True)
+class FieldManager:
+    """One write to an object of a kind, at a time, through the main resource or a subresource (`part`)."""
 
+    kind: Kind
+    now: str
+    part: str = ""
+    schema: Schema | None = None
+    """The schema of a custom resource; None for a built-in kind."""
 
-def tracked(
-    before: Tree | None,
-    after: Tree,
-    *,
-    kind: Kind,
-    manager: str,
-    operation: str = UPDATE,
-    now: str,
-    part: str = "",
-    schema: Schema | None = None,
-) -> Tree:
-    """`after` with its books brought up to date; a tree without books, before and after, comes back as it is."""
-    entries = trees.metadata(after).get("managedFields")
-    if before is None or (not entries and not trees.metadata(before).get("managedFields")):
-        return after
-    if not part and managedfields.is_reset(entries):
-        return _booked(_bare(after), {})
-    managers = {} if part else managedfields.of(after)
-    managers = managers or managedfields.of(before)
-    if not managers:
-        return _booked(_bare(after), {})
-    ground = _ground(kind, part, schema)
-    bare = _bare(after)
-    changes = ownership.changed(_bare(before), bare, ground)
-    ownership.settle(changes, managers, None)
-    who = managedfields.manager(manager, operation, ground.version, part)
-    ownership.credit(managers, who, changes, ground.version, now)
-    return _booked(bare, managedfields.capped(managers))
+    def apply(self, live: Tree | None, wanted: Tree, manager: str, *, force: bool = False) -> Tree:
+        """Returns the object after `manager` applied `wanted`.
+
+        Raises ApplyConflict where another manager owns a field with a different value, unless `force` is set."""
+        ground = self._ground
+        applychecks.refuse_foreign(wanted, self.kind)
+        applychecks.refuse_misshapen(wanted, self.kind, ground.shape)
+        managers = managedfields.of(live)
+        bare = _bare(live or {})
+        if live and not managers:
+            self._own_everything(bare, managers)
+        who = managedfields.manager(manager, APPLY, ground.version, self.part)
+        merged, managers = ownership.merge(bare, wanted, ground, managers, who)
+        changes = ownership.changed(bare, merged, ground)
+        if not force:
+            found = ownership.conflicts(changes, managers, who)
+            if found and manager == KUBECTL:
+                found = _less_last_applied(found, bare, ground)
+            ownership.refuse(found)
+        ownership.settle(changes, managers, who)
+        if not typed.same(bare, merged) and who in managers:
+            owned = managers[who]
+            managers[who] = managedfields.Owned(owned.fields, owned.version, self.now)
+        ownership.strip(managers, who)
+        if manager == KUBECTL and _last_applied(merged):
+            merged = _with_last_applied(merged, wanted)
+        return _with_managers(merged, managers)
+
+    def update(self, live: Tree, new: Tree, manager: str) -> Tree:
+        """Returns `new` with managedFields that record what `manager` changed.
+
+        An object without managedFields, before and after, is returned unchanged."""
+        entries = trees.metadata(new).get("managedFields")
+        if not entries and not trees.metadata(live).get("managedFields"):
+            return new
+        if not self.part and managedfields.is_reset(entries):
+            return _with_managers(_bare(new), {})
+        managers = {} if self.part else managedfields.of(new)
+        managers = managers or managedfields.of(live)
+        if not managers:
+            return _with_managers(_bare(new), {})
+        ground = self._ground
+        bare = _bare(new)
+        changes = ownership.changed(_bare(live), bare, ground)
+        ownership.settle(changes, managers, None)
+        who = managedfields.manager(manager, UPDATE, ground.version, self.part)
+        ownership.credit(managers, who, changes, ground.version, self.now)
+        return _with_managers(bare, managedfields.capped(managers))
+
+    def _own_everything(self, live: Tree, managers: Managers) -> None:
+        """Assigns all fields of an object that has no managedFields yet to the manager `before-first-apply`."""
+        version = self._ground.version
+        who = managedfields.manager(BEFORE_FIRST, UPDATE, version, self.part)
+        nothing: Tree = {key: live[key] for key in ("apiVersion", "kind") if key in live}
+        ownership.credit(managers, who, ownership.changed(nothing, live, self._ground), version, self.now)
+
+    @cached_property
+    def _ground(self) -> Ground:
+        group, version, name = self.kind
+        schema = self.schema
+        shape = schema.shape if schema is not None else builtin.fields(self.kind) or shapes.ANYTHING
+        resets: list[Path] = [("f:status",)] if schema is None or schema.has_status_part else []
+        if self.part == "status":
+            resets = [("f:spec",), *(STATUS_ALSO_RESETS.get(name, []) if schema is None else [("f:metadata",)])]
+        return Ground(shape, f"{group}/{version}" if group else version, resets)
 
 
 def settled(before: Tree, after: Tree) -> Tree:
-    """`before` where nothing but times in the books differs, since such a write is none; asked once defaults are in."""
+    """Returns `before` if the two differ only in the times of managedFields: such a write changes nothing."""
     return before if typed.same(_timeless(before), _timeless(after)) else after
 
 
@@ -108,34 +120,18 @@ def _timeless(tree: Tree) -> Tree:
     return {**tree, "metadata": metadata}
 
 
-def _ground(kind: Kind, part: str, schema: Schema | None) -> Ground:
-    group, version, name = kind
-    shape = schema.shape if schema is not None else builtin.fields(kind) or shapes.ANYTHING
-    resets: list[Path] = [("f:status",)] if schema is None or schema.has_status_part else []
-    if part == "status":
-        resets = [("f:spec",), *(STATUS_ALSO_RESETS.get(name, []) if schema is None else [("f:metadata",)])]
-    return Ground(shape, f"{group}/{version}" if group else version, resets)
-
-
 def _bare(tree: Tree) -> Tree:
-    """Without the books, which own nothing and are owned by nobody."""
+    """The object without managedFields, which no manager owns."""
     if "managedFields" not in trees.metadata(tree):
         return tree
     metadata = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}
     return {**tree, "metadata": metadata}
 
 
-def _booked(tree: Tree, managers: Managers) -> Tree:
-    booked = {**tree, "metadata": dict(trees.metadata(tree))}
-    managedfields.put(booked, managers)
-    return booked
-
-
-def _book_all(live: Tree, ground: Ground, managers: Managers, part: str, now: str) -> None:
-    """Nobody kept books so far: everything there is belongs to a manager of a made-up name."""
-    who = managedfields.manager(BEFORE_FIRST, UPDATE, ground.version, part)
-    nothing: Tree = {key: live[key] for key in ("apiVersion", "kind") if key in live}
-    ownership.credit(managers, who, ownership.changed(nothing, live, ground), ground.version, now)
+def _with_managers(tree: Tree, managers: Managers) -> Tree:
+    managed = {**tree, "metadata": dict(trees.metadata(tree))}
+    managedfields.put(managed, managers)
+    return managed
 
 
 def _last_applied(tree: Tree) -> Any:

@@ -22,6 +22,22 @@ def value(shown: Any) -> str:
     return "<nil>" if shown is None else str(shown)
 
 
+JSON_TYPES: Final[dict[type, str]] = {
+    str: "string",
+    bool: "bool",
+    int: "number",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def json_type(shown: Any) -> str:
+    """The type of a decoded value, as Go's JSON decoder names it in errors."""
+    return JSON_TYPES[type(shown)]
+
+
 def type_name(shown: Any) -> str:
     names = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
     return "map[string]interface {}" if isinstance(shown, dict) else names.get(type(shown), "%!s(<nil>)")

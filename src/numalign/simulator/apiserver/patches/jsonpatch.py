@@ -43,7 +43,7 @@ def _step(document: Any, operation: Tree) -> Any:
 
 
 def _add(document: Tree, path: str, operation: Tree) -> None:
-    _put(document, path, _own(operation.get("value")))
+    _put(document, path, trees.copied(operation.get("value")))
 
 
 def _remove(document: Tree, path: str, operation: Tree) -> None:
@@ -58,7 +58,7 @@ def _remove(document: Tree, path: str, operation: Tree) -> None:
 
 def _replace(document: Tree, path: str, operation: Tree) -> None:
     container, key = _place(document, path)
-    value = _own(operation.get("value"))
+    value = trees.copied(operation.get("value"))
     if isinstance(container, dict):
         container[key] = value
     else:
@@ -71,7 +71,7 @@ def _test(document: Tree, path: str, operation: Tree) -> None:
 
 
 def _copy(document: Tree, path: str, operation: Tree) -> None:
-    _put(document, path, _own(_get(document, _source(operation))))
+    _put(document, path, trees.copied(_get(document, _source(operation))))
 
 
 def _move(document: Tree, path: str, operation: Tree) -> None:
@@ -132,11 +132,6 @@ def _index(step: str, length: int) -> int:
     if not -length <= index < length:
         raise BadPatch(REJECTED, UNFIT)
     return index % length
-
-
-def _own(value: Any) -> Any:
-    """A copy, so that no two places share a list."""
-    return trees.copied({"": value})[""] if isinstance(value, dict | list) else value
 
 
 OPERATIONS: Final[dict[str, Callable[[Tree, str, Tree], None]]] = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from numalign.simulator.apiserver.patches import gotext
 from numalign.simulator.apiserver.patches.refused import BadPatch
 
 UNREADABLE: Final = "invalid JSON patch"
@@ -17,14 +18,6 @@ DECODING: Final = {
     "merge": "error decoding patch: ",
     "strategic": "",
     "apply": "error decoding patch: error unmarshaling JSON: while decoding JSON: ",
-}
-NAMES: Final[dict[type, str]] = {
-    str: "string",
-    bool: "bool",
-    int: "number",
-    float: "number",
-    list: "array",
-    dict: "object",
 }
 
 
@@ -53,4 +46,4 @@ def _operations(body: Any) -> list[Any]:
 
 
 def _misread(how: str, found: Any, wanted: str) -> BadPatch:
-    return BadPatch(f"{DECODING[how]}json: cannot unmarshal {NAMES[type(found)]} into Go {wanted}")
+    return BadPatch(f"{DECODING[how]}json: cannot unmarshal {gotext.json_type(found)} into Go {wanted}")

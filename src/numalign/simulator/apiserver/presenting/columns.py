@@ -85,23 +85,6 @@ def labels(wanted: Mapping[str, str] | None) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted((wanted or {}).items())) or NONE
 
 
-def selector(wanted: Tree | None) -> str:
-    """A LabelSelector on one line, its requirements sorted by key; empty if it says nothing."""
-    wanted = wanted or {}
-    clauses = [(key, f"{key}={value}") for key, value in part(wanted, "matchLabels").items()]
-    clauses += [(clause["key"], _clause(clause)) for clause in items(wanted, "matchExpressions")]
-    return ",".join(text for _, text in sorted(clauses, key=lambda clause: clause[0]))
-
-
-def _clause(clause: Tree) -> str:
-    key, operator = clause["key"], clause.get("operator")
-    if operator == "Exists":
-        return str(key)
-    if operator == "DoesNotExist":
-        return f"!{key}"
-    return f"{key} {str(operator).lower()} ({','.join(sorted(items(clause, 'values')))})"
-
-
 def template(tree: Tree) -> Tree:
     """The pod spec inside a workload."""
     return part(part(part(tree, "spec"), "template"), "spec")

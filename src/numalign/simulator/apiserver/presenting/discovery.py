@@ -95,7 +95,7 @@ def aggregated(resources: Sequence[Resource], version: str = "v2") -> Tree:
 
 
 def subresource_kind(resource: Resource, subresource: str) -> Kind:
-    return FOREIGN.get(subresource, (resource.group, resource.version, resource.kind))
+    return FOREIGN.get(subresource, resource.gvk)
 
 
 def subresource_verbs(subresource: str) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def _group(resources: Sequence[Resource], group: str) -> Tree:
 def _resource(resource: Resource) -> Tree:
     tree: Tree = {
         "resource": resource.plural,
-        "responseKind": _response_kind((resource.group, resource.version, resource.kind)),
+        "responseKind": _response_kind(resource.gvk),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": resource.verbs,

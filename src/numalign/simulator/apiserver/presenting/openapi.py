@@ -17,14 +17,14 @@ from numalign.simulator.apiserver.presenting import discovery
 from numalign.simulator.apiserver.registry import Registry
 from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import builtin
+from numalign.simulator.apiserver.schemas.builtin import GVK
+from numalign.simulator.apiserver.schemas.shapes import OBJECT_META
 from numalign.simulator.trees import Tree
 
-Schemas = Mapping[Resource, Tree | None]
+Schemas = Mapping[Resource, Tree]
 """By custom resource its openAPIV3Schema, as the definition has it."""
 
 PREFIX: Final = "#/components/schemas/"
-GVK: Final = "x-kubernetes-group-version-kind"
-META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 LIST_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 TEXT: Final[Tree] = {"type": "string"}
 # Checks of the definition itself, which clients have no use for.
@@ -75,7 +75,7 @@ def document(registry: Registry, group: str, version: str) -> bytes | None:
     here = tuple(each for each in registry if (each.group, each.version) == (group, version))
     if not here:
         return None
-    schemas = {each: custom.tree for each in here if (custom := registry.custom(each)) is not None}
+    schemas = {each: custom.schema.tree for each in here if (custom := registry.custom(each)) is not None}
     return trees.encoded(_document(here, schemas)) if schemas else _built_in(here)
 
 
@@ -100,13 +100,12 @@ def _document(resources: Sequence[Resource], schemas: Schemas) -> Tree:
 
 def _own_models(resource: Resource, schemas: Schemas) -> tuple[str, Tree]:
     """The name of the kind's model, and the models of the kind and its list."""
-    kind = (resource.group, resource.version, resource.kind)
-    name = builtin.kinds().get(kind)
+    name = builtin.kinds().get(resource.gvk)
     if name is None:
         name = _model_name(resource)
         model = _custom(resource, schemas.get(resource) or {"x-kubernetes-preserve-unknown-fields": True})
     else:
-        model = builtin.models()[name] | {GVK: [_gvk(*kind)]}
+        model = builtin.models()[name] | {GVK: [_gvk(*resource.gvk)]}
     return name, {name: model, f"{name}List": _list_model(resource, name)}
 
 
@@ -116,9 +115,9 @@ def _model_name(resource: Resource) -> str:
 
 
 def _custom(resource: Resource, schema: Tree) -> Tree:
-    properties = {"apiVersion": TEXT, "kind": TEXT} | (schema.get("properties") or {}) | {"metadata": {"$ref": META}}
-    kind = [_gvk(resource.group, resource.version, resource.kind)]
-    return {"type": "object"} | schema | {"properties": properties, GVK: kind}
+    properties = {"apiVersion": TEXT, "kind": TEXT} | (schema.get("properties") or {})
+    properties |= {"metadata": {"$ref": OBJECT_META}}
+    return {"type": "object"} | schema | {"properties": properties, GVK: [_gvk(*resource.gvk)]}
 
 
 def _list_model(resource: Resource, name: str) -> Tree:
@@ -181,10 +180,9 @@ def _written(schema: Any) -> Any:
 def _paths(resource: Resource, model: str) -> Tree:
     base = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     whole = f"{base}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else f"{base}/{resource.plural}"
-    kind = (resource.group, resource.version, resource.kind)
     paths = {
-        whole: _operations(resource.verbs, kind, model, single=False),
-        f"{whole}/{{name}}": _operations(resource.verbs, kind, model, single=True),
+        whole: _operations(resource.verbs, resource.gvk, model, single=False),
+        f"{whole}/{{name}}": _operations(resource.verbs, resource.gvk, model, single=True),
     }
     for each in sorted(resource.subresources):
         verbs, answer = discovery.subresource_verbs(each), discovery.subresource_kind(resource, each)

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from numalign.api import quantity
+from numalign.simulator.apiserver.admission.storage import OLD_CLASS
 from numalign.simulator.apiserver.presenting import columns
 from numalign.simulator.apiserver.presenting.columns import (
     AGE,
@@ -27,7 +28,6 @@ ACCESS_MODES: Final = {
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
-OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def volume(tree: Tree, now: datetime) -> list[Any]:

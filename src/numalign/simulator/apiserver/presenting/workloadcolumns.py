@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any, Final
 
+from numalign.simulator.apiserver import selectors
 from numalign.simulator.apiserver.presenting import ages, columns
 from numalign.simulator.apiserver.presenting.columns import (
     AGE,
@@ -35,12 +36,12 @@ def deployment(tree: Tree, now: datetime) -> list[Any]:
         status.get("availableReplicas", 0),
         columns.age(tree, now),
         *columns.container_cells(tree),
-        columns.selector(spec.get("selector")),
+        selectors.written(spec.get("selector")),
     ]
 
 
 def replica_set(tree: Tree, now: datetime) -> list[Any]:
-    selector = columns.selector(part(tree, "spec").get("selector")) or NONE
+    selector = selectors.written(part(tree, "spec").get("selector")) or NONE
     return [*_replicas(tree, now), *columns.container_cells(tree), selector]
 
 
@@ -68,7 +69,7 @@ def daemon_set(tree: Tree, now: datetime) -> list[Any]:
         columns.labels(columns.template(tree).get("nodeSelector")),
         columns.age(tree, now),
         *columns.container_cells(tree),
-        columns.selector(part(tree, "spec").get("selector")) or NONE,
+        selectors.written(part(tree, "spec").get("selector")) or NONE,
     ]
 
 
@@ -80,7 +81,7 @@ def job(tree: Tree, now: datetime) -> list[Any]:
         _job_duration(part(tree, "status"), now),
         columns.age(tree, now),
         *columns.container_cells(tree),
-        columns.selector(part(tree, "spec").get("selector")) or NONE,
+        selectors.written(part(tree, "spec").get("selector")) or NONE,
     ]
 
 
@@ -121,7 +122,7 @@ def cron_job(tree: Tree, now: datetime) -> list[Any]:
         ages.since(last, now) if last else NONE,
         columns.age(tree, now),
         *columns.container_cells(jobs),
-        columns.selector(part(jobs, "spec").get("selector")) or NONE,
+        selectors.written(part(jobs, "spec").get("selector")) or NONE,
     ]
 
 

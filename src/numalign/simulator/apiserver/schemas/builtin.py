@@ -18,7 +18,7 @@ from numalign.simulator.trees import Tree
 Kind = tuple[str, str, str]
 """Group, version and kind; the core group is empty."""
 
-KINDS: Final = "x-kubernetes-group-version-kind"
+GVK: Final = "x-kubernetes-group-version-kind"
 # These two have schemas that do not say how they merge (Kubernetes treats them by name).
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
@@ -36,7 +36,7 @@ def kinds() -> dict[Kind, str]:
     """The model of every kind in the table."""
     found = {}
     for name, model in models().items():
-        for group, version, kind in model.get(KINDS, ()):
+        for group, version, kind in model.get(GVK, ()):
             found[group, version, kind] = name
     return found
 

@@ -74,8 +74,6 @@ def _custom(spec: Tree, version: Tree) -> Custom:
         structural.Schema(tree or {}, has_status_part="status" in parts),
         columns=list(version.get("additionalPrinterColumns") or ()),
         scale=parts.get("scale"),
-        is_stored=bool(version.get("storage")),
-        tree=tree,
     )
 
 

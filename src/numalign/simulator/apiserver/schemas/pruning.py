@@ -8,37 +8,34 @@ from __future__ import annotations
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.schemas import builtin, fieldchecks
+from numalign.simulator.apiserver.schemas import builtin, fieldchecks, shapes
 from numalign.simulator.trees import Tree
 
-OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 PRESERVING: Final = "x-kubernetes-preserve-unknown-fields"
 OWN: Final = ("apiVersion", "kind", "metadata")
 FREE: Final[Tree] = {PRESERVING: True}
 
 
-def prune(value: Any, schema: Tree, lost: list[str], path: str = "", embedded: bool = False) -> None:
-    """Removes what the schema does not know, and notes the path of each in `lost`."""
+def prune(value: Any, schema: Tree, *, embedded: bool = False) -> None:
+    """Removes the fields that the schema does not declare."""
     if isinstance(value, list):
         items = schema.get("items") or FREE
-        for index, item in enumerate(value):
+        for item in value:
             if isinstance(item, dict | list):
-                prune(item, items, lost, f"{path}[{index}]")
+                prune(item, items)
     elif isinstance(value, dict) and schema is not FREE:
-        _prune_fields(value, schema, lost, path, embedded or bool(schema.get("x-kubernetes-embedded-resource")))
+        _prune_fields(value, schema, embedded=embedded or bool(schema.get("x-kubernetes-embedded-resource")))
 
 
-def _prune_fields(value: Tree, schema: Tree, lost: list[str], path: str, embedded: bool) -> None:
+def _prune_fields(value: Tree, schema: Tree, *, embedded: bool) -> None:
     for key, child in list(value.items()):
-        where = f"{path}.{key}" if path else key
         found = FREE if embedded and key in OWN else _schema_of(key, schema)
         if found is None:
             del value[key]
-            lost.append(where)
         elif embedded and key == "metadata":
-            _prune_meta(child, lost, where)
+            _prune_metadata(child)
         elif isinstance(child, dict | list):
-            prune(child, found, lost, where)
+            prune(child, found)
 
 
 def _schema_of(key: str, schema: Tree) -> Tree | None:
@@ -52,11 +49,10 @@ def _schema_of(key: str, schema: Tree) -> Tree | None:
     return FREE if schema.get(PRESERVING) or more is True else None
 
 
-def _prune_meta(metadata: Any, lost: list[str], path: str) -> None:
-    for unknown in list(fieldchecks.unknown(metadata, builtin.named(OBJECT_META))):
-        # Only a top field of metadata can be taken out alone.
+def _prune_metadata(metadata: Any) -> None:
+    for unknown in list(fieldchecks.unknown(metadata, builtin.named(shapes.OBJECT_META))):
+        # Only a top-level field of metadata can be removed alone.
         metadata.pop(unknown.partition(".")[0].partition("[")[0], None)
-        lost.append(f"{path}.{unknown}")
 
 
 def fill(value: Any, schema: Tree) -> None:
@@ -69,7 +65,7 @@ def fill(value: Any, schema: Tree) -> None:
     properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
     for key, found in properties.items():
         if "default" in found and (key not in value or _is_unwanted_null(value[key], found)):
-            value[key] = _own(found["default"])
+            value[key] = trees.copied(found["default"])
     for key in list(value):
         found = properties.get(key, more if isinstance(more, dict) else None)
         if found is None:
@@ -82,7 +78,3 @@ def fill(value: Any, schema: Tree) -> None:
 
 def _is_unwanted_null(value: Any, schema: Tree) -> bool:
     return value is None and not schema.get("nullable")
-
-
-def _own(default: Any) -> Any:
-    return trees.copied({"": default})[""]

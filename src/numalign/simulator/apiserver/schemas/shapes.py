@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from numalign.simulator.trees import Tree
 
+OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 GRANULAR: Final = "granular"
 ATOMIC: Final = "atomic"
 SET: Final = "set"
@@ -76,7 +77,7 @@ def fill(shape: Shape, schema: Tree, named: Named, preserving: bool = False) -> 
 def embedded(named: Named) -> dict[str, Shape]:
     """What every object has, whether its schema says so or not."""
     text = Shape(type="string")
-    return {"apiVersion": text, "kind": text, "metadata": named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")}
+    return {"apiVersion": text, "kind": text, "metadata": named(OBJECT_META)}
 
 
 def _undeclared(schema: Tree, named: Named, preserving: bool) -> Shape | None:

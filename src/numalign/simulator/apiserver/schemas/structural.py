@@ -20,20 +20,11 @@ from numalign.simulator.apiserver.schemas import (
     formats,
     normal,
     pruning,
-    schemachecks,
     shapes,
     validating,
 )
 from numalign.simulator.apiserver.schemas.shapes import Shape
 from numalign.simulator.trees import Tree
-
-
-class BadSchema(Exception):
-    """A schema that a definition may not have; `causes` name the fields below openAPIV3Schema."""
-
-    def __init__(self, causes: list[Cause]) -> None:
-        super().__init__("; ".join(f"{cause.field}: {cause.message}" for cause in causes))
-        self.causes = causes
 
 
 @dataclass(eq=False)
@@ -53,33 +44,12 @@ class Schema:
         return fitting.check(self.tree)
 
 
-def read(tree: Tree, *, path: str = "", has_status_part: bool = False) -> Schema:
-    """The schema, or BadSchema with a cause for each thing that keeps it from being structural."""
-    found = list(schemachecks.errors(tree, path))
-    if found:
-        raise BadSchema(found)
-    return Schema(tree, has_status_part)
-
-
 def pruned(schema: Schema, tree: Tree) -> Tree:
     """A copy without the fields that the schema does not know; metadata is the same struct in every kind."""
     own = trees.copied(tree)
-    pruning.prune(own, schema.tree, [], embedded=True)
+    pruning.prune(own, schema.tree, embedded=True)
     if "metadata" in own:
-        own["metadata"] = normal.normal(own["metadata"], builtin.named(pruning.OBJECT_META))
-    return own
-
-
-def unknown(schema: Schema, tree: Tree) -> list[str]:
-    """The paths that pruning would take away, for `fieldValidation`."""
-    lost: list[str] = []
-    pruning.prune(trees.copied(tree), schema.tree, lost, embedded=True)
-    return sorted(lost)
-
-
-def defaulted(schema: Schema, tree: Tree) -> Tree:
-    own = trees.copied(tree)
-    pruning.fill(own, schema.tree)
+        own["metadata"] = normal.normal(own["metadata"], builtin.named(shapes.OBJECT_META))
     return own
 
 
@@ -126,5 +96,5 @@ def _duplicates(items: list[Any], schema: Tree, path: str) -> Iterator[Cause]:
             item = {key: item[key] for key in sorted(keys) if key in item}
         text = formats.shown(item)
         if text in seen:
-            yield Cause(f"{path}[{index}]", "FieldValueDuplicate", f"Duplicate value: {text}")
+            yield causes.duplicate(f"{path}[{index}]", item)
         seen.add(text)

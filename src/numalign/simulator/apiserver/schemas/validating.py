@@ -89,7 +89,7 @@ def _text_errors(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
         return
     longest, shortest, pattern = (schema.get(key) for key in ("maxLength", "minLength", "pattern"))
     if longest is not None and len(value) > longest:
-        yield Cause(path, "FieldValueTooLong", f"Too long: may not be more than {longest} bytes")
+        yield causes.too_long(path, longest)
     elif shortest is not None and len(value) < shortest:
         yield invalid(path, value, f"should be at least {shortest} chars long")
     elif pattern and not formats.matches(pattern, value):

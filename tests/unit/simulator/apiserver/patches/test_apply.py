@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, managedfields
+from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.trees import Tree
 
 CONFIG_MAP = ("", "v1", "ConfigMap")
@@ -16,12 +17,14 @@ def config(data: Tree | None = None, **metadata: Any) -> Tree:
     return tree if data is None else {**tree, "data": data}
 
 
-def applied(live: Tree | None, wanted: Tree, manager: str = "x", **more: Any) -> Tree:
-    return apply.applied(live, wanted, **{"kind": CONFIG_MAP, "manager": manager, "now": NOW, **more})
+def applied(
+    live: Tree | None, wanted: Tree, manager: str = "x", *, now: str = NOW, part: str = "", force: bool = False
+) -> Tree:
+    return FieldManager(CONFIG_MAP, now, part).apply(live, wanted, manager, force=force)
 
 
-def tracked(before: Tree, after: Tree, manager: str = "u", **more: Any) -> Tree:
-    return apply.tracked(before, after, **{"kind": CONFIG_MAP, "manager": manager, "now": NOW, **more})
+def tracked(before: Tree, after: Tree, manager: str = "u", *, now: str = NOW, part: str = "") -> Tree:
+    return FieldManager(CONFIG_MAP, now, part).update(before, after, manager)
 
 
 def owners(tree: Tree) -> dict[tuple[str, str], Tree]:

@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.simulator.apiserver.patches import apply, managedfields, typed
+from numalign.simulator.apiserver.patches import managedfields, typed
+from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.apiserver.patches.merging import merged
 from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.trees import Tree
@@ -47,7 +48,7 @@ START: Tree = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name
 
 
 def applied(live: Tree | None, wanted: Tree, manager: str, now: str = NOW) -> Tree:
-    return apply.applied(live, wanted, kind=DEPLOYMENT, manager=manager, force=True, now=now)
+    return FieldManager(DEPLOYMENT, now).apply(live, wanted, manager, force=True)
 
 
 def unordered(value: Any) -> Any:
@@ -92,7 +93,7 @@ def test_wanting_nothing_any_more_leaves_what_the_other_wants(first: Tree, secon
 
 @given(first=ANY, second=ANY)
 def test_nobody_owns_what_is_not_there(first: Tree, second: Tree) -> None:
-    live = apply.tracked(applied(None, first, "x"), second, kind=DEPLOYMENT, manager="u", now=NOW)
+    live = FieldManager(DEPLOYMENT, NOW).update(applied(None, first, "x"), second, "u")
     spec, labels = ("f:spec", "f:template", "f:spec", "f:containers"), ("f:metadata", "f:labels")
     there = {f"f:{key}" for key in second["metadata"]["labels"]}
     template = second["spec"].get("template", {"spec": {"containers": []}})

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from numalign.simulator.apiserver.patches import ApplyConflict, apply
+from numalign.simulator.apiserver.patches import ApplyConflict
+from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.apiserver.schemas import crds
 from numalign.simulator.apiserver.schemas.structural import Schema
 from numalign.simulator.trees import Tree
@@ -20,8 +21,8 @@ def deployment(*containers: Tree, **spec: Any) -> Tree:
     return {**head, "spec": {**({"template": template} if template else {}), **spec}}
 
 
-def applied(live: Tree | None, wanted: Tree, manager: str = "x", **more: Any) -> Tree:
-    return apply.applied(live, wanted, **{"kind": DEPLOYMENT, "manager": manager, "now": NOW, **more})
+def applied(live: Tree | None, wanted: Tree, manager: str = "x", *, part: str = "") -> Tree:
+    return FieldManager(DEPLOYMENT, NOW, part).apply(live, wanted, manager)
 
 
 def containers(tree: Tree) -> list[Tree]:
@@ -86,9 +87,7 @@ def test_a_conflict_over_a_part_names_it() -> None:
 
 
 def thing_schema() -> Schema:
-    custom = crds.resources(crds.completed(definitions.THINGS, None, NOW))[0]
-    schema: Schema = custom.schema
-    return schema
+    return crds.resources(crds.completed(definitions.THINGS, None, NOW))[0].schema
 
 
 def thing(**spec: Any) -> Tree:
@@ -96,8 +95,7 @@ def thing(**spec: Any) -> Tree:
 
 
 def on_things(live: Tree | None, wanted: Tree, manager: str = "x") -> Tree:
-    about: Tree = {"kind": ("ex.com", "v1", "Thing"), "now": NOW, "schema": thing_schema()}
-    return apply.applied(live, wanted, manager=manager, **about)
+    return FieldManager(("ex.com", "v1", "Thing"), NOW, schema=thing_schema()).apply(live, wanted, manager)
 
 
 CUSTOM: dict[str, tuple[Tree, Tree, Tree | None]] = {
@@ -132,10 +130,10 @@ def test_custom_resources_merge_by_their_schema(first: Tree, second: Tree, merge
 def test_a_report_of_a_node_is_replaced_zone_list_and_all() -> None:
     custom = crds.resources(crds.completed(definitions.REPORTS, None, NOW))[1]
     head = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": {"name": "n"}}
-    about: Tree = {"kind": ("topology.node.k8s.io", "v1alpha2", "NodeResourceTopology"), "schema": custom.schema}
+    fields = FieldManager(("topology.node.k8s.io", "v1alpha2", "NodeResourceTopology"), NOW, schema=custom.schema)
     live: Tree | None = None
     for zones in ([{"name": "node-0", "type": "Node"}], [{"name": "node-1", "type": "Node"}]):
-        live = apply.applied(live, {**head, "zones": zones}, manager="agent", now=NOW, **about)
+        live = fields.apply(live, {**head, "zones": zones}, "agent")
     assert live is not None
     assert [zone["name"] for zone in live["zones"]] == ["node-1"]
     assert live["metadata"]["managedFields"][0]["fieldsV1"] == {"f:zones": {}}

@@ -7,6 +7,8 @@ import pytest
 from numalign.simulator.apiserver.presenting import openapi
 from numalign.simulator.apiserver.registry import Custom, Registry
 from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.schemas.shapes import OBJECT_META
+from numalign.simulator.apiserver.schemas.structural import Schema
 
 WIDGETS = Resource("demo.example.com", "v1", "widgets", "Widget", namespaced=True, custom=True)
 SCHEMA = {
@@ -16,7 +18,7 @@ SCHEMA = {
     "x-kubernetes-validations": [{"rule": "true"}],
 }
 REGISTRY = Registry()
-REGISTRY.define(WIDGETS.home, [Custom(WIDGETS, None, tree=SCHEMA)])
+REGISTRY.define(WIDGETS.home, [Custom(WIDGETS, Schema(SCHEMA))])
 GROUP_VERSIONS = sorted({(each.group, each.version) for each in REGISTRY})
 
 
@@ -52,7 +54,7 @@ def test_every_document_is_in_the_index() -> None:
 def test_a_changed_schema_changes_only_its_own_address() -> None:
     before = openapi.index(REGISTRY)["paths"]
     other = Registry()
-    other.define(WIDGETS.home, [Custom(WIDGETS, None, tree=SCHEMA | {"required": []})])
+    other.define(WIDGETS.home, [Custom(WIDGETS, Schema(SCHEMA | {"required": []}))])
     after = openapi.index(other)["paths"]
     assert {path for path in before if before[path] != after[path]} == {"apis/demo.example.com/v1"}
 
@@ -84,17 +86,17 @@ def test_a_kind_is_found_by_its_group_version_kind() -> None:
 def test_a_custom_kind_has_the_schema_of_its_definition() -> None:
     model = read("demo.example.com", "v1")["components"]["schemas"]["com.example.demo.v1.Widget"]
     assert model["properties"]["spec"] == SCHEMA["properties"]["spec"]  # type: ignore[index]
-    assert model["properties"]["metadata"] == {"$ref": f"{openapi.PREFIX}{openapi.META}"}
+    assert model["properties"]["metadata"] == {"$ref": f"{openapi.PREFIX}{OBJECT_META}"}
     assert "x-kubernetes-validations" not in model
 
 
 def test_a_custom_kind_without_a_schema_may_hold_anything() -> None:
     registry = Registry()
-    registry.define(WIDGETS.home, [Custom(WIDGETS, None)])
+    registry.define(WIDGETS.home, [Custom(WIDGETS, Schema({}))])
     document = json.loads(openapi.document(registry, "demo.example.com", "v1") or b"")
     assert document["components"]["schemas"]["com.example.demo.v1.Widget"]["x-kubernetes-preserve-unknown-fields"]
 
 
 def test_what_stands_beside_a_reference_is_not_lost() -> None:
     metadata = read("apps", "v1")["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"]["properties"]["metadata"]
-    assert metadata == {"allOf": [{"$ref": f"{openapi.PREFIX}{openapi.META}"}], "default": {}}
+    assert metadata == {"allOf": [{"$ref": f"{openapi.PREFIX}{OBJECT_META}"}], "default": {}}

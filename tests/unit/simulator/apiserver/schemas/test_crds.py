@@ -207,7 +207,6 @@ def test_each_served_version_is_a_resource() -> None:
         "topology.node.k8s.io/v1alpha1",
         "topology.node.k8s.io/v1alpha2",
     ]
-    assert [each.is_stored for each in customs] == [False, True]
     assert {each.resource.namespaced for each in customs} == {False}
     crd["spec"]["versions"][0]["served"] = False
     assert [each.resource.version for each in crds.resources(crds.completed(crd, None, NOW))] == ["v1alpha2"]
