@@ -9,9 +9,11 @@ from functools import cache
 from msgspec import Struct, structs
 
 from benchmarks._cluster import Cluster, name, node_name
-from numalign.api import nrt, nrtwire, wire
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.api.decode import structs as wire
+from numalign.api.nrt import normalise
+from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, presets, report, start
 from numalign.kubelet.presets import Blueprint
 from numalign.kubelet.settings import MemoryReservation, Settings
@@ -74,8 +76,8 @@ def admitted(kubelet: Kubelet, state: KubeletState, pods: Sequence[Pod]) -> Kube
 
 
 def sent(kubelet: Kubelet, state: KubeletState, number: int) -> bytes:
-    return wire.encode(nrt.encode(report.of(node_name(number), kubelet, state)))
+    return wire.encode(normalise.encode(report.of(node_name(number), kubelet, state)))
 
 
 def decoded(report: bytes) -> NodeTopology:
-    return nrt.normalise(nrtwire.decode(report))
+    return normalise.normalise(nrtwire.decode(report))

@@ -21,7 +21,7 @@ from benchmarks._cluster import Cluster
 from benchmarks._contenders import Contender
 from benchmarks._servers import Served
 from benchmarks._wire import Endpoint
-from numalign.api import wire
+from numalign.api.decode import structs
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 MERGE = "application/merge-patch+json"
@@ -245,7 +245,7 @@ async def _release(endpoint: Endpoint, name: str) -> None:
 
 
 def pod(cluster: Cluster, number: int, scheduler: str, node: str = "") -> dict[str, Any]:
-    made: dict[str, Any] = msgspec.to_builtins(cluster.pod(number, number % SHAPES), enc_hook=wire.encodable)
+    made: dict[str, Any] = msgspec.to_builtins(cluster.pod(number, number % SHAPES), enc_hook=structs.encodable)
     made |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"pod-{number}"}}
     made["spec"] |= {"schedulerName": scheduler} | ({"nodeName": node} if node else {})
     for container in made["spec"]["containers"]:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeStatus
-from numalign.api.nodetopology import Amounts, NodeTopology, Zone
-from numalign.api.pod import Container, Pod, PodSpec, ResourceRequirements
-from numalign.api.topologymanager import Policy, TopologyManager
+from numalign.api.decode import quantity
+from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
+from numalign.api.nrt.topologymanager import Policy, TopologyManager
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeStatus
+from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 
 PARTS = 64
 MOST_USED = 8

@@ -14,16 +14,17 @@ from msgspec import Struct
 
 from benchmarks import _child
 from benchmarks._cluster import Cluster
-from numalign.api import nrt
-from numalign.api.node import Node
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
-from numalign.api.sharing import SharedPods
+from numalign.api.decode.sharing import SharedPods
+from numalign.api.nrt import normalise
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
-from numalign.placement.rules.world import World
-from numalign.scheduler import choosing, cluster, main
-from numalign.scheduler.choosing import Attempt, Chosen
-from numalign.scheduler.stock import Stock
+from numalign.placement.rules.clusterstate import World
+from numalign.scheduler import cluster, main
+from numalign.scheduler.choose import choose
+from numalign.scheduler.choose.choose import Attempt, Chosen
+from numalign.scheduler.choose.plugins import Stock
 
 SHAPES = 50
 PODS_PER_NODE = 6
@@ -64,14 +65,14 @@ class Placer:
     def place(self, pod: Pod) -> Pod:
         """The pod on its node."""
         attempt = Attempt(pod=pod, shape=self.engine.shape(pod), now=0.0)
-        found = choosing.choose(attempt, self._profile, self.cluster, self._rng)
+        found = choose.choose(attempt, self._profile, self.cluster, self._rng)
         if not isinstance(found, Chosen):
             raise RuntimeError(f"{pod.metadata.name} found no node: there are too few to measure")
         return self.cluster.assume(pod, found.decision)
 
 
 def objects(made: Cluster) -> Objects:
-    return [(node, nrt.encode(topology)) for node, topology in made.described()]
+    return [(node, normalise.encode(topology)) for node, topology in made.described()]
 
 
 def repeated(made: Cluster, placer: Placer) -> float:

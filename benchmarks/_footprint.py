@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from benchmarks import _child, _pods, _templates
 from benchmarks._inprocess import InProcess
-from numalign.api import decode, wire
-from numalign.api.pod import Pod
-from numalign.kube import reading
+from numalign.api.decode import decode, structs
+from numalign.api.objects.pod import Pod
+from numalign.kube.watch import reading
 
 PODS_OF_A_SET: Final = 50
 POD_BYTES: Final = 5000
@@ -53,7 +53,7 @@ def node(number: int, beat: int) -> Line:
 
 
 def report(number: int, beat: int) -> Line:
-    tree = msgspec.to_builtins(_templates.report(name(number), 2), enc_hook=wire.encodable)
+    tree = msgspec.to_builtins(_templates.report(name(number), 2), enc_hook=structs.encodable)
     tree["metadata"] = {"name": name(number), "uid": f"nrt-{number}", "resourceVersion": str(beat)}
     return line(tree)
 

@@ -16,19 +16,19 @@ from msgspec import structs
 
 from benchmarks import _child, _templates
 from benchmarks._workloads import Batch, Churn, Workload
-from numalign.api import decode
-from numalign.api.node import Node
-from numalign.api.pod import Pod
-from numalign.api.workloads import Namespace, Service
-from numalign.kube import auth
-from numalign.kube.auth import Access, Identity, Login
+from numalign.api.decode import decode
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.workloads import Namespace, Service
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
-from numalign.kube.server import Server
-from numalign.kube.tls import Contexts, Trust
-from numalign.kube.watch import Meaning
+from numalign.kube.transport.server import Server
+from numalign.kube.transport.tls import Contexts, Trust
+from numalign.kube.watch.watch import Meaning
 from numalign.process import garbage
-from numalign.scheduler.binding import Bind
+from numalign.scheduler.bind.binder import Bind
 from numalign.scheduler.main import TICK, Scheduler, Setup
 
 AT_ONCE = 64

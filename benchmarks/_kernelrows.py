@@ -8,17 +8,18 @@ from msgspec import Struct
 
 from benchmarks import timing
 from benchmarks._cluster import MEMORY_PART, MOST_USED, PARTS, Cluster
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Container, Pod, PodSpec, ResourceRequirements
-from numalign.api.topologymanager import Policy
-from numalign.placement import programs
-from numalign.placement.kernels import compiled, plans
+from numalign.api.decode import quantity
+from numalign.api.nrt.topologymanager import Policy
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from numalign.placement.columns import requests
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.resources import Resources
+from numalign.placement.columns.shapes import Shapes
+from numalign.placement.kernels import compiled
+from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import RowBlock
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.noderules import NodeRules
-from numalign.placement.resources import Resources
-from numalign.placement.shapes import Shapes
 
 ZONES, RESOURCES = 8, 6
 
@@ -45,7 +46,7 @@ def seconds(question: Question, rows: int) -> float:
         sockets=tuple(1 << zone // 2 for zone in range(ZONES)),
     )
     resources = Resources()
-    program = programs.program(Shapes().intern(_pod(question.parts)), rules, resources)
+    program = requests.program(Shapes().intern(_pod(question.parts)), rules, resources)
     block, every = _block(rules, rows, resources), np.arange(rows, dtype=np.int32)
     plan = plans.plan(rules, program, Scoring())
     if not (compiled.evaluate(block, every, plan).code_or_score > 0).all():

@@ -17,7 +17,8 @@ from benchmarks._wire import Endpoint
 from numalign.kube import loops, request
 from numalign.kube.request import EVERYTHING, Since
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
-from numalign.scheduler import volumes, watching
+from numalign.scheduler.bind import volumes
+from numalign.scheduler.intake import watching
 
 WATCHED = (
     NODES,

@@ -1,8 +1,8 @@
 """Machines and pods that several questions share: regular, made from nothing but their numbers."""
 
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from numalign.api.decode import quantity
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from numalign.kubelet.machine import Core, Device, DevicePlugin, Machine, Zone
 from numalign.kubelet.settings import MemoryReservation, Settings, TopologyPolicy
 

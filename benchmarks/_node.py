@@ -13,9 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from numalign.agent import checkpointsums, podresources, podsapi
-from numalign.agent import podresourcesmessages as messages
-from numalign.api import cpuset, protomessages
+from numalign.agent.sources import checksums, podresources
+from numalign.agent.sources import podresourcesmessages as messages
+from numalign.agent.sources import pods as podsapi
+from numalign.api.attributes import cpuset
+from numalign.api.decode import protomessages
 from numalign.kubelet import configuration, presets
 from numalign.lab import tree
 from numalign.process import rpc
@@ -45,7 +47,7 @@ class Node:
         self._heard: list[asyncio.Queue[bytes]] = []
         self._write()
         devices: dict[str, Any] = {"PodDeviceEntries": None, "RegisteredDevices": {}}
-        written = {"Data": devices, "Checksum": checkpointsums.of_devices(devices)}
+        written = {"Data": devices, "Checksum": checksums.of_devices(devices)}
         (self.root / "device-plugins/kubelet_internal_checkpoint").write_bytes(msgspec.json.encode(written))
 
     def _pod(self, place: int) -> dict[str, Any]:
@@ -67,7 +69,7 @@ class Node:
         told = {"policyName": "static", "defaultCpuSet": cpuset.text(free), "entries": held}
         hidden = self.root / ".cpu_manager_state"
         text = msgspec.json.encode(told).decode()
-        sums = {"checksum": 0, "data": text, "dataChecksum": checkpointsums.of_text(text)}
+        sums = {"checksum": 0, "data": text, "dataChecksum": checksums.of_text(text)}
         hidden.write_bytes(msgspec.json.encode(told | sums))
         hidden.rename(self.root / "cpu_manager_state")
 

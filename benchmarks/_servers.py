@@ -18,15 +18,17 @@ import msgspec
 from benchmarks import _wire
 from benchmarks._cluster import Cluster
 from benchmarks._wire import Endpoint
-from numalign.api import nrt, wire
+from numalign.api.decode import structs
+from numalign.api.nrt import normalise
 from numalign.kube import loops
 from numalign.lab import controlplane
 from numalign.lab.controlplane import Programs
-from numalign.simulator import clock, furnishing
-from numalign.simulator.apiserver import admission, certificates, server
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.certificates import Certificates
-from numalign.simulator.nodes import nrtcrd
+from numalign.simulator import bootstrap, clock
+from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.http import certificates, server
+from numalign.simulator.apiserver.http.certificates import Certificates
+from numalign.simulator.apiserver.verbs.api import Api
+from numalign.simulator.nodes.publisher import nrtcrd
 
 NODES = "/api/v1/nodes"
 REPORTS = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
@@ -79,7 +81,7 @@ def serve(pipe: Pipe, files: Certificates) -> None:
 async def _serve(pipe: Pipe, files: Certificates) -> None:
     chance = random.Random(1)
     api = Api(clock.real(chance), chance, admission=admission)
-    furnishing.furnish(api)
+    bootstrap.furnish(api)
     async with server.serve(api, server.Listening(certificates=files)) as address:
         pipe.send(address.port)
         await asyncio.Event().wait()
@@ -110,14 +112,14 @@ async def _is_served(endpoint: Endpoint) -> bool:
 
 
 def _node(endpoint: Endpoint, cluster: Cluster, number: int) -> tuple[bytes, ...]:
-    node, report = cluster.node(number), nrt.encode(cluster.topology(number))
+    node, report = cluster.node(number), normalise.encode(cluster.topology(number))
     name = node.metadata.name
-    described: dict[str, Any] = msgspec.to_builtins(node, enc_hook=wire.encodable)
+    described: dict[str, Any] = msgspec.to_builtins(node, enc_hook=structs.encodable)
     described |= {"apiVersion": "v1", "kind": "Node"}
     described["metadata"]["labels"] = {"kubernetes.io/hostname": name}
     return (
         endpoint.request("POST", NODES, described),
         # New nodes are tainted until a controller sees them ready; there is none.
         endpoint.request("PATCH", f"{NODES}/{name}", {"spec": {"taints": None}}, "application/merge-patch+json"),
-        endpoint.request("POST", REPORTS, wire.encode(report)),
+        endpoint.request("POST", REPORTS, structs.encode(report)),
     )

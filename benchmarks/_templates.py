@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from benchmarks._cluster import drawn
 from benchmarks._workloads import SIZES
-from numalign.api import nrt
-from numalign.api.nodetopology import Amounts, NodeTopology, Zone
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.nrt import normalise
+from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
+from numalign.api.nrt.topologymanager import TopologyManager
+from numalign.api.nrt.wire import NodeResourceTopology
 
 Tree = dict[str, Any]
 
@@ -54,7 +54,7 @@ def report(name: str, zones: int, unlike: int = 0) -> NodeResourceTopology:
     """Plain, as RTE and NFD write it, with everything free; by a number, up to a quarter of it is in use."""
     manager = TopologyManager(policy="single-numa-node", scope="container")
     found = tuple(Zone(id=zone, resources=_resources(zone, unlike)) for zone in range(zones))
-    return nrt.encode(NodeTopology(node=name, manager=manager, zones=found))
+    return normalise.encode(NodeTopology(node=name, manager=manager, zones=found))
 
 
 def _resources(zone: int, unlike: int) -> dict[str, Amounts]:

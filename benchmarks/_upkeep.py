@@ -14,9 +14,9 @@ from msgspec import Struct, structs
 from benchmarks import _agentnodes, _child
 from benchmarks._cluster import Cluster
 from benchmarks._decisions import Placer, objects
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
-from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import Fact, NodeSeen, PodGone, PodSeen, ReportSeen
 
 LIVE_SHAPES = 100

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from benchmarks import _machines, table, timing
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
 
 MAY_GROW = {2: 1.25, 4: 2.0, 8: 10.0}

@@ -17,9 +17,10 @@ import msgspec
 from benchmarks import table
 from numalign.kube import loops
 from numalign.simulator import clock
-from numalign.simulator.apiserver import admission, server
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.resources import NAMESPACES
+from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.http import server
+from numalign.simulator.apiserver.storage.resources import NAMESPACES
+from numalign.simulator.apiserver.verbs.api import Api
 
 PODS: Final = 10_000
 AT_ONCE: Final = 32

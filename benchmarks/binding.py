@@ -22,18 +22,21 @@ from typing import Final, cast
 import msgspec
 
 from benchmarks import apiserver, client, table
-from numalign.api.meta import ObjectMeta
-from numalign.kube import auth, binding, loops, request
-from numalign.kube.auth import Access, Identity, Login
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube import binding, loops, request
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
 from numalign.kube.resources import PODS
-from numalign.kube.server import Server
-from numalign.kube.tls import Contexts, Trust
+from numalign.kube.transport.server import Server
+from numalign.kube.transport.tls import Contexts, Trust
 from numalign.simulator import clock
-from numalign.simulator.apiserver import admission, certificates, resources, server
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.certificates import Certificates
+from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.http import certificates, server
+from numalign.simulator.apiserver.http.certificates import Certificates
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.verbs.api import Api
 
 PODS_BOUND: Final = 5_000
 PODS_BESIDE: Final = 50_000

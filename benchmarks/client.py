@@ -18,14 +18,15 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from benchmarks import _pods, table
-from numalign.api.meta import ObjectMeta
-from numalign.kube import auth, binding, loops
-from numalign.kube.auth import Access, Identity, Login
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube import binding, loops
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
-from numalign.kube.informer import Informer, Options
 from numalign.kube.resources import PODS
-from numalign.kube.server import Server
+from numalign.kube.transport.server import Server
+from numalign.kube.watch.informer import Informer, Options
 
 PODS_LISTED: Final = 20_000
 BYTES_PER_POD: Final = 7_000

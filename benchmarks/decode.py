@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from benchmarks import _pods, table
-from numalign.kube import reading
 from numalign.kube.resources import PODS
+from numalign.kube.watch import reading
 
 BYTES_PER_POD: Final = 7_000
 PODS_READ: Final = 2_000

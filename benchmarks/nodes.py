@@ -18,10 +18,10 @@ from benchmarks import table
 from numalign.kubelet import presets
 from numalign.kubelet.settings import Settings
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS
-from numalign.simulator.nodes import nrtcrd
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.nodes.fleet import Fleet
+from numalign.simulator.nodes.publisher import nrtcrd
 from numalign.simulator.nodes.specs import NodeSpec
 
 NODES: Final = 5_000

@@ -21,9 +21,10 @@ import msgspec
 from benchmarks import table
 from numalign.kubelet.refusals import Undecided
 from numalign.lab import toolchain
-from numalign.oracle import asking, divergence, families, sources
+from numalign.oracle import ask as asking
+from numalign.oracle import divergence, families, sources
 from numalign.oracle.families.family import Family, Origin
-from numalign.oracle.generating import cases as generated
+from numalign.oracle.generate import cases as generated
 from numalign.oracle.programs import Program
 
 Case = dict[str, Any]

@@ -4,21 +4,22 @@ Run it with `.venv/bin/python examples/place_pods.py`; docs/placement.md walks t
 
 from random import Random
 
-from numalign.api import decode, nrt, quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeStatus
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.decode import decode, quantity
+from numalign.api.nrt import normalise
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeStatus
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import predicates, presets, report, start
 from numalign.kubelet.settings import Settings
-from numalign.placement import explain
 from numalign.placement.engine import Engine
-from numalign.placement.rules.world import World
-from numalign.scheduler import choosing
+from numalign.placement.explain import explain
+from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import main as scheduler
-from numalign.scheduler.choosing import Attempt, Chosen
+from numalign.scheduler.choose import choose
+from numalign.scheduler.choose.choose import Attempt, Chosen
+from numalign.scheduler.choose.plugins import Stock
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.stock import Stock
 
 SERVER = start.start(
     presets.machine("gpu-8"),
@@ -32,7 +33,7 @@ def server(name: str) -> tuple[Node, NodeResourceTopology]:
     amounts = {resource: quantity.of(amount) for resource, amount in offered.items()}
     amounts |= {"cpu": quantity.parse(f"{offered['cpu']}m"), "pods": quantity.of(110)}
     node = Node(metadata=ObjectMeta(name=name), status=NodeStatus(capacity=amounts, allocatable=amounts))
-    return node, nrt.encode(report.of(name, SERVER, SERVER.initial()))
+    return node, normalise.encode(report.of(name, SERVER, SERVER.initial()))
 
 
 def trainer(name: str, gpus: int) -> Pod:
@@ -51,7 +52,7 @@ def main() -> None:
         cluster.report(topology, now=0.0)
     for number, gpus in enumerate((3, 3, 3, 3)):
         pod = trainer(f"train-{number}", gpus)
-        found = choosing.choose(Attempt(pod=pod, shape=cluster.engine.shape(pod), now=0.0), profile, cluster, rng)
+        found = choose.choose(Attempt(pod=pod, shape=cluster.engine.shape(pod), now=0.0), profile, cluster, rng)
         if isinstance(found, Chosen):
             cluster.assume(pod, found.decision)
             zones = [zones for each in found.decision.placement for zones in each.zones]

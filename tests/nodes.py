@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import structs
 
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
+from numalign.api.decode import quantity
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
 from numalign.kubelet import admission, presets, start
 from numalign.kubelet import mask as masks
 from numalign.kubelet.admission import Outcome

@@ -11,18 +11,20 @@ from random import Random
 import pytest
 from msgspec import structs
 
-from numalign.api import nrt
-from numalign.api.node import Node
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt import normalise
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
-from numalign.placement.rules.world import World
+from numalign.placement.rules.clusterstate import World
 from numalign.placement.settings import Settings
-from numalign.scheduler import choosing, forecasts, main
-from numalign.scheduler.choosing import Attempt, Chosen
+from numalign.scheduler import main
+from numalign.scheduler.bind import placementannotation
+from numalign.scheduler.choose import choose
+from numalign.scheduler.choose.choose import Attempt, Chosen
+from numalign.scheduler.choose.plugins import Stock
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.stock import Stock
 from tests.conftest import require
 
 KERNELS = pytest.mark.parametrize("compiled", [False, True], ids=["plain Python", "machine code"])
@@ -48,12 +50,12 @@ class Placing:
         self.cluster.node(node)
 
     def report(self, topology: NodeTopology, now: float = 0.0) -> None:
-        self.cluster.report(nrt.encode(topology), now)
+        self.cluster.report(normalise.encode(topology), now)
 
     def place(self, pod: Pod, rng: Random, now: float = 0.0) -> Decision | None:
         """The pod on the best node, bound there; None: on none."""
         attempt = Attempt(pod=pod, shape=self.engine.shape(pod), now=now)
-        found = choosing.choose(attempt, self.profile, self.cluster, rng)
+        found = choose.choose(attempt, self.profile, self.cluster, rng)
         if not isinstance(found, Chosen):
             return None
         self.cluster.assume(pod, found.decision)
@@ -63,6 +65,6 @@ class Placing:
 
 def foretold(pod: Pod, decision: Decision) -> Pod:
     """The pod as its binding leaves it, with the placement that the scheduler expects."""
-    text = forecasts.of(decision)
-    annotations = {**pod.metadata.annotations, forecasts.NAME: text} if text else pod.metadata.annotations
+    text = placementannotation.of(decision)
+    annotations = {**pod.metadata.annotations, placementannotation.NAME: text} if text else pod.metadata.annotations
     return structs.replace(pod, metadata=structs.replace(pod.metadata, annotations=annotations))

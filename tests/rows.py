@@ -11,7 +11,7 @@ from random import Random
 
 from msgspec import structs
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
 from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology as cputopology
@@ -19,15 +19,15 @@ from numalign.kubelet.device import Ids, Inventory, Preference
 from numalign.kubelet.memory.state import MemoryState
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.placement import programs
-from numalign.placement.entries import Entry
-from numalign.placement.hardware import Cores
-from numalign.placement.noderules import BY_L3, NodeRules
-from numalign.placement.programs import Program
-from numalign.placement.resources import CPU, Resources
-from numalign.placement.rowfacts import Groups
-from numalign.placement.rowstate import RowClass, RowState
-from numalign.placement.shapes import Shapes
+from numalign.placement.columns import requests
+from numalign.placement.columns.noderules import BY_L3, NodeRules
+from numalign.placement.columns.requests import Program
+from numalign.placement.columns.resources import CPU, Resources
+from numalign.placement.columns.shapes import Shapes
+from numalign.placement.ledger.holdings import Entry
+from numalign.placement.reports.cores import Cores
+from numalign.placement.reports.nodefacts import Groups
+from numalign.placement.rowmodel.state import RowClass, RowState
 
 Table = dict[int, tuple[int, ...]]
 """Amounts by column and position."""
@@ -70,7 +70,7 @@ class View:
         return self._shapes.intern(pod).number
 
     def program(self, pod: Pod) -> Program:
-        return programs.program(self._shapes.intern(pod), self.rules, self.resources)
+        return requests.program(self._shapes.intern(pod), self.rules, self.resources)
 
     def positions(self, mask: int) -> int:
         """A mask of zone ids as one of positions."""

@@ -3,16 +3,17 @@
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from numalign.api import cpuset, fingerprint, placementcodec
-from numalign.api.attributes import NodeFacts
-from numalign.api.coremap import Core
-from numalign.api.deviceclasses import DeviceClass
-from numalign.api.managers import KubeletBuild, ManagerPolicies
-from numalign.api.memorystate import MemoryZone
-from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
-from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
-from numalign.api.quantity import INT64_MAX
-from numalign.api.topologymanager import POLICIES, SCOPES, TopologyManager
+from numalign.api.attributes import cpuset
+from numalign.api.attributes.attributes import NodeFacts
+from numalign.api.attributes.coremap import Core
+from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
+from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
+from numalign.api.decode.quantity import INT64_MAX
+from numalign.api.nrt import fingerprint, placementcodec
+from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
+from numalign.api.nrt.topologymanager import POLICIES, SCOPES, TopologyManager
 
 # Letters for names, and every sign that means something in one of the texts.
 SIGNS = 'abz09-_./:;,|~@%=+*! "\\\0é\N{SNOWMAN}\N{PILE OF POO}'

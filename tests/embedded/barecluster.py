@@ -13,13 +13,13 @@ from typing import Any
 from numalign.kube.client import Client
 from numalign.scheduler import settings
 from numalign.scheduler.main import Scheduler, Setup
-from numalign.simulator import furnishing, virtualtime
+from numalign.simulator import bootstrap, virtualtime
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.api import Api, Patch
-from numalign.simulator.apiserver.resources import PODS, Resource
+from numalign.simulator.apiserver.storage.resources import PODS, Resource
+from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.controllers.blindscheduler.scheduling import BlindScheduler
-from numalign.simulator.controllers.views import Views
+from numalign.simulator.controllers.framework.views import Views
 from numalign.simulator.nodes.fleet import Fleet
 from numalign.simulator.trees import Tree
 
@@ -30,7 +30,7 @@ class Bare:
     def __init__(self, seed: int = 1) -> None:
         self.clock = virtualtime.clock(random.Random(seed))
         self.api = Api(self.clock, random.Random(seed), admission=admission)
-        furnishing.furnish(self.api)
+        bootstrap.furnish(self.api)
         chances = random.Random(seed)
         parts = Fleet(self.api, self.clock, chances), BlindScheduler(self.api, Views(self.api), chances)
         self.cluster = Cluster(self.api, *parts, self.clock)

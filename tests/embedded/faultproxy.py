@@ -18,11 +18,11 @@ from typing import Any, Final, cast
 import httptools
 from msgspec import Struct
 
-from numalign.kube.dialing import CannotConnect, Dial
-from numalign.kube.exchange import Answer, Broken, Connection, Response
-from numalign.kube.lines import Lines
-from numalign.kube.server import Server
-from numalign.simulator import wires
+from numalign.kube.transport.dial import CannotConnect, Dial
+from numalign.kube.transport.exchange import Answer, Broken, Connection, Response
+from numalign.kube.transport.server import Server
+from numalign.kube.watch.lines import Lines
+from numalign.simulator import pipes
 
 NOT_KEPT: Final = {"content-length", "transfer-encoding", "connection"}
 HANGS_UP: Final = struct.pack("ii", 1, 0)
@@ -57,7 +57,7 @@ class Proxy:
         """Every binding, as an admission webhook may."""
         self._server = server
         self._upstream = dial
-        self.dial: Dial = wires.dial(lambda: None if self.is_out else self.front)
+        self.dial: Dial = pipes.dial(lambda: None if self.is_out else self.front)
 
     def front(self) -> Front:
         return Front(self)

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
-from numalign.kube.store import Change
-from numalign.placement import occupancy, view
-from numalign.scheduler import filtering, scoring
-from numalign.scheduler.filtering import Refused
+from numalign.kube.watch.store import Change
+from numalign.placement.explain import nodeview, view
+from numalign.scheduler.choose import filtering, scoring
+from numalign.scheduler.choose.filtering import Refused
 from numalign.scheduler.main import Scheduler, Setup
 
 OURS = ("numalign.scheduler", "numalign.placement", "numalign.kube")
@@ -111,7 +111,7 @@ def _ledger(scheduler: Scheduler) -> dict[str, object]:
     return {
         f"{name}/{tenant.uid}": (tenant.containers, sorted(tenant.charges, key=repr), tenant.is_leaving)
         for name in engine.columns.rows
-        for tenant in getattr(occupancy.of(engine, name), "tenants", ())
+        for tenant in getattr(nodeview.of(engine, name), "tenants", ())
     }
 
 

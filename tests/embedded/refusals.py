@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from numalign.simulator.nodes import nrtcrd
+from numalign.simulator.nodes.publisher import nrtcrd
 from tests.embedded import badrequests, realserver
 from tests.embedded.badrequests import JSON, Request
 

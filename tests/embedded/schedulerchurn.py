@@ -16,17 +16,17 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from numalign.api import decode
-from numalign.api.pod import Pod
+from numalign.api.decode import decode
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kubelet import presets
 from numalign.scheduler.main import Scheduler
 from numalign.simulator import cluster, virtualtime
-from numalign.simulator.apiserver.api import Change, Patch
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import DEPLOYMENTS, JOBS, NODES, PODS
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, JOBS, NODES, PODS
+from numalign.simulator.apiserver.verbs.api import Change, Patch
 from numalign.simulator.cluster import Cluster
-from numalign.simulator.nodes import workloads
+from numalign.simulator.nodes.kubelet import workloads
 from numalign.simulator.nodes.specs import Faults, NodeSpec, Publishing
 from numalign.simulator.scenarios import schedulers
 from numalign.simulator.trees import Tree

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from numalign.kubelet import presets
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.refusals import StatusError
+from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.nodes.specs import NodeSpec
 from tests import nodes
 from tests.embedded import schedulerstories as stories

@@ -15,13 +15,13 @@ from functools import partial
 
 import msgspec
 
-from numalign.kube import leading
 from numalign.kube.client import Client
-from numalign.kube.dialing import CannotConnect
-from numalign.kube.exchange import Answer, Connection
-from numalign.kube.lease import Terms
-from numalign.kube.server import Server
-from numalign.scheduler.binding import Bind
+from numalign.kube.leader import leading
+from numalign.kube.leader.lease import Terms
+from numalign.kube.transport.dial import CannotConnect
+from numalign.kube.transport.exchange import Answer, Connection
+from numalign.kube.transport.server import Server
+from numalign.scheduler.bind.binder import Bind
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator.cluster import HERE, Cluster
 from tests.embedded.faultproxy import Proxy, Weather

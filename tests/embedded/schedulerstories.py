@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numalign.simulator import cluster, virtualtime
-from numalign.simulator.apiserver import api as door
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.resources import NODES, PODS
-from numalign.simulator.apiserver.ring import Ring
+from numalign.simulator.apiserver.storage.resources import NODES, PODS
+from numalign.simulator.apiserver.storage.ring import Ring
+from numalign.simulator.apiserver.verbs import api as door
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import judging

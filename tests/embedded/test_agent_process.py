@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from numalign.agent import podresources
+from numalign.agent.sources import podresources
 from tests.embedded import clusters
 from tests.embedded.clusters import Up
 from tests.embedded.test_scheduler_process import free_port, page

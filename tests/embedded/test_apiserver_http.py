@@ -12,22 +12,22 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Pod
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Pod
 from numalign.kube import binding, errors
 from numalign.kube.client import Client
-from numalign.kube.informer import Informer, Options
 from numalign.kube.request import Selection
 from numalign.kube.resources import NODES, PODS
-from numalign.simulator.apiserver import resources
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.server import Address
+from numalign.kube.watch.informer import Informer, Options
+from numalign.simulator.apiserver.http.server import Address
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.verbs.api import Api
 from tests.conftest import require
 from tests.embedded import realserver
 from tests.unit.simulator.apiserver import definitions, doors, ours
+from tests.unit.simulator.apiserver.http.test_routes_refusals import REFUSALS
 from tests.unit.simulator.apiserver.machine import Histories, Target
 from tests.unit.simulator.apiserver.overhttp import OverHttp, connected
-from tests.unit.simulator.apiserver.test_serving_refusals import REFUSALS
 
 NUMBERS = itertools.count()
 WEB = PODS.at("web", "default")

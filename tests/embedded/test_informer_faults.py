@@ -12,15 +12,15 @@ from random import Random
 import pytest
 from msgspec import Struct
 
-from numalign.kube import dialing
 from numalign.kube.client import Client
-from numalign.kube.informer import Informer, Options
 from numalign.kube.request import EVERYTHING, Selection
 from numalign.kube.resources import PODS
-from numalign.kube.server import Server
-from numalign.kube.transport import Limits
+from numalign.kube.transport import dial
+from numalign.kube.transport.server import Server
+from numalign.kube.transport.transport import Limits
+from numalign.kube.watch.informer import Informer, Options
 from numalign.simulator import clock, cluster, virtualtime
-from numalign.simulator.apiserver import server
+from numalign.simulator.apiserver.http import server
 from tests.embedded import underfaults
 from tests.embedded.faultproxy import CALLS, STREAMS, Proxy, Weather
 from tests.embedded.underfaults import HERE, Ears, Traffic
@@ -126,9 +126,9 @@ async def over_sockets(seed: int) -> int:
     chance = Random(seed)
     api = underfaults.served(clock.real(chance), chance, ring_size=60)
     async with server.serve(api) as address:
-        proxy = Proxy(Server(address.host, address.port, secure=False), dialing.dial, chance, BRISK)
+        proxy = Proxy(Server(address.host, address.port, secure=False), dial.dial, chance, BRISK)
         async with proxy.served() as port:
-            access = underfaults.access(Server("127.0.0.1", port, secure=False), dialing.dial, clock.real(chance))
+            access = underfaults.access(Server("127.0.0.1", port, secure=False), dial.dial, clock.real(chance))
             async with Client(access, Limits(call_seconds=0.5), clock=HastyClock()) as client:
                 return await lived(client, proxy, Traffic(api, chance), chosen(chance), SHORT)
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from numalign.simulator import clock, furnishing
-from numalign.simulator.apiserver import admission, server
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.server import Address
+from numalign.simulator import bootstrap, clock
+from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.http import server
+from numalign.simulator.apiserver.http.server import Address
+from numalign.simulator.apiserver.verbs.api import Api
 from tests.conftest import require
 from tests.embedded import badrequests, realserver, refusals
 from tests.embedded.kubectl import Kubectl, Like
@@ -25,7 +26,7 @@ async def asked_of_ours() -> dict[str, list[Any]]:
     """The API server alone: no controller changes what the requests are about."""
     chances = random.Random(1)
     api = Api(clock.real(chances), chances, admission=admission)
-    furnishing.furnish(api)
+    bootstrap.furnish(api)
     async with server.serve(api) as address:
         return await asyncio.to_thread(answers, address)
 

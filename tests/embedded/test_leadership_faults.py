@@ -13,14 +13,14 @@ from random import Random
 import pytest
 from msgspec import Struct
 
-from numalign.api.meta import ObjectMeta
-from numalign.kube import leading
+from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client
-from numalign.kube.leading import LeadershipLost
-from numalign.kube.lease import USUAL, Election, Terms
+from numalign.kube.leader import leading
+from numalign.kube.leader.leading import LeadershipLost
+from numalign.kube.leader.lease import USUAL, Election, Terms
 from numalign.kube.objects import Lease
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.api import Api
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
 from tests.embedded import underfaults
 from tests.embedded.faultproxy import Proxy, Weather

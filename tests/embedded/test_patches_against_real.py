@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api import mergepatch
+from numalign.api.decode import mergepatch
 from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, jsonpatch, strategic, typed
 from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.apiserver.schemas import builtin, crds, normal, structural

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from numalign.api import decode
-from numalign.api.disruption import PodDisruptionBudget
-from numalign.api.node import Node
-from numalign.api.pod import Pod
+from numalign.api.decode import decode
+from numalign.api.objects.disruption import PodDisruptionBudget
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement import facts
-from numalign.scheduler import messages
-from numalign.scheduler.choosing import Chosen, NoNode
-from numalign.scheduler.preemption import Asked, Declines
+from numalign.scheduler.choose.choose import Chosen, NoNode
+from numalign.scheduler.events import messages
+from numalign.scheduler.preempt.preemption import Asked, Declines
 from numalign.simulator.trees import Tree
 from tests.embedded import clusters, kubectl
 from tests.embedded.clusters import Up

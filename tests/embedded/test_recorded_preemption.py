@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from numalign.api import nrt, placementcodec
-from numalign.api.placementcodec import ContainerRef
+from numalign.api.nrt import normalise, placementcodec
+from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.resources import PODS
+from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.trees import Tree
 from tests.embedded.barecluster import Bare
 from tests.embedded.test_reference_cache import complete
@@ -62,7 +62,7 @@ def with_victim(given: dict[str, Any]) -> Tree:
     meta, spec = given["victim"]["pod"]["metadata"], given["victim"]["pod"]["spec"]
     places = [ContainerRef(meta["namespace"], meta["name"], each["name"]) for each in spec["containers"]]
     payload = placementcodec.encode(dict.fromkeys(places, given["victim"]["numaNode"]), len(report["zones"]))
-    attribute = {"name": nrt.PLACEMENT_METADATA, "value": payload.metadata}
+    attribute = {"name": normalise.PLACEMENT_METADATA, "value": payload.metadata}
     return {**report, "attributes": [*report["attributes"], attribute]}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from numalign.api import fingerprint
+from numalign.api.nrt import fingerprint
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.resources import PODS
+from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.trees import Tree
 from tests.embedded.barecluster import Bare
 from tests.oracle import plugincases

@@ -10,9 +10,9 @@ import pytest
 from numalign.lab import rights
 from numalign.lab.rights import Right
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver import paths
-from numalign.simulator.apiserver.calls import Answer, Call, Following
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.http import paths
+from numalign.simulator.apiserver.http.calls import Answer, Call, Following
+from numalign.simulator.apiserver.http.routes import Serving
 from tests.embedded import schedulerstories as stories
 from tests.embedded.schedulerstories import Stage
 from tests.embedded.test_scheduler_preemption import crowd, servers, trainer

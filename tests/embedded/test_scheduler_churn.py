@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.api.pod import Pod
-from numalign.placement import beliefs, committing, engine, evaluation, shapes, shares
-from numalign.placement.changes import Change
-from numalign.placement.ledger import Ledger
-from numalign.placement.rules import podcounts, totals
-from numalign.placement.rules.world import World
-from numalign.scheduler import ranks
-from numalign.simulator.controllers.nodelifecycle import NodeLifecycle
-from numalign.simulator.controllers.runner import Desk
+from numalign.api.objects.pod import Pod
+from numalign.placement import engine
+from numalign.placement.columns import shapes
+from numalign.placement.commit import committer
+from numalign.placement.ledger import charges, unobserved
+from numalign.placement.ledger.changes import Change
+from numalign.placement.ledger.ledger import Ledger
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.pods import podcounts
+from numalign.placement.rules.resources import totals
+from numalign.placement.verdicts import evaluation
+from numalign.scheduler.choose import noderanks
+from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle
+from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.nodes import heartbeat
 from numalign.simulator.nodes.heartbeat import Heartbeat
 from tests.embedded import schedulerchurn as churning
@@ -21,16 +26,16 @@ from tests.embedded.schedulerchurn import HOUR, Churn
 SLACK = 2_000
 """Things in a part that are not worth a word, where it is about a day."""
 MEMORIES = (
-    (beliefs, "MOST_KNOWN"),
-    (committing, "MOST_ALONE"),
+    (unobserved, "MOST_KNOWN"),
+    (committer, "MOST_ALONE"),
     (engine, "MANY_SHAPES"),
     (evaluation, "MOST_LOOKS"),
     (shapes, "MOST_REMEMBERED"),
-    (shares, "MOST_KNOWN"),
+    (charges, "MOST_KNOWN"),
     (podcounts, "MOST_LABELS"),
     (totals, "MOST_READ"),
     (totals, "MOST_NUMBERS"),
-    (ranks, "MOST_KNOWN"),
+    (noderanks, "MOST_KNOWN"),
 )
 """What was found out about pods and nodes is kept up to so many."""
 EMPTIED_WHEN_FULL = (

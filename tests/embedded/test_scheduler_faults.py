@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from numalign.kube.lease import Election
+from numalign.kube.leader.lease import Election
 from numalign.placement.decisions import Wake
-from numalign.scheduler.binding import Binder
+from numalign.scheduler.bind.binder import Binder
+from numalign.scheduler.bind.bindresults import Outcomes
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.outcomes import Outcomes
-from numalign.scheduler.queue import Queue
-from numalign.simulator.apiserver import resources
+from numalign.scheduler.queue.queue import Queue
+from numalign.simulator.apiserver.storage import resources
 from tests.embedded import schedulerhavoc as havoc
 from tests.embedded import schedulerstories as stories
 from tests.embedded.schedulerhavoc import CPUS, NODES, PODS

@@ -13,19 +13,24 @@ from typing import Any
 
 import pytest
 
-from numalign.kube import leading
 from numalign.kube.client import Client
+from numalign.kube.leader import leading
 from numalign.kubelet import presets
 from numalign.process import serve
 from numalign.process.serve import Asked, Pages
-from numalign.scheduler import dumping, guarding, main, repeating, restoring, serving, snapshotfiles, snapshottaking
+from numalign.scheduler import main
+from numalign.scheduler.explain import replay
+from numalign.scheduler.explain.replay import Repeated
+from numalign.scheduler.http import authz
+from numalign.scheduler.http import pages as serving
 from numalign.scheduler.main import Scheduler, Setup
-from numalign.scheduler.queued import Queued
-from numalign.scheduler.repeating import Repeated
-from numalign.scheduler.snapshot import Snapshot
+from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.snapshot import collect, files, restore
+from numalign.scheduler.snapshot import dump as dumping
+from numalign.scheduler.snapshot.snapshot import Snapshot
 from numalign.simulator import clock as clocks
 from numalign.simulator import cluster, virtualtime
-from numalign.simulator.apiserver.resources import EVENTS, PODS
+from numalign.simulator.apiserver.storage.resources import EVENTS, PODS
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.specs import NodeSpec
 from tests import nodes
@@ -72,7 +77,7 @@ def create(embedded: Cluster, name: str, cpus: int) -> None:
 
 
 def dumped(scheduler: Scheduler) -> Snapshot:
-    return snapshotfiles.read(snapshotfiles.packed(snapshotfiles.written(dumping.taken(scheduler))), "dump")
+    return files.read(files.packed(files.written(dumping.taken(scheduler))), "dump")
 
 
 def watched(scheduler: Scheduler) -> list[bytes]:
@@ -81,7 +86,7 @@ def watched(scheduler: Scheduler) -> list[bytes]:
 
     def stepped(queued: Queued) -> None:
         step(queued)
-        dumps.append(snapshotfiles.written(dumping.taken(scheduler)))
+        dumps.append(files.written(dumping.taken(scheduler)))
 
     scheduler.cycle.step = stepped  # type: ignore[method-assign]
     return dumps
@@ -105,19 +110,19 @@ def test_every_decision_comes_out_the_same_offline(policy: str, seed: int) -> No
 
 def repeated(dump: bytes) -> Repeated:
     """The latest decision of it."""
-    taken = snapshotfiles.read(dump, "dump")
+    taken = files.read(dump, "dump")
     assert taken.state is not None
-    return repeating.repeated(taken, taken.state.decisions[-1].pod)
+    return replay.repeated(taken, taken.state.decisions[-1].pod)
 
 
 def test_a_pod_that_waits_gets_the_same_sentence_and_a_fresh_look_at_the_cluster_agrees() -> None:
     async def plot(embedded: Cluster, scheduler: Scheduler, client: Client) -> None:
         create(embedded, "large", 24)
         await asyncio.sleep(5.0)
-        again = repeating.repeated(dumped(scheduler), "default/large")
+        again = replay.repeated(dumped(scheduler), "default/large")
         assert again.agrees
         assert "cannot align container" in again.message
-        plain = repeating.repeated(await snapshottaking.taken(client), "default/large")
+        plain = replay.repeated(await collect.taken(client), "default/large")
         assert (plain.message, plain.agrees) == (again.message, None)
 
     told(plot)
@@ -129,7 +134,7 @@ def test_a_bound_pod_may_be_asked_about_once_more() -> None:
             create(embedded, f"p-{number}", 5)
         await asyncio.sleep(30.0)
         for number in range(12):
-            again = repeating.repeated(dumped(scheduler), f"default/p-{number}")
+            again = replay.repeated(dumped(scheduler), f"default/p-{number}")
             assert again.node
             assert again.zones
 
@@ -140,7 +145,7 @@ def test_a_snapshot_of_the_api_server_says_what_it_lacks() -> None:
     async def plot(embedded: Cluster, scheduler: Scheduler, client: Client) -> None:
         create(embedded, "p", 5)
         await asyncio.sleep(5.0)
-        made = restoring.restored(await snapshottaking.taken(client))
+        made = restore.restored(await collect.taken(client))
         assert (made.cluster.nodes, made.cluster.pods) == (3, 1)
         assert all("the cluster has no such resource" in problem for problem in made.problems)
 
@@ -223,7 +228,7 @@ def test_over_tls_only_those_get_in_whom_the_api_server_knows(
             embedded = await stack.enter_async_context(here)
             client = await stack.enter_async_context(Client(embedded.access()))
             told = serving.pages(Scheduler(Setup(instance="x"), client), main.defaults(), None)
-            served = serve.serving(Pages(told, guarding.guard(client)), ("127.0.0.1", 0), tls[0])
+            served = serve.serving(Pages(told, authz.guard(client)), ("127.0.0.1", 0), tls[0])
             port = await stack.enter_async_context(served)
             return await first_line(port, tls[1], f"{call} HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numalign.kubelet import presets
-from numalign.simulator.apiserver.resources import EVENTS, PODDISRUPTIONBUDGETS, PODS, PRIORITYCLASSES
+from numalign.simulator.apiserver.storage.resources import EVENTS, PODDISRUPTIONBUDGETS, PODS, PRIORITYCLASSES
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree
 from tests import nodes

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from numalign.kube import leading
 from numalign.kube.client import Client
-from numalign.kube.lease import Terms
+from numalign.kube.leader import leading
+from numalign.kube.leader.lease import Terms
 from numalign.scheduler import settings
 from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup
 from numalign.simulator import virtualtime

@@ -7,12 +7,12 @@ import random
 
 import pytest
 
-from numalign.kube import leading
 from numalign.kube.client import Client
+from numalign.kube.leader import leading
 from numalign.scheduler import settings
 from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup
 from numalign.simulator import cluster, virtualtime
-from numalign.simulator.apiserver.resources import LEASES
+from numalign.simulator.apiserver.storage.resources import LEASES
 
 
 async def holders(delayed: bool) -> list[str]:

@@ -10,10 +10,10 @@ import pytest
 from msgspec import structs
 
 from numalign.kubelet import presets
-from numalign.placement import judging
-from numalign.placement.exactflavour import ExactFlavour
-from numalign.scheduler import forecasts
-from numalign.simulator.apiserver.resources import PODS
+from numalign.placement.exact import ExactFlavour
+from numalign.placement.ledger import reconcile
+from numalign.scheduler.bind import placementannotation
+from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from tests import nodes
 from tests.embedded import schedulerstories as stories
@@ -84,7 +84,7 @@ def test_without_the_notes_the_model_alone_has_to_do(monkeypatch: pytest.MonkeyP
     def nothing(_: Any) -> None:
         return None
 
-    monkeypatch.setattr(forecasts, "decode", nothing)
+    monkeypatch.setattr(placementannotation, "decode", nothing)
     told, _ = played(1)
     assert (told.broken, told.count("rejected")) == ([], 0)
 
@@ -119,5 +119,5 @@ def test_a_pod_that_ended_while_nobody_led_does_not_cost_another_one_its_place(n
 
 
 def test_without_a_doubt_about_pods_that_nobody_knows_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "_has_strangers", lambda *_: False)
+    monkeypatch.setattr(reconcile, "_has_strangers", lambda *_: False)
     assert stories.told(unheard_end, [LARGE_NODE], rest=30.0).count("rejected") == 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from numalign.kubelet import presets
-from numalign.simulator.apiserver.api import Patch
-from numalign.simulator.apiserver.resources import PODS, Resource
+from numalign.simulator.apiserver.storage.resources import PODS, Resource
+from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree
 from tests import nodes

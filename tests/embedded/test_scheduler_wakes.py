@@ -11,8 +11,8 @@ import pytest
 
 from numalign.scheduler.main import Scheduler
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.api import Patch
-from numalign.simulator.apiserver.resources import PODS
+from numalign.simulator.apiserver.storage.resources import PODS
+from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.trees import Tree
 from tests.embedded.barecluster import Bare
 

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from numalign.simulator import clock, furnishing
-from numalign.simulator.apiserver import admission, server
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS
-from numalign.simulator.apiserver.server import Address
+from numalign.simulator import bootstrap, clock
+from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.http import server
+from numalign.simulator.apiserver.http.server import Address
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS
+from numalign.simulator.apiserver.verbs.api import Api
 from tests.embedded import definitions
 from tests.unit.simulator.apiserver.overhttp import connected
 
@@ -160,7 +161,7 @@ def embedded() -> Iterator[Address]:
     async def main() -> None:
         chance = random.Random(1)
         api = Api(clock.real(chance), chance, admission=admission)
-        for resource, tree in furnishing.pieces():
+        for resource, tree in bootstrap.pieces():
             if resource != CUSTOMRESOURCEDEFINITIONS:
                 api.create(resource, tree)
         api.create(CUSTOMRESOURCEDEFINITIONS, definitions.REPORTS)

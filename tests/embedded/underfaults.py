@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from numalign.api.pod import Pod
-from numalign.kube import auth
-from numalign.kube.auth import Access, Identity, Login
-from numalign.kube.dialing import Dial
+from numalign.api.objects.pod import Pod
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.request import Selection
-from numalign.kube.server import Server
-from numalign.kube.store import Change
-from numalign.simulator import wires
-from numalign.simulator.apiserver import api as door
-from numalign.simulator.apiserver.api import Api, Patch
-from numalign.simulator.apiserver.connections import Connection
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import NAMESPACES, PODS
-from numalign.simulator.apiserver.serving import Serving
+from numalign.kube.transport.dial import Dial
+from numalign.kube.transport.server import Server
+from numalign.kube.watch.store import Change
+from numalign.simulator import pipes
+from numalign.simulator.apiserver.http.connections import Connection
+from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import NAMESPACES, PODS
+from numalign.simulator.apiserver.verbs import api as door
+from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.clock import Clock
 
 HERE = Server("embedded", 80, secure=False)
@@ -53,7 +53,7 @@ def furnish(api: Api) -> None:
 def inside(api: Api) -> Dial:
     """Connections to the server without a socket."""
     serving, connections = Serving(api.state), set[Connection]()
-    return wires.dial(lambda: lambda: Connection(serving, connections, ""))
+    return pipes.dial(lambda: lambda: Connection(serving, connections, ""))
 
 
 def access(server: Server, dial: Dial, clock: Clock) -> Access:

@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from numalign.agent.pace import PERIOD as PERIODIC
-from numalign.api import nrt
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.kube.informer import Informer
+from numalign.agent.triggers.schedule import PERIOD as PERIODIC
+from numalign.api.nrt import normalise
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.kube.resources import TOPOLOGIES
-from numalign.kube.store import Change
+from numalign.kube.watch.informer import Informer
+from numalign.kube.watch.store import Change
 from numalign.lab import controlplane
 from numalign.lab.node import LabNode
 from numalign.lab.parts import Part
@@ -89,7 +89,7 @@ def seen(live: Live, name: str) -> Iterator[list[NodeTopology]]:
 
     def note(change: Change[NodeResourceTopology]) -> None:
         if change.new is not None and change.new.metadata.name == name:
-            found.append(nrt.normalise(change.new))
+            found.append(normalise.normalise(change.new))
 
     async def begun() -> asyncio.Task[None]:
         informer = Informer(live.client, TOPOLOGIES.everywhere(), note)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from numalign.agent import checkpoints
-from numalign.agent.podresources import PodResources, PodResourcesClient
-from numalign.api import nrt
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.agent.sources import checkpoints
+from numalign.agent.sources.podresources import PodResources, PodResourcesClient
+from numalign.api.nrt import normalise
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.resources import TOPOLOGIES
 from numalign.kubelet import admission
@@ -50,7 +50,7 @@ async def read(node: LabNode, client: Client) -> Books:
         memory=_memory(node),
         devices=_devices(node),
         listed=listed,
-        report=nrt.normalise(await client.get(TOPOLOGIES.at(node.name))),
+        report=normalise.normalise(await client.get(TOPOLOGIES.at(node.name))),
     )
 
 

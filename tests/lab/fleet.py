@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, structs
 
-from numalign.api import topologymanager
+from numalign.api.nrt import topologymanager
 from numalign.kubelet import machinefile, presets, start
 from numalign.kubelet.machine import Machine
 from numalign.lab import spec

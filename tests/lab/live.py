@@ -8,8 +8,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any, TypeVar
 
-from numalign.api.node import Node
-from numalign.api.pod import Pod
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.kube import errors, loops
 from numalign.kube.client import Client
 from numalign.kube.objects import DeleteOptions

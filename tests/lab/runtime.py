@@ -6,8 +6,8 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Final
 
-from numalign.api import protomessages
-from numalign.api.protomessages import TEXTS, Field, Message
+from numalign.api.decode import protomessages
+from numalign.api.decode.protomessages import TEXTS, Field, Message
 from numalign.lab import node as nodes
 from numalign.lab.node import LabNode
 from numalign.process import rpc

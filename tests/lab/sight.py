@@ -8,13 +8,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
-from numalign.api import nrt
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt import normalise
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
-from numalign.kube.informer import Informer
 from numalign.kube.resources import PODS, TOPOLOGIES
-from numalign.kube.store import Change
+from numalign.kube.watch.informer import Informer
+from numalign.kube.watch.store import Change
 
 T = TypeVar("T")
 PATIENCE = 60.0
@@ -63,5 +63,5 @@ class Sight:
 
     def _note_report(self, change: Change[NodeResourceTopology]) -> None:
         old, new = change.old, change.new
-        if old is None or new is None or nrt.normalise(old) != nrt.normalise(new):
+        if old is None or new is None or normalise.normalise(old) != normalise.normalise(new):
             self._note(change)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.lab.spec import LabSpec, NodeSpec
 from tests.lab import fleet, loads, metrics
 from tests.lab.live import Live

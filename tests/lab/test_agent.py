@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.api import nrt
-from numalign.api.nodetopology import NodeTopology
+from numalign.api.nrt import normalise
+from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube import errors
 from numalign.kube.resources import TOPOLOGIES
 from numalign.kubelet import report
@@ -16,7 +16,7 @@ from tests.lab.live import Live
 
 
 def told(live: Live) -> NodeTopology:
-    return nrt.normalise(live.run(live.client.get(TOPOLOGIES.at(NODE))))
+    return normalise.normalise(live.run(live.client.get(TOPOLOGIES.at(NODE))))
 
 
 def held(topology: NodeTopology) -> dict[tuple[str, str], int]:
@@ -26,7 +26,7 @@ def held(topology: NodeTopology) -> dict[tuple[str, str], int]:
 
 def until_told(live: Live, count: int) -> NodeTopology:
     async def found() -> NodeTopology | None:
-        topology = nrt.normalise(await live.client.get(TOPOLOGIES.at(NODE)))
+        topology = normalise.normalise(await live.client.get(TOPOLOGIES.at(NODE)))
         return topology if len(held(topology)) == count else None
 
     return live.awaited(found, f"the report does not tell of {count} containers")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 
-from numalign.api import nrt
-from numalign.api.nodetopology import NodeTopology
+from numalign.api.nrt import normalise
+from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube.resources import NODES, TOPOLOGIES
 from numalign.lab.parts import Part
 from tests.lab import agents, books, metrics
@@ -123,7 +123,7 @@ def until_offered(live: Live, sick: set[str], held: set[str]) -> None:
     wanted = tuple((len(zone - sick), len(zone - sick - held)) for zone in IN_ZONES)
 
     async def is_told() -> bool:
-        return gpus(nrt.normalise(await live.client.get(TOPOLOGIES.at(OFFERING)))) == wanted
+        return gpus(normalise.normalise(await live.client.get(TOPOLOGIES.at(OFFERING)))) == wanted
 
     live.awaited(is_told, f"the report does not have GPUs as {wanted}")
 

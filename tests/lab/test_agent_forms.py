@@ -6,10 +6,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from numalign.agent import forms, main
+from numalign.agent import main
 from numalign.agent.main import Places
-from numalign.api import nrt, nrtwire
-from numalign.api.nodetopology import NodeTopology, Zone
+from numalign.agent.publish import forms
+from numalign.api.nrt import normalise, wire
+from numalign.api.nrt.nodetopology import NodeTopology, Zone
 from numalign.kube.resources import TOPOLOGIES
 from tests.lab import live as lives
 from tests.lab.fleet import UPDATED as NODE
@@ -24,7 +25,7 @@ def ours(live: Live) -> NodeTopology:
         async with main.looker(Places(host=root)) as (looker, _):
             look = await looker.look(fresh=True)
         assert look.inventory is not None
-        return nrt.normalise(nrtwire.decode(forms.document(look.inventory.report(NODE, "nfd"), "nfd")))
+        return normalise.normalise(wire.decode(forms.document(look.inventory.report(NODE, "nfd"), "nfd")))
 
     return live.run(looked())
 
@@ -46,7 +47,7 @@ def test_nfds_form_says_what_nfd_says(single: Live) -> None:
     wanted = ours(single)
 
     async def same() -> bool:
-        theirs = nrt.normalise(await single.client.get(TOPOLOGIES.at(NODE)))
+        theirs = normalise.normalise(await single.client.get(TOPOLOGIES.at(NODE)))
         return comparable(theirs) == comparable(wanted)
 
     assert single.awaited(same, f"NFD writes something else than {wanted}")

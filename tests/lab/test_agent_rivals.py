@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import pytest
 from msgspec import structs
 
-from numalign.agent import published
-from numalign.api import nrt, nrtwire
-from numalign.api.nodetopology import NodeTopology
+from numalign.agent.publish import published
+from numalign.api.nrt import normalise, wire
+from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube import errors
 from numalign.kube.objects import Event
 from numalign.kube.resources import EVENTS, TOPOLOGIES
 from numalign.lab import settling
 from numalign.lab.parts import Part
-from numalign.simulator.nodes import nrtcrd
+from numalign.simulator.nodes.publisher import nrtcrd
 from tests.lab import agents, books, metrics
 from tests.lab.fleet import OFFERING, UPDATED
 from tests.lab.fleet import TOLD as NODE
@@ -25,7 +25,7 @@ from tests.lab.live import NAMESPACE, Live
 from tests.lab.test_agent import free, held, until_told
 from tests.lab.test_agent_faults import place
 
-OLDER = structs.replace(TOPOLOGIES, version=nrtwire.V1ALPHA1)
+OLDER = structs.replace(TOPOLOGIES, version=wire.V1ALPHA1)
 DEFINITION = settling.DEFINITIONS.at(nrtcrd.crd()["metadata"]["name"])
 FAILURES = "numalign_agent_write_failures_total"
 PRUNED = "numalign_agent_pruned_attributes"
@@ -47,7 +47,7 @@ def defined(single: Live) -> Iterator[Live]:
 
 async def reported(live: Live, name: str = NODE) -> NodeTopology | None:
     try:
-        return nrt.normalise(await live.client.get(TOPOLOGIES.at(name)))
+        return normalise.normalise(await live.client.get(TOPOLOGIES.at(name)))
     except errors.NotFound:
         return None
 
@@ -107,12 +107,12 @@ def test_an_older_definition_gets_the_zones_and_the_newer_one_the_whole_report(d
 
     async def in_older() -> NodeTopology | None:
         try:
-            return nrt.normalise(await defined.client.get(OLDER.at(NODE)))
+            return normalise.normalise(await defined.client.get(OLDER.at(NODE)))
         except errors.NotFound:
             return None
 
     zones = defined.awaited(in_older, "no report in the older version")
-    assert first["name"] == nrtwire.V1ALPHA1
+    assert first["name"] == wire.V1ALPHA1
     assert (free(zones), zones.facts.placements) == (free(before), None)
     assert metrics.told_by(hasty, PRUNED)[""] > 0
     defined.run(defined.client.patch(DEFINITION, "merge", {"spec": {"versions": whole["spec"]["versions"]}}))
@@ -162,5 +162,5 @@ async def _warned(live: Live, second: str) -> bool:
 
 def signature(live: Live) -> str:
     """Which process wrote the report."""
-    found = live.run(live.client.get(published.resource(nrtwire.V1ALPHA2).at(NODE)))
+    found = live.run(live.client.get(published.resource(wire.V1ALPHA2).at(NODE)))
     return found.metadata.annotations[published.SIGNED]

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from numalign.agent.podresources import DeviceEntry, PodResources, PodResourcesClient, PodResourcesError
-from numalign.api.pod import Pod
+from numalign.agent.sources.podresources import DeviceEntry, PodResources, PodResourcesClient, PodResourcesError
+from numalign.api.objects.pod import Pod
 from numalign.kube.resources import NODES
 from numalign.lab import node as nodes
 from numalign.lab.node import LabNode

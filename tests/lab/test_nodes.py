@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from numalign.api import resourcenames
+from numalign.api.objects import resourcenames
 from numalign.kubelet import mask as masks
 from numalign.kubelet import predicates
 from numalign.kubelet.cpu import topology

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet import mask as masks
 from numalign.kubelet import report
 from numalign.kubelet.cpu import topology
@@ -17,7 +17,7 @@ from numalign.kubelet.device import DeviceState
 from numalign.kubelet.memory.state import MemoryState
 from numalign.kubelet.state import KubeletState
 from numalign.lab.spec import NodeSpec
-from numalign.scheduler import forecasts
+from numalign.scheduler.bind import placementannotation
 from tests.lab import books, fleet
 from tests.lab.loads import Chapter
 from tests.lab.tales import SHARED_LAB, Tales
@@ -116,7 +116,7 @@ def test_containers_are_aligned_to_the_zones_that_the_scheduler_foretold(tales: 
     story = tales.of_node(name)
     affinities = books.modelled(story.node, story.full.pods).affinities
     for pod in story.full.pods:
-        foretold = forecasts.decode(pod.metadata)
+        foretold = placementannotation.decode(pod.metadata)
         assert foretold
         for container, choices in foretold.items():
             mask = affinities[pod.metadata.uid][container].mask
@@ -128,7 +128,7 @@ def test_cpus_are_in_the_zones_that_the_scheduler_foretold(tales: Tales, name: s
     story = tales.of_node(name)
     zones = topology.of(story.node.machine).zones
     for pod in story.full.pods:
-        for container, choices in (forecasts.decode(pod.metadata) or {}).items():
+        for container, choices in (placementannotation.decode(pod.metadata) or {}).items():
             cpus = story.full.books.cpus.assignments[pod.metadata.uid][container]
             sits = {zone for zone, members in zones.items() if members & cpus}
             assert any(sits <= set(choice) for choice in choices), (pod.metadata.name, container)

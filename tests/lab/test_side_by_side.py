@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from numalign.api import nrt
-from numalign.api.pod import Pod
+from numalign.api.nrt import normalise
+from numalign.api.objects.pod import Pod
 from numalign.kube.objects import DeleteOptions
 from numalign.kube.resources import PODS, TOPOLOGIES
 from numalign.lab.schedulers import REFERENCE
-from numalign.scheduler import profiles
+from numalign.scheduler.choose import profiles
 from tests.lab import live as lives
 from tests.lab import loads, metrics, runtime
 from tests.lab.fleet import PLAIN
@@ -69,7 +69,7 @@ def until_visible(live: Live, name: str, node: str = PLAIN) -> None:
     uid = live.pod(name).metadata.uid
 
     async def told() -> bool:
-        topology = nrt.normalise(await live.client.get(TOPOLOGIES.at(node)))
+        topology = normalise.normalise(await live.client.get(TOPOLOGIES.at(node)))
         return uid in {each.uid for each in topology.facts.placements or ()}
 
     live.awaited(told, f"no report speaks of {name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numalign.api import fingerprint, nrt, topologymanager
+from numalign.api.nrt import fingerprint, normalise, topologymanager
 
 Raw = dict[str, Any]
 
@@ -38,7 +38,7 @@ def zone(number: int, free: Raw = ALL, **more: Any) -> Raw:
 
 def report(*zones: Raw, signature: str = "", scope: str = "container", **attributes: str) -> Raw:
     written = {topologymanager.POLICY: "single-numa-node", topologymanager.SCOPE: scope, **attributes}
-    written |= {nrt.FINGERPRINT: signature} if signature else {}
+    written |= {normalise.FINGERPRINT: signature} if signature else {}
     listed = [{"name": name, "value": value} for name, value in written.items()]
     return {"metadata": {"name": "n"}, "attributes": listed, "zones": list(zones) or [zone(0), zone(1)]}
 
@@ -105,7 +105,9 @@ HISTORIES: dict[str, Raw] = {
         {
             "op": "nrt_update",
             "nrt": report(
-                zone(0, {"cpu": "4"}), signature=NO_PODS, **{nrt.FINGERPRINT_METHOD: fingerprint.Method.EXCLUSIVE.value}
+                zone(0, {"cpu": "4"}),
+                signature=NO_PODS,
+                **{normalise.FINGERPRINT_METHOD: fingerprint.Method.EXCLUSIVE.value},
             ),
         },
         {"op": "resync"},

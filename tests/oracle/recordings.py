@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from numalign.oracle import loading, vectors
-from numalign.oracle.hardware import Topologies
+from numalign.oracle.families.hardware import Topologies
 from numalign.oracle.loading import Found
 
 DATA = Path(__file__).parent / "data"

@@ -8,12 +8,12 @@ import pytest
 from msgspec import structs
 
 from numalign.lab import toolchain
-from numalign.oracle import fuzz, loading, sources, suites
+from numalign.oracle import fuzz, loading, recordedsuites, sources
 from numalign.oracle.casefiles import Recorded
-from numalign.oracle.exporters import drawing
-from numalign.oracle.exporters import judging as exporting
+from numalign.oracle.plugin.suites import judging
 from numalign.oracle.programs import Program
-from numalign.oracle.suites import judging
+from numalign.oracle.publishers.generate import drawing
+from numalign.oracle.publishers.generate import judging as exporting
 from tests import campaigns, conftest
 from tests.oracle import exportercases
 
@@ -77,7 +77,7 @@ def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) ->
 def test_every_rule_for_a_difference_was_shown_by_the_real_programs() -> None:
     found = [exporting.recorded(each.value) for path in FOUND for each in loading.values(path)]
     shown = {judging.judge(each).anchor for each in (*found, *exportercases.cases(exportercases.VENDORED))}
-    assert {rule.anchor for name in ASKED for rule in suites.SUITES[name].deliberate} <= shown
+    assert {rule.anchor for name in ASKED for rule in recordedsuites.SUITES[name].deliberate} <= shown
 
 
 def emptied(value: Any) -> Any:

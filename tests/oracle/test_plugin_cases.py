@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.oracle import suites
+from numalign.oracle import recordedsuites
 from numalign.oracle.casefiles import Recorded
-from numalign.oracle.suites import judging
-from numalign.oracle.suites.judging import Outcome
+from numalign.oracle.plugin.suites import judging
+from numalign.oracle.plugin.suites.judging import Outcome
 from tests.oracle import plugincases
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,7 +42,7 @@ def test_every_case_is_answered_as_recorded_or_differs_for_a_reason(path: Path) 
 
 @files
 def test_behaviour_is_always_compared(path: Path) -> None:
-    left_out = {each.suite for each in plugincases.cases(path) if each.suite in suites.NOT_APPLICABLE}
+    left_out = {each.suite for each in plugincases.cases(path) if each.suite in recordedsuites.NOT_APPLICABLE}
     assert [suite for suite in left_out if suite.startswith(plugincases.BEHAVIOUR)] == []
 
 
@@ -53,12 +53,12 @@ def test_every_reason_is_on_the_compatibility_page_with_the_case_that_shows_it(p
 
 
 def test_every_rule_is_on_the_compatibility_page() -> None:
-    rules = {rule.anchor for suite in suites.SUITES.values() for rule in suite.deliberate}
+    rules = {rule.anchor for suite in recordedsuites.SUITES.values() for rule in suite.deliberate}
     assert rules <= ANCHORS
 
 
 def test_every_suite_without_a_counterpart_is_on_the_compatibility_page() -> None:
-    assert [name for name in suites.NOT_APPLICABLE if f"`{name}`" not in PAGES] == []
+    assert [name for name in recordedsuites.NOT_APPLICABLE if f"`{name}`" not in PAGES] == []
 
 
 def wrong(value: Any) -> Iterator[Any]:

@@ -12,8 +12,8 @@ import pytest
 from numalign.lab import toolchain
 from numalign.oracle import fuzz, loading, sources
 from numalign.oracle.opinions import Opinion
+from numalign.oracle.plugin import judging
 from numalign.oracle.programs import Program
-from numalign.oracle.reference import judging
 from tests import conftest
 from tests.oracle import handmade, recordings
 

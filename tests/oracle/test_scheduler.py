@@ -10,7 +10,7 @@ import pytest
 
 from numalign.lab import toolchain
 from numalign.oracle import fuzz, loading, sources
-from numalign.oracle.scheduler import answering, exceptions, judging, stages
+from numalign.oracle.kubescheduler import answering, exceptions, judging, stages
 from tests import conftest
 from tests.oracle import recordings
 

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from numalign.api import cpuset, decode, pod, quantity
+from numalign.api.attributes import cpuset
+from numalign.api.decode import decode, quantity
+from numalign.api.objects import pod
 
 Json = dict[str, Any]
 

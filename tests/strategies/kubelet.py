@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
+from numalign.api.decode import quantity
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
 from numalign.kubelet import presets, start, versions
 from numalign.kubelet.cpu import options as cpuoptions
 from numalign.kubelet.machine import Core, Device, DevicePlugin, HugePages, Machine, Zone

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from numalign.api import wire
-from numalign.api.pod import Pod
+from numalign.api.decode import structs
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.machine import Machine
@@ -111,4 +111,4 @@ def restarted(kubelet: Kubelet, state: KubeletState) -> Iterator[Moment]:
 
 
 def _json(pod: Pod) -> str:
-    return msgspec.json.encode(pod, enc_hook=wire.encodable).decode()
+    return msgspec.json.encode(pod, enc_hook=structs.encodable).decode()

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.machine import Device, Machine
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.placement.entries import Entry
-from numalign.placement.rowstate import RowState
+from numalign.placement.ledger.holdings import Entry
+from numalign.placement.rowmodel.state import RowState
 from tests.rows import View
 from tests.strategies import kubelet as drawn
 from tests.strategies.kubelet import Step

@@ -8,11 +8,14 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.api import nrt, nrtwire, quantity, wire
-from numalign.api.fingerprint import Method
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeInfo, NodeStatus
-from numalign.api.nodetopology import NodeTopology
+from numalign.api.decode import quantity
+from numalign.api.decode import structs as wire
+from numalign.api.nrt import normalise
+from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt.fingerprint import Method
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeInfo, NodeStatus
 from numalign.kubelet import holdings, plainreport, report, versions
 from numalign.kubelet.machine import Device, DevicePlugin, Machine
 from numalign.kubelet.start import Kubelet
@@ -25,7 +28,7 @@ SERVED_WHOLE = {"feature_gates": {"PodLevelResourceManagers": True}, "minor": ve
 
 def sent(topology: NodeTopology) -> NodeTopology:
     """The topology after its way through an API server."""
-    return nrt.normalise(nrtwire.decode(wire.encode(nrt.encode(topology))))
+    return normalise.normalise(nrtwire.decode(wire.encode(normalise.encode(topology))))
 
 
 def ours(kubelet: Kubelet, state: KubeletState, method: Method = Method.EXCLUSIVE) -> NodeTopology:

@@ -12,20 +12,20 @@ from typing import Final, Protocol
 
 from msgspec import Struct, structs
 
-from numalign.agent.inventory import Inventory
-from numalign.agent.looks import Look
+from numalign.agent.inventory.inventory import Inventory
+from numalign.agent.inventory.snapshot import Look
 from numalign.agent.metrics import Metrics
-from numalign.agent.pace import PERIOD
-from numalign.agent.publish import Manner, Outcome, Publisher
-from numalign.agent.triggers import SOCKET
-from numalign.api.node import Node
-from numalign.api.nodetopology import NodeTopology
+from numalign.agent.publish.publish import Manner, Outcome, Publisher
+from numalign.agent.triggers.schedule import PERIOD
+from numalign.agent.triggers.triggers import SOCKET
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.node import Node
 from numalign.kube import errors
 from numalign.kube.backoff import Backoff
 from numalign.kube.client import Client
-from numalign.kube.events import Occurrence, Reporter
+from numalign.kube.events.events import Occurrence, Reporter
+from numalign.kube.events.recorder import Recorder
 from numalign.kube.objects import ObjectReference
-from numalign.kube.recorder import Recorder
 from numalign.kube.resources import NODES
 from numalign.kubelet.settings import Settings
 from numalign.process.log import about

@@ -13,20 +13,23 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.agent import configz, devicewatch, kubeletconfig, podresources, podsapi, serving, triggers
+from numalign.agent import http
 from numalign.agent.cycle import Agent
-from numalign.agent.devicewatch import DeviceWatch
-from numalign.agent.looks import Looker
-from numalign.agent.pace import Pace
-from numalign.agent.podresources import PodResourcesClient
-from numalign.agent.podsview import PodsView
-from numalign.agent.publish import Manner
-from numalign.agent.readings import Sources
-from numalign.agent.triggers import Triggers
-from numalign.agent.uids import Uids
-from numalign.api.placementcodec import ContainerRef
+from numalign.agent.inventory.readings import Sources
+from numalign.agent.inventory.snapshot import Looker
+from numalign.agent.inventory.uids import Uids
+from numalign.agent.publish.publish import Manner
+from numalign.agent.sources import configz, kubeletconfig, podresources
+from numalign.agent.sources import pods as podsapi
+from numalign.agent.sources.podresources import PodResourcesClient
+from numalign.agent.sources.podsview import PodsView
+from numalign.agent.triggers import devicewatch, triggers
+from numalign.agent.triggers.devicewatch import DeviceWatch
+from numalign.agent.triggers.schedule import Pace
+from numalign.agent.triggers.triggers import Triggers
+from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.kube.client import Client
-from numalign.kube.transport import Limits
+from numalign.kube.transport.transport import Limits
 from numalign.process import serve, tasks
 
 LIMITS: Final = Limits(connections=4, connect_seconds=5.0, call_seconds=10.0)
@@ -104,7 +107,7 @@ async def run(setup: Setup, client: Client) -> None:
         waiting = await stack.enter_async_context(Triggers(files, Pace(period=setup.manner.period, share=SHARE)))
         agent = Agent(setup.node, client, setup.manner, looks, waiting)
         if setup.address is not None:
-            pages = serve.Pages(serving.pages(agent, setup.manner.period))
+            pages = serve.Pages(http.pages(agent, setup.manner.period))
             await stack.enter_async_context(serve.serving(pages, setup.address))
         beside: dict[str, tasks.Part] = {
             "events": agent.recorder.run(),

@@ -26,7 +26,7 @@ def add_commands(app: typer.Typer) -> None:
         for name, says in COMMANDS.items():
             _add_missing(app, name, says)
         return
-    from numalign.cli import lab, oracle
+    from numalign.cli.commands import lab, oracle
 
     app.add_typer(oracle.app, name="oracle")
     app.add_typer(lab.app, name="lab")

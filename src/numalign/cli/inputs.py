@@ -10,7 +10,8 @@ import os
 
 from msgspec import Struct
 
-from numalign.api import errors, fields
+from numalign.api import errors
+from numalign.api.decode import fields
 from numalign.cli import yamlfiles
 from numalign.kubelet import configuration, machinefile, presets, refusals, start, versions
 from numalign.kubelet.machine import Machine

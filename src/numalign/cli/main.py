@@ -10,18 +10,8 @@ from typing import Annotated
 import typer
 
 from numalign import __version__
-from numalign.cli import (
-    agent,
-    cluster,
-    demo,
-    deviceplugin,
-    devkit,
-    explain,
-    kubelet,
-    scenario,
-    scheduler,
-    topology,
-)
+from numalign.cli import devkit
+from numalign.cli.commands import agent, cluster, demo, deviceplugin, explain, kubelet, scenario, scheduler, topology
 
 app = typer.Typer(
     name="numalign",

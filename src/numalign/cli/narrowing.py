@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
-from numalign.scheduler.snapshot import Snapshot
+from numalign.scheduler.snapshot.snapshot import Snapshot
 
 
 def narrowed(taken: Snapshot, node: str) -> Snapshot:

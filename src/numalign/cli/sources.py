@@ -15,16 +15,17 @@ import typer
 from msgspec import Struct
 
 from numalign.api.errors import BadObject
-from numalign.cli import schedulerpages, yamlfiles
-from numalign.cli.schedulerpages import ANYBODY, Reach
+from numalign.cli import yamlfiles
+from numalign.cli.scheduler import pages
+from numalign.cli.scheduler.pages import ANYBODY, Reach
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from numalign.api.schedulerconfig.configuration import Configuration
-    from numalign.cli.publications import Publication
+    from numalign.cli.topology.writers import Publication
     from numalign.kube.client import Client
-    from numalign.scheduler.snapshot import Snapshot
+    from numalign.scheduler.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -76,27 +77,28 @@ def at_once() -> Iterator[None]:
 
 def taken(source: Source) -> Snapshot:
     """Everything that decisions depend on, as it is now or was then."""
-    from numalign.scheduler import snapshotfiles, snapshottaking
+    from numalign.scheduler.snapshot import collect, files
 
     if sum(map(bool, (source.snapshot, source.server, source.kubeconfig or source.context))) > 1:
         raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig lead to different places; give one")
     config = _config(source.config)
     if source.snapshot:
-        return snapshotfiles.read(_bytes(source.snapshot), yamlfiles.shown(source.snapshot), config)
+        return files.read(_bytes(source.snapshot), yamlfiles.shown(source.snapshot), config)
     if source.server:
-        return snapshotfiles.read(schedulerpages.fetch(source.server, DUMP, source.reach), source.server, config)
-    return _asked(source, lambda client: snapshottaking.taken(client, config))
+        return files.read(pages.fetch(source.server, DUMP, source.reach), source.server, config)
+    return _asked(source, lambda client: collect.taken(client, config))
 
 
 def publications(source: Source) -> dict[str, Publication]:
     """By node, who wrote its report and when; nothing where only the API server could tell."""
-    from numalign.cli import publications
+    from numalign.cli.topology import writers
 
-    return _asked(source, publications.listed) if source.is_cluster else {}
+    return _asked(source, writers.listed) if source.is_cluster else {}
 
 
 def _asked(source: Source, ask: Callable[[Client], Awaitable[T]]) -> T:
-    from numalign.kube import access, errors, loops
+    from numalign.kube import errors, loops
+    from numalign.kube.access import access
     from numalign.kube.client import Client
 
     async def asked() -> T:
@@ -121,7 +123,7 @@ def _config(file: str) -> Configuration | None:
 
 def _bytes(path: str) -> bytes:
     """A little more than the limit at most, whatever the file is: a device may never end."""
-    from numalign.scheduler.snapshotfiles import LARGEST
+    from numalign.scheduler.snapshot.files import LARGEST
 
     name = yamlfiles.shown(path)
     try:

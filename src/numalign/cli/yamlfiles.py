@@ -10,8 +10,9 @@ import sys
 
 from msgspec import structs
 
-from numalign.api import errors, yamltext
-from numalign.api.yamltext import Document
+from numalign.api import errors
+from numalign.api.decode import yamltext
+from numalign.api.decode.yamltext import Document
 
 STDIN = "-"
 LONGEST_PATH = 4096

@@ -11,14 +11,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Pod
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Pod
 from numalign.kube import errors, request
 from numalign.kube.client import Client
 from numalign.kube.objects import Binding, DeleteOptions, Eviction, NodeTarget, Preconditions
 from numalign.kube.request import Repeat
 from numalign.kube.resources import PODS, Target
-from numalign.kube.transport import Wanted, always
+from numalign.kube.transport.transport import Wanted, always
 
 
 class Outcome(enum.Enum):

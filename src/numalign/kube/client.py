@@ -7,16 +7,17 @@ one of `errors`. Following a resource is `informer`, pods' binding and eviction 
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
-from numalign.api import decode, wire
-from numalign.kube import reading, request
-from numalign.kube.auth import Access
+from numalign.api.decode import decode, structs
+from numalign.kube import request
+from numalign.kube.access.auth import Access
 from numalign.kube.clock import Clock, SystemClock
 from numalign.kube.objects import PLAIN_DELETION, DeleteOptions, Document, Scale
-from numalign.kube.ratelimit import Bucket
 from numalign.kube.request import EVERYTHING, PAGE, PatchKind, Selection
 from numalign.kube.resources import Named, Target
-from numalign.kube.sending import Sender
-from numalign.kube.transport import DEFAULT_LIMITS, Limits
+from numalign.kube.transport.ratelimit import Bucket
+from numalign.kube.transport.sending import Sender
+from numalign.kube.transport.transport import DEFAULT_LIMITS, Limits
+from numalign.kube.watch import reading
 
 T = TypeVar("T", bound=Named)
 
@@ -56,10 +57,10 @@ class Client:
     async def every(self, target: Target[T], selection: Selection = EVERYTHING) -> list[T | reading.Unreadable]:
         return [item async for page in self.pages(target, selection) for item in page.items]
 
-    async def create(self, target: Target[T], thing: wire.Wire | Document) -> T:
+    async def create(self, target: Target[T], thing: structs.Wire | Document) -> T:
         return await self._object(target, request.create(target, thing))
 
-    async def update(self, target: Target[T], thing: wire.Wire | Document) -> T:
+    async def update(self, target: Target[T], thing: structs.Wire | Document) -> T:
         """Replaces it, provided its resourceVersion is still current. What `thing` leaves out is gone from the object:
         our structs of pods and nodes know only part of them, so change those by `patch` or `apply`."""
         return await self._object(target, request.update(target, thing))

@@ -4,8 +4,8 @@
 
 from typing import Any, Final
 
-from numalign.api.meta import ObjectMeta
-from numalign.api.wire import Int32, Wire
+from numalign.api.decode.structs import Int32, Wire
+from numalign.api.objects.meta import ObjectMeta
 
 
 class Cause(Wire, frozen=True):

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct
 
-from numalign.api import wire
+from numalign.api.decode import structs
 from numalign.kube.objects import PLAIN_DELETION, DeleteOptions, Document
 from numalign.kube.resources import Target
 
@@ -94,17 +94,17 @@ def watch(target: Target[Any], selection: Selection, since: Since) -> Request:
     return _request("watch", "GET", target, query=query)
 
 
-def create(target: Target[Any], thing: wire.Wire | Document) -> Request:
+def create(target: Target[Any], thing: structs.Wire | Document) -> Request:
     return _request("create", "POST", target, body=body(target, thing))
 
 
-def update(target: Target[Any], thing: wire.Wire | Document) -> Request:
+def update(target: Target[Any], thing: structs.Wire | Document) -> Request:
     return _request("update", "PUT", target, body=body(target, thing))
 
 
 def patch(target: Target[Any], kind: PatchKind, changes: Document | list[Document]) -> Request:
     content_type = PATCH_TYPES[kind]
-    return _request("patch", "PATCH", target, body=wire.ENCODER.encode(changes), content_type=content_type)
+    return _request("patch", "PATCH", target, body=structs.ENCODER.encode(changes), content_type=content_type)
 
 
 def apply(target: Target[Any], wanted: Document, manager: str, force: bool = False) -> Request:
@@ -120,22 +120,22 @@ def apply(target: Target[Any], wanted: Document, manager: str, force: bool = Fal
 
 
 def delete(target: Target[Any], options: DeleteOptions = PLAIN_DELETION) -> Request:
-    return _request("delete", "DELETE", target, body=wire.encode(options))
+    return _request("delete", "DELETE", target, body=structs.encode(options))
 
 
-def post(verb: str, target: Target[Any], thing: wire.Wire, repeat: Repeat = Repeat.REFUSED) -> Request:
+def post(verb: str, target: Target[Any], thing: structs.Wire, repeat: Repeat = Repeat.REFUSED) -> Request:
     """To a subresource that takes a kind of its own."""
-    return _request(verb, "POST", target, body=wire.encode(thing), repeat=repeat)
+    return _request(verb, "POST", target, body=structs.encode(thing), repeat=repeat)
 
 
-def body(target: Target[Any], thing: wire.Wire | Document) -> bytes:
+def body(target: Target[Any], thing: structs.Wire | Document) -> bytes:
     """With kind and apiVersion, which custom resources are refused without."""
     resource = target.resource
     described = {"apiVersion": resource.api_version, "kind": resource.kind}
-    if not isinstance(thing, wire.Wire) or hasattr(thing, "kind"):
-        return wire.ENCODER.encode(described | msgspec.to_builtins(thing, enc_hook=wire.encodable))
+    if not isinstance(thing, structs.Wire) or hasattr(thing, "kind"):
+        return structs.ENCODER.encode(described | msgspec.to_builtins(thing, enc_hook=structs.encodable))
     # One that does not say what it is can be written in one go, without a detour through dicts.
-    written, head = wire.encode(thing), wire.ENCODER.encode(described)
+    written, head = structs.encode(thing), structs.ENCODER.encode(described)
     return head[:-1] + b"," + written[1:] if written != b"{}" else head
 
 

@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from numalign.api import decode, nrtwire
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node
-from numalign.api.pod import Pod
+from numalign.api.decode import decode
+from numalign.api.nrt import wire
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.kube.objects import Event, Lease
 
 
@@ -103,10 +104,10 @@ LEASES: Final = of("coordination.k8s.io/v1", "leases", "Lease", Lease)
 EVENTS: Final = of("events.k8s.io/v1", "events", "Event", Event)
 # Reports are salvaged piece by piece where one is odd, so that they have a door of their own.
 TOPOLOGIES: Final = Resource(
-    nrtwire.GROUP,
-    nrtwire.V1ALPHA2,
+    wire.GROUP,
+    wire.V1ALPHA2,
     "noderesourcetopologies",
-    nrtwire.KIND,
-    nrtwire.NodeResourceTopology,
-    nrtwire.decode,
+    wire.KIND,
+    wire.NodeResourceTopology,
+    wire.decode,
 )

@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet import predicates
 from numalign.kubelet.refusals import Refusal, Undecided

@@ -11,8 +11,10 @@ import struct
 from collections.abc import Mapping
 from typing import get_args
 
-from numalign.api import errors, fields, quantity, resourcenames
-from numalign.api.fields import Field
+from numalign.api import errors
+from numalign.api.decode import fields, quantity
+from numalign.api.decode.fields import Field
+from numalign.api.objects import resourcenames
 from numalign.kubelet import machinecores, settings, versions
 from numalign.kubelet.machine import Machine
 

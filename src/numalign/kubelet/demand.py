@@ -11,10 +11,10 @@ from functools import cached_property, lru_cache
 
 from msgspec import Struct, structs
 
-from numalign.api import qos, requests, resourcenames
-from numalign.api.pod import Container, Pod, ResourceList, ResourceRequirements
-from numalign.api.qos import QoS
-from numalign.api.quantity import Quantity
+from numalign.api.decode.quantity import Quantity
+from numalign.api.objects import qos, requests, resourcenames
+from numalign.api.objects.pod import Container, Pod, ResourceList, ResourceRequirements
+from numalign.api.objects.qos import QoS
 from numalign.kubelet import versions
 from numalign.kubelet.settings import Settings
 

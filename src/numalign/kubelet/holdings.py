@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
-from numalign.api.pod import Pod
-from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
-from numalign.api.quantity import INT64_MAX
+from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
+from numalign.api.decode.quantity import INT64_MAX
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet import mask as masks
 from numalign.kubelet import versions

@@ -11,7 +11,8 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from numalign.api import cpuset, resourcenames
+from numalign.api.attributes import cpuset
+from numalign.api.objects import resourcenames
 
 
 class Core(Struct, frozen=True):

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from numalign.api import errors, fields, resourcenames
-from numalign.api.fields import Field
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
+from numalign.api.objects import resourcenames
 from numalign.kubelet.machine import Device, DevicePlugin
 
 NO_TOPOLOGY, EACH = "noTopology", "each"

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from numalign.api import errors, fields, quantity
-from numalign.api.fields import Field
+from numalign.api import errors
+from numalign.api.decode import fields, quantity
+from numalign.api.decode.fields import Field
 from numalign.kubelet import machinecores, machinedevices, presets
 from numalign.kubelet.machine import DevicePlugin, HugePages, Machine, Zone
 

@@ -13,9 +13,10 @@ from typing import Literal
 
 from msgspec import structs
 
-from numalign.api import fingerprint, resourcenames
-from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
-from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
+from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
+from numalign.api.nrt import fingerprint
+from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
+from numalign.api.objects import resourcenames
 from numalign.kubelet import admission, holdings, machine, report, start
 from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology as cputopology

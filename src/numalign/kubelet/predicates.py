@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-from numalign.api import requests, resourcenames
-from numalign.api.pod import ContainerPort, Pod
+from numalign.api.objects import requests, resourcenames
+from numalign.api.objects.pod import ContainerPort, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState

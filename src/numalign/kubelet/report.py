@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, structs
 
-from numalign.api import fingerprint, placementcodec, resourcenames
-from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
-from numalign.api.placementcodec import ContainerRef, Payload
-from numalign.api.podplacements import Holding, PodPlacement
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.attributes.podplacements import Holding, PodPlacement
+from numalign.api.nrt import fingerprint, placementcodec
+from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
+from numalign.api.nrt.placementcodec import ContainerRef, Payload
+from numalign.api.nrt.topologymanager import TopologyManager
+from numalign.api.objects import resourcenames
 from numalign.kubelet import admission, holdings, machine, reportfacts, start
 from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology as cputopology

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from numalign.api.attributes import NodeFacts
-from numalign.api.coremap import Core
-from numalign.api.deviceclasses import DeviceClass
-from numalign.api.managers import KubeletBuild, ManagerPolicies, ReservedMemory
-from numalign.api.memorystate import MemoryZone
-from numalign.api.podplacements import PodPlacement
+from numalign.api.attributes.attributes import NodeFacts
+from numalign.api.attributes.coremap import Core
+from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, ReservedMemory
+from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.podplacements import PodPlacement
 from numalign.kubelet import holdings, versions
 from numalign.kubelet.device import DeviceState, Inventory
 from numalign.kubelet.machine import Machine

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from numalign.api import topologymanager
+from numalign.api.nrt import topologymanager
 from numalign.kubelet import versions
 
 TopologyPolicy = topologymanager.Policy

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct, field, structs
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held

@@ -12,7 +12,7 @@ from operator import or_
 
 from msgspec import Struct, field
 
-from numalign.api import requests, resourcenames
+from numalign.api.objects import requests, resourcenames
 from numalign.kubelet import mask as masks
 from numalign.kubelet import predicates
 from numalign.kubelet.cpu.state import CPUState

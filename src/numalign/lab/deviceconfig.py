@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from numalign.agent import devicepluginconfig
+from numalign.agent.deviceplugin import config
 from numalign.kubelet import machinedevices
 from numalign.kubelet.machine import Machine
 from numalign.lab.spec import NodeSpec
@@ -27,5 +27,5 @@ def of(spec: NodeSpec) -> Mapping[str, Any]:
 
 def known(machine: Machine, file: Mapping[str, Any], source: str) -> Machine:
     """The machine with these devices and no others."""
-    offers = devicepluginconfig.read(file, source, machine.zone_ids)
+    offers = config.read(file, source, machine.zone_ids)
     return structs.replace(machine, devices={resource: offer.plugin for resource, offer in offers.items()})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from numalign.kube import kubeconfig
+from numalign.kube.access import kubeconfig
 from numalign.kube.client import Client
 from numalign.lab import parts, state
 from numalign.lab.node import LabNode

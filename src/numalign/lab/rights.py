@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from numalign.api import nrtwire
+from numalign.api.nrt import wire
 
 GROUP: Final = "rbac.authorization.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
@@ -46,7 +46,7 @@ SCHEDULER: Final = (
     Right("storage.k8s.io", STORAGE, LOOK),
     Right("policy", ("poddisruptionbudgets",), LOOK),
     Right("resource.k8s.io", ("deviceclasses",), LOOK),
-    Right(nrtwire.GROUP, REPORTS, LOOK),
+    Right(wire.GROUP, REPORTS, LOOK),
     Right("", ("pods",), ("get", "delete")),
     Right("", ("pods/binding",), ("create",)),
     Right("", ("pods/status", *VOLUMES), ("patch",)),
@@ -60,13 +60,13 @@ AGENT: Final = (
     Right("", ("pods",), ("list",)),
     Right("", ("nodes/proxy",), ("get",), own=True, option="--configz"),
     # It applies, and whoever does is asked for the right to create by name, too.
-    Right(nrtwire.GROUP, REPORTS, ("get", "create", "patch"), own=True),
+    Right(wire.GROUP, REPORTS, ("get", "create", "patch"), own=True),
     # Those of a Node, which has no namespace, are kept there.
     Right("events.k8s.io", ("events",), NOTE, namespace="default"),
 )
 COLLECTOR: Final = (
     Right("", ("nodes",), ("get", *LOOK)),
-    Right(nrtwire.GROUP, REPORTS, ("get", "list", "delete")),
+    Right(wire.GROUP, REPORTS, ("get", "list", "delete")),
 )
 
 

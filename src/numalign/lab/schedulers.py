@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.lab import accounts, controlplane
 from numalign.lab.controlplane import Plan
 from numalign.lab.node import OURS

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
 
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node
-from numalign.api.pod import ResourceList
-from numalign.api.wire import Wire
+from numalign.api.decode.structs import Wire
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import ResourceList
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.resources import Named, Target
@@ -21,7 +21,7 @@ from numalign.kubelet.machine import Machine
 from numalign.lab.errors import LabError
 from numalign.lab.labs import Lab
 from numalign.scheduler import main
-from numalign.simulator.nodes import nrtcrd
+from numalign.simulator.nodes.publisher import nrtcrd
 
 T = TypeVar("T", bound=Named)
 PATIENCE: Final = 120.0

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet import machinecores
 from numalign.kubelet.machine import Core, HugePages, Machine, Zone
 

@@ -15,7 +15,7 @@ from numalign.api import errors
 from numalign.api.errors import BadObject
 from numalign.oracle import loading, publisherfiles
 from numalign.oracle.loading import Found
-from numalign.oracle.suites.suite import Case
+from numalign.oracle.plugin.suites.suite import Case
 
 
 class Recorded(Struct, frozen=True):

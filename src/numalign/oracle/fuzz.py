@@ -16,10 +16,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from numalign.oracle import asking
-from numalign.oracle.asking import OFTEN, ONCE, SURELY, Case, Judged
+from numalign.oracle import ask as asking
+from numalign.oracle.ask import OFTEN, ONCE, SURELY, Case, Judged
 from numalign.oracle.programs import Program
-from numalign.oracle.shrink import shrunk
+from numalign.oracle.shrinking.shrink import shrunk
 from numalign.oracle.sources import Source
 
 MOST_FOUND: Final = 20

@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from numalign.api import decode, errors
+from numalign.api import errors
+from numalign.api.decode import decode
 from numalign.api.errors import BadObject
 from numalign.oracle import divergence
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from numalign.oracle import asking
-from numalign.oracle.asking import Case, Judged
+from numalign.oracle import ask
+from numalign.oracle.ask import Case, Judged
 from numalign.oracle.divergence import Difference
 
 
@@ -26,7 +26,7 @@ def without(family: str, case: Case, answer: Case) -> Judged | None:
     """Where the program has no answer to compare with."""
     if "timeout" in answer:
         return Judged(family, case, answer, "unanswered")
-    return asking.judged_without_answer(family, case, answer)
+    return ask.judged_without_answer(family, case, answer)
 
 
 def survived(look: Callable[[Case], Opinion], answer: Case) -> Opinion:

@@ -11,8 +11,8 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
-from numalign.oracle import asking, divergence
-from numalign.oracle.asking import Case, Judged, Pair
+from numalign.oracle import ask, divergence
+from numalign.oracle.ask import Case, Judged, Pair
 from numalign.oracle.divergence import Difference
 from numalign.oracle.families import cpu_livelock
 from numalign.oracle.vectors import Vector
@@ -47,7 +47,7 @@ def reask(pair: Pair, vectors: Iterable[Vector]) -> Iterator[Reasked]:
 def _asked(pair: Pair, vectors: Sequence[Vector]) -> Iterator[Reasked]:
     judged = pair.ask([_question(vector) for vector in vectors])
     paired = list(zip(vectors, judged, strict=True))
-    doubted = [asking.differs(each) or bool(_differences(vector, each)) for vector, each in paired]
+    doubted = [ask.differs(each) or bool(_differences(vector, each)) for vector, each in paired]
     for vector, each in zip(vectors, pair.ask_again(judged, doubted), strict=True):
         yield Reasked(vector, each, _differences(vector, each))
 

@@ -14,18 +14,18 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
-from numalign.oracle import asking, shrink
-from numalign.oracle.asking import Case, Judge
-from numalign.oracle.exporters import drawing
-from numalign.oracle.exporters import judging as exporting
-from numalign.oracle.exporters import reducing as lessening
-from numalign.oracle.generating import cases, histories
-from numalign.oracle.reference import judging
-from numalign.oracle.scheduler import judging as scheduling
-from numalign.oracle.scheduler import reducing
-from numalign.oracle.scheduler.drawing import cases as clusters
-from numalign.oracle.shrink import Smaller
-from numalign.oracle.shrinking import shortening
+from numalign.oracle import ask
+from numalign.oracle.ask import Case, Judge
+from numalign.oracle.generate import cases, histories
+from numalign.oracle.kubescheduler import judging as scheduling
+from numalign.oracle.kubescheduler import reducing
+from numalign.oracle.kubescheduler.generate import cases as clusters
+from numalign.oracle.plugin import judging
+from numalign.oracle.publishers.generate import drawing
+from numalign.oracle.publishers.generate import judging as exporting
+from numalign.oracle.publishers.generate import reducing as lessening
+from numalign.oracle.shrinking import shortening, shrink
+from numalign.oracle.shrinking.shrink import Smaller
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
@@ -84,7 +84,7 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
         binary=binary,
         draw=partial(cases.draw, minor=minor),
         smaller=shrink.smaller,
-        judge=partial(asking.judge, minor=minor),
+        judge=partial(ask.judge, minor=minor),
         minor=minor,
     )
 

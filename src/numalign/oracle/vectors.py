@@ -14,12 +14,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from numalign.api import decode, errors
+from numalign.api import errors
+from numalign.api.decode import decode
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.oracle import families, loading
 from numalign.oracle.families.family import RECORDED_FROM, Family, Origin
-from numalign.oracle.hardware import Topologies, Topology
+from numalign.oracle.families.hardware import Topologies, Topology
 from numalign.oracle.loading import Found
 
 TABLE = "topologies.json"

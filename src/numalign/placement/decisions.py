@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from numalign.api.pod import Pod
-from numalign.placement.entries import Entry
+from numalign.api.objects.pod import Pod
+from numalign.placement.ledger.holdings import Entry
 
 
 class Randomness(Protocol):

@@ -14,17 +14,20 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from numalign.api import guesses, resourcenames
 from numalign.api.errors import BadObject
-from numalign.api.node import Node
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt import repairs
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects import resourcenames
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement import fit
 from numalign.placement import settings as modes
-from numalign.placement.columns import Columns
+from numalign.placement.columns import fit
+from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.shapes import Shape, Shapes
+from numalign.placement.columns.tenants import Tenants
 from numalign.placement.decisions import Codes, Decision, Wake
-from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import (
     BindFailed,
     Fact,
@@ -37,11 +40,9 @@ from numalign.placement.facts import (
     Tick,
 )
 from numalign.placement.kernels.block import Kernel
-from numalign.placement.referenceflavour import ReferenceFlavour
+from numalign.placement.reference.flavour import ReferenceFlavour
 from numalign.placement.settings import Settings
-from numalign.placement.shapes import Shape, Shapes
-from numalign.placement.tenants import Tenants
-from numalign.placement.verdicts import VerdictTable
+from numalign.placement.verdicts.verdicts import VerdictTable
 
 PODS: Final = "pods"
 MOST_PODS: Final = 1 << 30
@@ -158,7 +159,7 @@ class Engine:
         self._reports.add(topology.node)
         self._row(topology.node)
         for guess in topology.guesses:
-            if guess.code not in guesses.ORDINARY:
+            if guess.code not in repairs.ORDINARY:
                 self.problems[guess.code] += 1
 
     def _row(self, name: str) -> int:

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from numalign.api.node import Node
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 
 Forecast = Mapping[str, Sequence[tuple[int, ...]]]
 """By container, sets of zones (real ids) of which the kubelet was to choose one."""

@@ -12,19 +12,19 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from numalign.api import nrt
 from numalign.api.errors import BadObject
-from numalign.api.node import Node
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod, PodStatus
+from numalign.api.nrt import normalise
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod, PodStatus
 from numalign.placement import facts
 from numalign.placement.decisions import Decision, Wake
 from numalign.placement.engine import Engine
 from numalign.placement.facts import Fact, Forecast
-from numalign.placement.rules.world import World
+from numalign.placement.rules.clusterstate import World
 from numalign.process.log import about
-from numalign.scheduler import forecasts
-from numalign.scheduler.standings import Standings
+from numalign.scheduler.bind import placementannotation
+from numalign.scheduler.choose.rankcache import Standings
 
 LOG: Final = logging.getLogger(__name__)
 FORECAST_BROKEN: Final = "forecast-broken"
@@ -78,7 +78,7 @@ class Cluster:
         # Most reports repeat the one before.
         if before is not None and self.engine.is_exact and _is_repeated(before, written):
             return self._apply(facts.ReportRepeated(name), name)
-        return self._apply(facts.ReportSeen(nrt.normalise(written), now, written), name)
+        return self._apply(facts.ReportSeen(normalise.normalise(written), now, written), name)
 
     def report_gone(self, node: str) -> list[Wake]:
         self._reports.pop(node, None)
@@ -155,7 +155,7 @@ class Cluster:
         if pod.spec.scheduler_name not in self.engine.settings.profiles:
             return None
         try:
-            return forecasts.decode(pod.metadata)
+            return placementannotation.decode(pod.metadata)
         except BadObject as problem:
             LOG.info("%s", problem, extra=about(pod=pod.metadata.full_name, uid=pod.metadata.uid))
             self.engine.problems[FORECAST_BROKEN] += 1

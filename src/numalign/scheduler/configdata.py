@@ -10,11 +10,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, structs
 
-from numalign.api import decode, wire
+from numalign.api.decode import decode
+from numalign.api.decode import structs as wire
+from numalign.api.decode.structs import Wire
 from numalign.api.errors import BadObject
 from numalign.api.schedulerconfig import configuration
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
-from numalign.api.wire import Wire
 from numalign.scheduler import settings
 
 ARGS: Final = "args"

@@ -11,27 +11,30 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from numalign.api.errors import BadObject
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision, Randomness
 from numalign.process.log import about
-from numalign.scheduler import choosing, messages, metrics, volumes
-from numalign.scheduler.asking import Surroundings
-from numalign.scheduler.binding import Bind
-from numalign.scheduler.choosing import Attempt, Chosen, NoNode
+from numalign.scheduler import metrics
+from numalign.scheduler.bind import volumes
+from numalign.scheduler.bind.binder import Bind
+from numalign.scheduler.bind.volumes import Volumes
+from numalign.scheduler.choose import choose
+from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
+from numalign.scheduler.choose.profiles import ZONES, Profile
+from numalign.scheduler.choose.scoredetails import Ranking
 from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.events import messages
+from numalign.scheduler.events.podhistory import SILENT, Stories
+from numalign.scheduler.events.publish import SCHEDULER_ERROR, UNSCHEDULABLE, Publisher, Wait
+from numalign.scheduler.explain.decisionlog import FORGETFUL, Chances, Recollection, Turn
+from numalign.scheduler.intake.stormguard import Rejections
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.preempting import Preemptor
-from numalign.scheduler.preemption import Asked
-from numalign.scheduler.profiles import ZONES, Profile
-from numalign.scheduler.publish import SCHEDULER_ERROR, UNSCHEDULABLE, Publisher, Wait
-from numalign.scheduler.queue import Queue
-from numalign.scheduler.queued import Queued, Rejection
-from numalign.scheduler.ranking import Ranking
-from numalign.scheduler.recollection import FORGETFUL, Chances, Recollection, Turn
-from numalign.scheduler.rejections import Rejections
-from numalign.scheduler.stories import SILENT, Stories
-from numalign.scheduler.volumes import Volumes
+from numalign.scheduler.preempt.preemption import Asked
+from numalign.scheduler.preempt.preemptor import Preemptor
+from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.queue.queued import Queued, Rejection
 
 LOG: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 16
@@ -105,7 +108,7 @@ class Cycle:
             return self._refuse(queued, refusal, str(problem), begun)
         ranking = Ranking(self._clock.now) if self._recollection.wants_details(begun) else None
         attempt = self._surroundings.attempt(pod, shape, begun, self.start, ranking)
-        found = choosing.choose(attempt, profile, self._cluster, self._chances)
+        found = choose.choose(attempt, profile, self._cluster, self._chances)
         self._metrics.chose(self._clock.now() - begun, ranking.phases if ranking is not None else {})
         if isinstance(found, Chosen):
             self._remember_chosen(queued, found, attempt)

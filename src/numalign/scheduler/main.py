@@ -15,42 +15,43 @@ from typing import Any, Final, TypedDict
 
 from msgspec import Struct, field
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig import configuration, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration
-from numalign.kube import leading
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
-from numalign.kube.events import Reporter
-from numalign.kube.lease import Election
+from numalign.kube.events.events import Reporter
+from numalign.kube.leader import leading
+from numalign.kube.leader.lease import Election
 from numalign.placement.decisions import Randomness
 from numalign.placement.engine import Engine
-from numalign.placement.rules.nodeaffinity import NodeAffinity
-from numalign.placement.rules.resourcesfit import NodeResourcesFit
-from numalign.placement.rules.world import World
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
+from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
-from numalign.scheduler import interests, settings
-from numalign.scheduler.binding import Binder
-from numalign.scheduler.claims import DynamicResources
+from numalign.scheduler import settings
+from numalign.scheduler.bind.binder import Binder
+from numalign.scheduler.bind.bindresults import Outcomes
+from numalign.scheduler.bind.volumes import Volumes
+from numalign.scheduler.choose.plugins import Stock
+from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.clusterevents import Action, Resource
 from numalign.scheduler.cycle import Cycle
-from numalign.scheduler.evictions import Evictor, Preempting
-from numalign.scheduler.intake import Intake
+from numalign.scheduler.events.podhistory import Stories
+from numalign.scheduler.events.publish import Publisher
+from numalign.scheduler.explain.decisionlog import Recollection
+from numalign.scheduler.intake.clusterevents import Action, Resource
+from numalign.scheduler.intake.dra import DynamicResources
+from numalign.scheduler.intake.intake import Intake
+from numalign.scheduler.intake.stormguard import Rejections
+from numalign.scheduler.intake.watching import Watched
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.outcomes import Outcomes
-from numalign.scheduler.preempting import Preemptor
-from numalign.scheduler.preemption import Preemption
-from numalign.scheduler.profiles import Profile
-from numalign.scheduler.publish import Publisher
-from numalign.scheduler.queue import Queue
-from numalign.scheduler.recollection import Recollection
-from numalign.scheduler.rejections import Rejections
-from numalign.scheduler.stock import Stock
-from numalign.scheduler.stories import Stories
-from numalign.scheduler.volumes import Volumes
-from numalign.scheduler.wakeups import Interest, Wakeups
-from numalign.scheduler.watching import Watched
+from numalign.scheduler.preempt.evictor import Evictor, Preempting
+from numalign.scheduler.preempt.preemption import Preemption
+from numalign.scheduler.preempt.preemptor import Preemptor
+from numalign.scheduler.queue import interests
+from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.queue.wakeups import Interest, Wakeups
 
 TICK: Final = 1.0
 CLASS_CHANGED: Final = Interest(Resource.DEVICE_CLASS, Action.UPDATE | Action.DELETE)

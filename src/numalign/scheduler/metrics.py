@@ -12,8 +12,8 @@ from numalign.kube.metrics import Metrics as ClientMetrics
 from numalign.process import metrics
 from numalign.process.metrics import Read, Registry
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.queue import Queue
-from numalign.scheduler.readings import Readings
+from numalign.scheduler.gauges import Readings
+from numalign.scheduler.queue.queue import Queue
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from numalign.api import requests, resourcenames
-from numalign.api.pod import FINISHED, Pod, ResourceList
-from numalign.api.quantity import NANO
+from numalign.api.decode.quantity import NANO
+from numalign.api.objects import requests, resourcenames
+from numalign.api.objects.pod import FINISHED, Pod, ResourceList
 from numalign.process.metrics import Gauge
 
 LABELS: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")

@@ -11,19 +11,20 @@ from typing import Final, TypeVar, get_args
 
 from msgspec import structs
 
-from numalign.api import errors, fields, strictly
-from numalign.api.fields import INT32_MAX, Field
+from numalign.api import errors
+from numalign.api.decode import fields, strict
+from numalign.api.decode.fields import INT32_MAX, Field
+from numalign.api.decode.structs import Wire
 from numalign.api.schedulerconfig import configuration, durations, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
-from numalign.api.wire import Wire
 from numalign.placement import settings as engines
 from numalign.placement.reference import args as reference
 from numalign.placement.reference.args import CacheArgs, NodeResourceTopologyMatchArgs
 from numalign.placement.settings import CacheMode, Flavour
-from numalign.scheduler import queue
-from numalign.scheduler.backoff import Backoff
+from numalign.scheduler.queue import queue
+from numalign.scheduler.queue.backoff import Backoff
 
 VERSION: Final = "numalign.io/v1alpha1"
 VERSIONS: Final = tuple(f"{reference.GROUP}/{version}" for version in reference.VERSIONS)
@@ -118,8 +119,8 @@ def waiting(config: Configuration) -> queue.Settings:
 
 def _topology_match(args: Field) -> NodeResourceTopologyMatchArgs:
     own = pluginargs.own_fields(args, ZONES, VERSIONS)
-    strictly.refuse_unknown(own, NodeResourceTopologyMatchArgs)
-    with strictly.under(own):
+    strict.refuse_unknown(own, NodeResourceTopologyMatchArgs)
+    with strict.under(own):
         return reference.complete(fields.named(own) if own.given else {})
 
 
@@ -141,7 +142,7 @@ def _numalign(args: Field) -> NumalignArgs:
     )
     if read.pod_max_in_unschedulable_pods_duration < 0:
         raise longest.bad(f"{errors.echo(longest.value)} is less than nothing")
-    with strictly.under(own):
+    with strict.under(own):
         engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read
 

@@ -14,19 +14,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from numalign.kube import auth, dialing
-from numalign.kube.auth import Access, Identity, Login
-from numalign.kube.server import Server
-from numalign.simulator import furnishing, wires
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
+from numalign.kube.transport import dial as dialing
+from numalign.kube.transport.server import Server
+from numalign.simulator import bootstrap, pipes
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.connections import Connection
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.http.connections import Connection
+from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
-from numalign.simulator.controllers import manager
 from numalign.simulator.controllers.blindscheduler.scheduling import BlindScheduler
-from numalign.simulator.controllers.manager import ControllerManager
-from numalign.simulator.controllers.views import Views
+from numalign.simulator.controllers.framework import manager
+from numalign.simulator.controllers.framework.manager import ControllerManager
+from numalign.simulator.controllers.framework.views import Views
 from numalign.simulator.nodes.fleet import Fleet
 from numalign.simulator.nodes.specs import NodeSpec
 
@@ -44,7 +45,7 @@ class Cluster:
         """For a client in this process, without a socket."""
         serving = Serving(self.api.state)
         open_ones: set[Connection] = set()
-        dial: dialing.Dial = wires.dial(lambda: lambda: Connection(serving, open_ones, ""))
+        dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""))
         return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=dial)
 
 
@@ -54,7 +55,7 @@ async def running(
 ) -> AsyncIterator[Cluster]:
     """Up until the block is left. `authority`: the certificate that pods check the API server by, if it has one."""
     api = Api(clock, chances, admission=admission)
-    furnishing.furnish(api)
+    bootstrap.furnish(api)
     views = Views(api)
     fleet = Fleet(api, clock, chances)
     blind = BlindScheduler(api, views, chances)

@@ -17,14 +17,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.kube import loops
-from numalign.scheduler import profiles
-from numalign.simulator import clock, cluster, clusters
-from numalign.simulator.apiserver import certificates, server
-from numalign.simulator.apiserver.server import Address, Listening
-from numalign.simulator.clusters import Running
+from numalign.scheduler.choose import profiles
+from numalign.simulator import clock, cluster, registry
+from numalign.simulator.apiserver.http import certificates, server
+from numalign.simulator.apiserver.http.server import Address, Listening
 from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.registry import Running
 from numalign.simulator.scenarios import playing, schedulers
 from numalign.simulator.scenarios.story import Story
 
@@ -53,7 +53,7 @@ class Hosted(Struct, frozen=True, kw_only=True):
 
 def host(hosted: Hosted) -> None:
     """Returns when a signal has ended it; AlreadyRuns if one of this name is up."""
-    with clusters.held(hosted.name) as place, loops.runner() as runner:
+    with registry.held(hosted.name) as place, loops.runner() as runner:
         runner.run(_host(hosted, place))
 
 
@@ -73,7 +73,7 @@ async def _host(hosted: Hosted, place: Path) -> None:
             embedded.blind_scheduler.stop()
         async with server.serve(embedded.api, listening) as address:
             file = _write_kubeconfig(place, address, authority, token)
-            clusters.announce(place, _running(hosted, address, file))
+            registry.announce(place, _running(hosted, address, file))
             LOG.info("%s serves %s at %s", hosted.name, hosted.words, address.url)
             playing_on = asyncio.create_task(_play(hosted, embedded))
             await ended.wait()

@@ -8,28 +8,29 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from numalign.agent import inventory, main
+from numalign.agent import main
 from numalign.agent.cycle import Agent
-from numalign.agent.looks import Look
-from numalign.agent.pace import Pace
-from numalign.agent.publish import Manner
-from numalign.agent.triggers import Triggers
-from numalign.api import nrt, nrtwire
-from numalign.api.nodetopology import NodeTopology
-from numalign.kube import auth
-from numalign.kube.auth import Access, Identity, Login
+from numalign.agent.inventory import inventory
+from numalign.agent.inventory.snapshot import Look
+from numalign.agent.publish.publish import Manner
+from numalign.agent.triggers.schedule import Pace
+from numalign.agent.triggers.triggers import Triggers
+from numalign.api.nrt import normalise, wire
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kubelet import presets, start, versions
 from numalign.kubelet.settings import Settings
-from numalign.simulator import furnishing, virtualtime, wires
+from numalign.simulator import bootstrap, pipes, virtualtime
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.connections import Connection
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import NODES
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.http.connections import Connection
+from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import NODES
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.cluster import HERE
-from numalign.simulator.nodes.nrtcrd import RESOURCE
+from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
 from numalign.simulator.trees import Tree
 from tests.unit.agent import kubelet_looks as looks
 
@@ -71,7 +72,7 @@ class Town:
         self.clock = virtualtime.clock(random.Random(1))
         self.api = Api(self.clock, random.Random(1), admission=admission)
         self.away = self.hangs = False
-        furnishing.furnish(self.api)
+        bootstrap.furnish(self.api)
         self.add_node()
 
     def add_node(self) -> str:
@@ -84,12 +85,12 @@ class Town:
     def access(self) -> Access:
         serving, open_ones = Serving(self.api.state), set[Connection]()
 
-        def listening() -> wires.Listening | None:
+        def listening() -> pipes.Listening | None:
             if self.hangs:
                 return asyncio.Protocol
             return None if self.away else lambda: Connection(serving, open_ones, "")
 
-        return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=wires.dial(listening))
+        return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=pipes.dial(listening))
 
     def report(self) -> Tree | None:
         try:
@@ -100,7 +101,7 @@ class Town:
     def read(self) -> NodeTopology:
         found = self.report()
         assert found is not None
-        return nrt.normalise(nrtwire.decode(found))
+        return normalise.normalise(wire.decode(found))
 
     @asynccontextmanager
     async def agent(self, script: Script, name: str = "first", **manner: Any) -> AsyncIterator[Agent]:

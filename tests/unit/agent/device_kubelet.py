@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from numalign.agent import devicepluginmessages as messages
-from numalign.api import protomessages
-from numalign.api.protomessages import Message, Tree
+from numalign.agent.deviceplugin import messages
+from numalign.api.decode import protomessages
+from numalign.api.decode.protomessages import Message, Tree
 from numalign.process import rpc
 
 

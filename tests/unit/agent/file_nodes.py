@@ -13,23 +13,25 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from numalign.agent import checkpointsums, main
+from numalign.agent import main
 from numalign.agent.cycle import Agent
-from numalign.agent.looks import Looker
-from numalign.agent.pace import Pace
-from numalign.agent.podresources import Allocatable, PodResources, PodResourcesError
-from numalign.agent.publish import Manner
-from numalign.agent.readings import Sources
-from numalign.agent.triggers import Triggers, of_kubelet
-from numalign.agent.uids import Uids
-from numalign.api import cpuset, wire
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.agent.inventory.readings import Sources
+from numalign.agent.inventory.snapshot import Looker
+from numalign.agent.inventory.uids import Uids
+from numalign.agent.publish.publish import Manner
+from numalign.agent.sources import checksums
+from numalign.agent.sources.podresources import Allocatable, PodResources, PodResourcesError
+from numalign.agent.triggers.schedule import Pace
+from numalign.agent.triggers.triggers import Triggers, of_kubelet
+from numalign.api.attributes import cpuset
+from numalign.api.decode import structs as wire
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
 from numalign.kubelet import admission, configuration, report, start
 from numalign.kubelet.machine import Device, DevicePlugin, Machine
-from numalign.simulator.apiserver.resources import PODS
+from numalign.simulator.apiserver.storage.resources import PODS
 from tests.unit.agent import kubelet_looks as looks
 from tests.unit.agent.clusters import MACHINE, NODE, PERIOD, Town, running
 from tests.unit.agent.machine_trees import written
@@ -92,7 +94,7 @@ class FileNode:
         }
         tree: dict[str, Any] = {"policyName": "static", "defaultCpuSet": cpuset.text(self.state.cpu.default)}
         tree["entries"] = entries
-        return msgspec.json.encode(tree | {"checksum": checkpointsums.of_cpus(tree)})
+        return msgspec.json.encode(tree | {"checksum": checksums.of_cpus(tree)})
 
     def _write(self, name: str, raw: bytes) -> None:
         hidden = self.root / f".{name}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from numalign.agent.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint, Sizes
-from numalign.agent.matching import Told
-from numalign.agent.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
-from numalign.agent.readings import Readings
-from numalign.api.podplacements import HeldDevices, Holding, PodPlacement
+from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory.readings import Readings
+from numalign.agent.sources.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint, Sizes
+from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
+from numalign.api.attributes.podplacements import HeldDevices, Holding, PodPlacement
 from numalign.kubelet import admission, holdings
 from numalign.kubelet import mask as masks
 from numalign.kubelet.machine import Machine

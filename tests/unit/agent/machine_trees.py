@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from numalign.agent import sysfs
-from numalign.api import cpuset
+from numalign.agent.sources import sysfs
+from numalign.api.attributes import cpuset
 from numalign.kubelet import presets
 from numalign.kubelet.machine import Core, Machine, Zone
 from numalign.lab import tree

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from numalign.agent import podresourcesmessages as messages
-from numalign.api import protomessages
+from numalign.agent.sources import podresourcesmessages as messages
+from numalign.api.decode import protomessages
 from numalign.process import rpc
 
 Tree = Mapping[str, Any]

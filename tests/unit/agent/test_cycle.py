@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from numalign.agent import cycle, published
-from numalign.api import nrt, topologymanager
+from numalign.agent import cycle
+from numalign.agent.publish import published
+from numalign.api.nrt import normalise, topologymanager
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.api import Patch
-from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES
-from numalign.simulator.nodes import nrtcrd
-from numalign.simulator.nodes.nrtcrd import RESOURCE
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES
+from numalign.simulator.apiserver.verbs.api import Patch
+from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
 from tests.unit.agent.clusters import NODE, PERIOD, STRICT, Script, Town
 
 Story = Callable[[Town, Script], Coroutine[Any, Any, None]]
@@ -153,7 +154,7 @@ def test_an_older_definition_that_drops_attributes_is_noticed() -> None:
         assert report is not None
         assert "attributes" not in report
         # Without the method beside it, readers would take it for the fingerprint of all pods.
-        assert nrt.FINGERPRINT_ANNOTATION not in report["metadata"]["annotations"]
+        assert normalise.FINGERPRINT_ANNOTATION not in report["metadata"]["annotations"]
 
     played(story)
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from numalign.agent import published
-from numalign.agent.remembering import PATIENCE
+from numalign.agent.inventory.readingcache import PATIENCE
+from numalign.agent.publish import published
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.api import Patch
-from numalign.simulator.apiserver.resources import CUSTOMRESOURCEDEFINITIONS
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS
+from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.clock import Clock
-from numalign.simulator.nodes import nrtcrd
+from numalign.simulator.nodes.publisher import nrtcrd
 from tests.unit.agent.clusters import NODE, PERIOD, Town
 from tests.unit.agent.file_nodes import FileNode
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from numalign.agent import devicepluginmessages, podsapi
-from numalign.agent import podresourcesmessages as messages
-from numalign.agent.podresourcesmessages import ContainerResources, DeviceEntry, MemoryEntry, PodResources
-from numalign.api import protomessages, protowire
-from numalign.api.protowire import BadProtobuf
+from numalign.agent.deviceplugin import messages as devicepluginmessages
+from numalign.agent.sources import podresourcesmessages as messages
+from numalign.agent.sources import pods as podsapi
+from numalign.agent.sources.podresourcesmessages import ContainerResources, DeviceEntry, MemoryEntry, PodResources
+from numalign.api.decode import protomessages, protowire
+from numalign.api.decode.protowire import BadProtobuf
 from tests.campaigns import campaign
 from tests.unit.agent import recorded
 

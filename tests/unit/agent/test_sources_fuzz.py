@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from numalign.agent import checkpoints, checkpointsums, inotify, kubeletconfig, kubeletflags, sysfs
-from numalign.agent.hostfiles import Files
-from numalign.agent.kubeletconfig import Configuration, Sources
+from numalign.agent.sources import checkpoints, checksums, kubeletconfig, kubeletflags, sysfs
+from numalign.agent.sources.hostfiles import Files
+from numalign.agent.sources.kubeletconfig import Configuration, Sources
+from numalign.agent.triggers import inotify
 from numalign.api import errors
 from numalign.kubelet import configuration, presets
 from numalign.kubelet.machine import Core, HugePages, Machine, Zone
@@ -58,7 +59,7 @@ def tolerates(read: Callable[[Any], object], inputs: Iterator[Any]) -> tuple[lis
 def resealed(tree: Any) -> bytes:
     """A checkpoint with broken content and a right checksum, so that the content is what gets read."""
     data = json.dumps(tree)
-    return json.dumps({"data": data, "dataChecksum": checkpointsums.of_text(data)}).encode()
+    return json.dumps({"data": data, "dataChecksum": checksums.of_text(data)}).encode()
 
 
 @sizes
@@ -92,7 +93,7 @@ def test_older_checkpoints_that_say_strange_things(count: int) -> None:
 
 def devices_resealed(tree: Any) -> bytes:
     try:
-        checksum = checkpointsums.of_devices(tree)
+        checksum = checksums.of_devices(tree)
     except (TypeError, ValueError, LookupError, AttributeError):
         checksum = 0
     return json.dumps({"Data": tree, "Checksum": checksum}).encode()

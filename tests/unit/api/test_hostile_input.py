@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from numalign.api import cpuset, decode, errors, node, pod, quantity
+from numalign.api import errors
+from numalign.api.attributes import cpuset
+from numalign.api.decode import decode, quantity
+from numalign.api.objects import node, pod
 from tests.strategies import hostile
 
 TEMPLATES: dict[str, tuple[type[Any], dict[str, Any]]] = {

@@ -14,16 +14,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from numalign.api import attributes, fingerprint, nrt, nrtwire, placementcodec, wire
-from numalign.api.coremap import Core
-from numalign.api.deviceclasses import DeviceClass
+from numalign.api.attributes import attributes
+from numalign.api.attributes.coremap import Core
+from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
+from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
+from numalign.api.decode import structs
+from numalign.api.decode.quantity import INT64_MAX
 from numalign.api.errors import BadObject
-from numalign.api.managers import KubeletBuild, ManagerPolicies
-from numalign.api.memorystate import MemoryZone
-from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
-from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
-from numalign.api.quantity import INT64_MAX
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.nrt import fingerprint, normalise, placementcodec
+from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
+from numalign.api.nrt.topologymanager import TopologyManager
 
 FAST, CAMPAIGN = 150, 9_000
 
@@ -70,7 +73,7 @@ def in_order() -> NodeTopology:
 
 
 TOPOLOGY = in_order()
-DOCUMENT = json.loads(wire.encode(nrt.encode(TOPOLOGY))) | {"topologyPolicies": ["RestrictedPodLevel"]}
+DOCUMENT = json.loads(structs.encode(normalise.encode(TOPOLOGY))) | {"topologyPolicies": ["RestrictedPodLevel"]}
 ATTRIBUTES = attributes.write(TOPOLOGY.facts)
 TEXTS = [item for item in JUNK if isinstance(item, str)]
 
@@ -118,7 +121,7 @@ def broken_document(rng: random.Random) -> dict[str, Any]:
 
 
 def broken_bytes(rng: random.Random) -> bytes:
-    raw = bytearray(wire.encode(nrt.encode(TOPOLOGY)))
+    raw = bytearray(structs.encode(normalise.encode(TOPOLOGY)))
     for _ in range(rng.randint(1, 3)):
         place = rng.randrange(len(raw))
         change = rng.randrange(3)
@@ -138,7 +141,7 @@ def assert_sound(topology: NodeTopology) -> None:
         for amounts in zone.resources.values():
             assert 0 <= amounts.available <= amounts.allocatable <= amounts.capacity <= INT64_MAX
     assert all(guess.field and len(guess.found + guess.used) < 400 for guess in topology.guesses)
-    again = nrt.normalise(nrt.encode(topology))
+    again = normalise.normalise(normalise.encode(topology))
     assert msgspec.structs.replace(again, guesses=()) == msgspec.structs.replace(topology, guesses=())
 
 
@@ -147,7 +150,7 @@ def document(rng: random.Random) -> Exception | None:
         report = nrtwire.decode(broken_document(rng))
     except BadObject as problem:
         return problem
-    assert_sound(nrt.normalise(report))
+    assert_sound(normalise.normalise(report))
     return None
 
 
@@ -156,7 +159,7 @@ def raw_bytes(rng: random.Random) -> Exception | None:
         report = nrtwire.decode(broken_bytes(rng))
     except BadObject as problem:
         return problem
-    assert_sound(nrt.normalise(report))
+    assert_sound(normalise.normalise(report))
     return None
 
 

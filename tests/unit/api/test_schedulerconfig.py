@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api import errors, yamltext
+from numalign.api import errors
+from numalign.api.decode import yamltext
 from numalign.api.schedulerconfig import configuration
 from numalign.api.schedulerconfig.configuration import Configuration
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from numalign.api import errors, fields
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.structs import Wire
 from numalign.api.schedulerconfig import pluginargs
-from numalign.api.wire import Wire
 
 Args = dict[str, Any]
 

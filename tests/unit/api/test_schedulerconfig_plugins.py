@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from numalign.api import errors, fields
+from numalign.api import errors
+from numalign.api.decode import fields
 from numalign.api.schedulerconfig import pluginsets
 from numalign.api.schedulerconfig.plugins import POINTS, ZONES, Point
 from numalign.api.schedulerconfig.pluginsets import Plugins

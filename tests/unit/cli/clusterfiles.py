@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from typer.testing import CliRunner, Result
 
-from numalign.api import nrt, wire
-from numalign.api.pod import Pod
+from numalign.api.decode import structs
+from numalign.api.nrt import normalise
+from numalign.api.objects.pod import Pod
 from numalign.cli.main import app
 from numalign.kubelet import admission, report
 from tests.unit.scheduler import servers
@@ -19,7 +20,7 @@ NRT = "topology.node.k8s.io/v1alpha2"
 
 
 def item(kind: str, version: str, thing: object) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(thing, enc_hook=wire.encodable)
+    plain: dict[str, Any] = msgspec.to_builtins(thing, enc_hook=structs.encodable)
     return {"apiVersion": version, "kind": kind} | plain
 
 
@@ -32,7 +33,7 @@ def node(name: str, *running: Pod, reported: bool = True, **more: Any) -> list[d
         state = admission.started(KUBELET, state, pod.metadata.uid)
         items.append(item("Pod", "v1", on(pod, name, phase="Running")))
     if reported:
-        items.append(item("NodeResourceTopology", NRT, nrt.encode(report.of(name, KUBELET, state))))
+        items.append(item("NodeResourceTopology", NRT, normalise.encode(report.of(name, KUBELET, state))))
     return items
 
 

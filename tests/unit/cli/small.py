@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from numalign.api import decode, requests
-from numalign.api.pod import Pod
-from numalign.cli import report, reporting
+from numalign.api.decode import decode
+from numalign.api.objects import requests
+from numalign.api.objects.pod import Pod
+from numalign.cli.admit import report, reporting
 from numalign.kubelet import configuration, machinefile, presets, start
 from numalign.kubelet.start import Kubelet
 

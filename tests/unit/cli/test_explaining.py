@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from numalign.api.pod import Pod
-from numalign.cli.report import Hint
+from numalign.api.objects.pod import Pod
+from numalign.cli.admit.report import Hint
 from numalign.kubelet.start import Kubelet
 from tests.unit.cli.small import STATIC_CPUS, STATIC_MEMORY, admitted, explained, guaranteed, kubelet, pod
 

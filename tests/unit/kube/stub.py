@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from numalign.kube import auth
-from numalign.kube.auth import Access, Identity, Login
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.clock import Clock
-from numalign.kube.server import Server
-from numalign.kube.tls import Certificate, Contexts, Trust
+from numalign.kube.transport.server import Server
+from numalign.kube.transport.tls import Certificate, Contexts, Trust
 from tests.unit.kube import certificates, stubhttp
 from tests.unit.kube.clocks import FastClock
 from tests.unit.kube.stubhttp import Asked, Doc, Reply, status

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from numalign.api.meta import ObjectMeta
+from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import binding
 from numalign.kube.binding import Answer, Outcome
 from numalign.kube.client import Client
-from numalign.kube.transport import Limits
+from numalign.kube.transport.transport import Limits
 from tests.unit.kube.clocks import HandClock, run
 from tests.unit.kube.stub import Stub, access, once, serving
 from tests.unit.kube.stubhttp import Reply, status

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Pod, PodSpec
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Pod, PodSpec
 from numalign.kube import request
 from numalign.kube.objects import Binding, DeleteOptions, NodeTarget, Preconditions
 from numalign.kube.request import Repeat, Request, Selection, Since

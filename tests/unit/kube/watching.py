@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
-from numalign.kube.informer import Informer, Options
 from numalign.kube.resources import PODS
-from numalign.kube.store import Change
-from numalign.kube.transport import Limits
+from numalign.kube.transport.transport import Limits
+from numalign.kube.watch.informer import Informer, Options
+from numalign.kube.watch.store import Change
 from tests.unit.kube.clocks import FastClock
 from tests.unit.kube.stub import Stub, access, serving
 from tests.unit.kube.stubhttp import Doc

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from msgspec import structs
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.machine import Machine

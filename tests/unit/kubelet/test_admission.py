@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from numalign.api import cpuset
-from numalign.api.pod import Pod
+from numalign.api.attributes import cpuset
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.admission import SLOW, Outcome
 from numalign.kubelet.hints import Hint

@@ -2,8 +2,8 @@
 
 import pytest
 
-from numalign.api import cpuset
-from numalign.api.pod import Pod
+from numalign.api.attributes import cpuset
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
 from numalign.kubelet.hints import Hint
 from numalign.kubelet.refusals import StartRefusal

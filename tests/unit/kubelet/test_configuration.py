@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet import configuration, presets, versions
 from numalign.kubelet.settings import MemoryReservation, Settings
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet.cpu import distributed, packed, topology
 from numalign.kubelet.cpu.distributed import Distributing
 from numalign.kubelet.machine import Machine

@@ -2,8 +2,8 @@
 
 import pytest
 
-from numalign.api import cpuset
-from numalign.api.pod import Container
+from numalign.api.attributes import cpuset
+from numalign.api.objects.pod import Container
 from numalign.kubelet import demand as demands
 from numalign.kubelet.cpu.options import ALIGN_BY_SOCKET, FULL_PCPUS_ONLY
 from numalign.kubelet.cpu.state import CPUState, Reuse

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet.cpu import packed, topology
 from numalign.kubelet.cpu.packed import Picking
 from numalign.kubelet.machine import Core, Machine, Zone

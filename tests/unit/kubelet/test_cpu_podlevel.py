@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from numalign.api import cpuset
-from numalign.api.pod import Container, Pod
+from numalign.api.attributes import cpuset
+from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.cpu import start as cpu_start
 from numalign.kubelet.cpu import static

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet.cpu import start
 from numalign.kubelet.cpu.options import ACROSS_CORES, ACROSS_NUMA, FULL_PCPUS_ONLY, STRICT_RESERVATION
 from numalign.kubelet.cpu.state import CPUState, Reuse

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from numalign.api import cpuset
-from numalign.api.pod import Pod
+from numalign.api.attributes import cpuset
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.cpu.options import ACROSS_CORES, ACROSS_NUMA, ALIGN_BY_SOCKET, ALIGN_UNCORE, FULL_PCPUS_ONLY
 from numalign.kubelet.cpu.state import CPUState

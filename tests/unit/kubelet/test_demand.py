@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api import quantity
-from numalign.api.pod import Container, ContainerStatus, Pod, PodStatus, ResourceRequirements
+from numalign.api.decode import quantity
+from numalign.api.objects.pod import Container, ContainerStatus, Pod, PodStatus, ResourceRequirements
 from numalign.kubelet import demand
 from numalign.kubelet.demand import PodDemand, Reading, Role
 from numalign.kubelet.versions import Minor

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from numalign.api import cpuset
-from numalign.api.pod import Container, Pod, ResourceRequirements
+from numalign.api.attributes import cpuset
+from numalign.api.objects.pod import Container, Pod, ResourceRequirements
 from numalign.kubelet import mask as masks
 from numalign.kubelet import policies, presets
 from numalign.kubelet.hints import BUDGET, Hint, HintList, Room, Supply

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import presets
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.machine import Machine

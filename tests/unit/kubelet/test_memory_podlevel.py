@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from numalign.api import cpuset, quantity
-from numalign.api.pod import Container, Pod
+from numalign.api.attributes import cpuset
+from numalign.api.decode import quantity
+from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
 from numalign.kubelet.hints import Hint, HintList

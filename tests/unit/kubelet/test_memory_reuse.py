@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api import cpuset, quantity
+from numalign.api.attributes import cpuset
+from numalign.api.decode import quantity
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
 from numalign.kubelet.hints import Hint

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api import quantity
-from numalign.api.pod import Pod
+from numalign.api.decode import quantity
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import Reading
 from numalign.kubelet.hints import Hint

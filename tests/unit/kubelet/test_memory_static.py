@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from numalign.api import cpuset, quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import Container, Pod
+from numalign.api.attributes import cpuset
+from numalign.api.decode import quantity
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Reading, Role
 from numalign.kubelet.hints import Hint

@@ -2,11 +2,11 @@
 
 import pytest
 
-from numalign.api import fingerprint
-from numalign.api.attributes import NodeFacts
-from numalign.api.fingerprint import Method
-from numalign.api.nodetopology import Amounts, Fingerprint
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.attributes.attributes import NodeFacts
+from numalign.api.nrt import fingerprint
+from numalign.api.nrt.fingerprint import Method
+from numalign.api.nrt.nodetopology import Amounts, Fingerprint
+from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.kubelet import plainreport
 from numalign.kubelet.machine import Device, DevicePlugin
 from numalign.kubelet.plainreport import Publisher

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api import quantity
-from numalign.api.pod import ContainerPort, Pod
+from numalign.api.decode import quantity
+from numalign.api.objects.pod import ContainerPort, Pod
 from numalign.kubelet import predicates
 from numalign.kubelet.predicates import Lacking
 from numalign.kubelet.start import Kubelet

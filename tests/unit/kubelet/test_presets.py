@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from numalign.api import cpuset, errors
+from numalign.api import errors
+from numalign.api.attributes import cpuset
 from numalign.kubelet import machinecores, presets
 from numalign.kubelet.machine import Core, Machine
 from numalign.kubelet.presets import Blueprint

@@ -4,7 +4,7 @@ import copy
 
 from hypothesis import strategies as st
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.start import Kubelet
 from tests.campaigns import holds_for

@@ -3,15 +3,15 @@
 import pytest
 from msgspec import structs
 
-from numalign.api import fingerprint, placementcodec
-from numalign.api.deviceclasses import DeviceClass
-from numalign.api.fingerprint import Method
-from numalign.api.managers import KubeletBuild, ManagerPolicies
-from numalign.api.memorystate import MemoryZone
-from numalign.api.nodetopology import Amounts, Fingerprint, NodeTopology
-from numalign.api.placementcodec import ContainerRef
-from numalign.api.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
+from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
+from numalign.api.nrt import fingerprint, placementcodec
+from numalign.api.nrt.fingerprint import Method
+from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology
+from numalign.api.nrt.placementcodec import ContainerRef
+from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.kubelet import report
 from numalign.kubelet.machine import Device, DevicePlugin, Machine
 from numalign.kubelet.presets import GIB

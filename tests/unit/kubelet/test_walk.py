@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, demand
 from numalign.kubelet.demand import PodDemand
 from numalign.kubelet.hints import Hint

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api import decode, requests
-from numalign.api.pod import Pod
+from numalign.api.decode import decode
+from numalign.api.objects import requests
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, configuration, machinefile, presets, start, zonetable
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.zonetable import Cell, Total, ZoneTable

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from numalign.oracle import shrink
-from numalign.oracle.scheduler import reducing, snapshots
-from numalign.oracle.scheduler.drawing import cases
-from numalign.oracle.scheduler.drawing.pods import FEATURES, Mixture
+from numalign.oracle.kubescheduler import reducing, snapshots
+from numalign.oracle.kubescheduler.generate import cases
+from numalign.oracle.kubescheduler.generate.pods import FEATURES, Mixture
+from numalign.oracle.shrinking import shrink
 
 DRAWN = [cases.draw(3, number)[1] for number in range(200)]
 KINDS = {

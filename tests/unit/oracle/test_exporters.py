@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from numalign.oracle import suites
-from numalign.oracle.exporters import drawing, judging, nodes, reducing
+from numalign.oracle import recordedsuites
+from numalign.oracle.publishers.generate import drawing, judging, nodes, reducing
 
 ZONES = [{"id": zone, "cpus": [2 * zone, 2 * zone + 1], "distances": [10, 21]} for zone in (0, 1)]
 ALLOCATABLE = {"devices": [{"resource": "v/nic", "ids": ["n0"], "numa": [0]}], "cpus": [0, 1, 2, 3], "memory": []}
@@ -23,7 +23,7 @@ AGGREGATE = {
 
 def answered(case: dict[str, Any]) -> dict[str, Any]:
     """As a program would that does what we do."""
-    return {**case, "expect": suites.SUITES[case["suite"]].answer({**case, "fixtures": {}})}
+    return {**case, "expect": recordedsuites.SUITES[case["suite"]].answer({**case, "fixtures": {}})}
 
 
 @pytest.mark.parametrize("program", drawing.PROGRAMS)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from numalign.cli import fuzzed
+from numalign.cli.oracle import fuzzed
 from numalign.oracle.fuzz import Summary
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from numalign.kubelet.versions import Minor
 from numalign.oracle import families, vectors
-from numalign.oracle.generating import cases, merges
+from numalign.oracle.generate import cases, merges
 
 NEW, OLD = Minor(1, 37), Minor(1, 35)
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from numalign.api import decode, qos
-from numalign.api import pod as pods
-from numalign.oracle import loading, shrink
-from numalign.oracle.generating import histories
-from numalign.oracle.generating.schedulerargs import CACHE_SETTINGS, STRATEGIES
-from numalign.oracle.shrinking import shortening
+from numalign.api.decode import decode
+from numalign.api.objects import pod as pods
+from numalign.api.objects import qos
+from numalign.oracle import loading
+from numalign.oracle.generate import histories
+from numalign.oracle.generate.schedulerargs import CACHE_SETTINGS, STRATEGIES
+from numalign.oracle.shrinking import shortening, shrink
 from tests.oracle import recordings
 
 RECORDED = recordings.DATA / "reference-histories.xz"

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from numalign.api import decode, qos
-from numalign.api.pod import Pod
-from numalign.oracle.generating import histories
-from numalign.oracle.reference import oldqos
+from numalign.api.decode import decode
+from numalign.api.objects import qos
+from numalign.api.objects.pod import Pod
+from numalign.oracle.generate import histories
+from numalign.oracle.plugin import oldqos
 from tests.oracle.handmade import ONE, UNEQUAL, container, pod
 
 LIMITS_ONLY = {"limits": ONE}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from numalign.oracle.opinions import Opinion
-from numalign.oracle.reference import causes, dialect, history, judging, playing
-from numalign.oracle.reference.dialect import Dialect, Habit
+from numalign.oracle.plugin import causes, dialect, history, judging, playing
+from numalign.oracle.plugin.dialect import Dialect, Habit
 from numalign.placement.reference.caches import repairs
 from numalign.placement.reference.caches.repairs import Repair
 from tests.oracle import handmade

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from numalign.cli import oracle
+from numalign.cli.commands import oracle
 from numalign.lab.errors import LabError
-from numalign.oracle import asking, reask, sources, vectors
+from numalign.oracle import ask, reask, sources, vectors
 from numalign.oracle.programs import Program
 from tests.oracle import recordings
 from tests.unit.oracle import pretending, small
@@ -25,8 +25,8 @@ def files(tmp_path: Path) -> Path:
 
 def reasked(folder: Path, answer: str, *files: Path) -> list[reask.Reasked]:
     path = pretending.program(folder, answer)
-    with Program(path, asking.ONCE) as once, Program(path, asking.SURELY) as sure:
-        pair = asking.Pair(once, sure, sources.kubelet("kubelet@1.37").judge)
+    with Program(path, ask.ONCE) as once, Program(path, ask.SURELY) as sure:
+        pair = ask.Pair(once, sure, sources.kubelet("kubelet@1.37").judge)
         return list(reask.reask(pair, vectors.load(files)))
 
 

@@ -12,7 +12,7 @@ from numalign.oracle import divergence, replay, vectors
 from numalign.oracle.divergence import Difference
 from numalign.oracle.families import tm_merge
 from numalign.oracle.families.family import Origin
-from numalign.oracle.hardware import Topologies, Topology
+from numalign.oracle.families.hardware import Topologies, Topology
 from numalign.oracle.loading import Found
 from numalign.oracle.replay import Tally, Verdict
 from tests.oracle import recordings

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from numalign.oracle.divergence import Difference
-from numalign.oracle.scheduler import answering, exceptions, judging, stages
+from numalign.oracle.kubescheduler import answering, exceptions, judging, stages
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 

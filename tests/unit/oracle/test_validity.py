@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.kubelet.versions import Minor
-from numalign.oracle.generating import cases
+from numalign.oracle.generate import cases
 from numalign.oracle.shrinking import validity
 
 Case = dict[str, Any]

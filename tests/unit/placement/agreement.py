@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.state import KubeletState
-from numalign.placement.entries import Entry
-from numalign.placement.programs import Program
-from numalign.placement.resources import CPU
-from numalign.placement.rowmodel import RowVerdict, Verdict
-from numalign.placement.rowstate import RowState
+from numalign.placement.columns.requests import Program
+from numalign.placement.columns.resources import CPU
+from numalign.placement.ledger.holdings import Entry
+from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
+from numalign.placement.rowmodel.state import RowState
 from tests.rows import View, outside
 
 EXPECTED = {Verdict.FITS: "admitted", Verdict.DOES_NOT_FIT: "rejected"}

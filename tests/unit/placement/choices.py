@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 from msgspec import Struct
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Aligned, Code, Decision
 from numalign.placement.engine import Engine
 

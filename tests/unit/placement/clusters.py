@@ -12,22 +12,22 @@ from random import Random
 import msgspec
 from msgspec import structs
 
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeInfo, NodeStatus
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.api.decode import quantity
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeInfo, NodeStatus
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, predicates, report, start
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.device import Ids, Preference
 from numalign.kubelet.refusals import StartRefusal, Undecided
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.oracle import hardware, podforms
+from numalign.oracle.families import hardware, podforms
 from numalign.oracle.families.family import Origin
+from numalign.oracle.families.hardware import Topology
 from numalign.oracle.families.lifeforms import Case
-from numalign.oracle.generating import memory, pods, sequences, topologies
-from numalign.oracle.hardware import Topology
+from numalign.oracle.generate import memory, pods, sequences, topologies
 
 MOST_ORDERS = 4
 """Bound pods up to which every order is played."""

@@ -10,9 +10,12 @@ from typing import Any
 
 from msgspec import structs
 
-from numalign.api import fingerprint, quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.pod import (
+from numalign.api.attributes.podplacements import Holding as PublishedHolding
+from numalign.api.attributes.podplacements import PodPlacement
+from numalign.api.decode import quantity
+from numalign.api.nrt import fingerprint
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import (
     Container,
     ContainerRunning,
     ContainerState,
@@ -23,15 +26,13 @@ from numalign.api.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from numalign.api.podplacements import Holding as PublishedHolding
-from numalign.api.podplacements import PodPlacement
-from numalign.placement.books import Row
-from numalign.placement.entries import ContainerZones, Entry, Holding, Source
-from numalign.placement.ledger import Ledger
-from numalign.placement.noderules import NodeRules
-from numalign.placement.resources import CPU, Resources
-from numalign.placement.rowfacts import Groups, RowFacts, Supply, supplies_of
-from numalign.placement.shapes import Shapes
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.resources import CPU, Resources
+from numalign.placement.columns.shapes import Shapes
+from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
+from numalign.placement.ledger.ledger import Ledger
+from numalign.placement.ledger.nodeledger import Row
+from numalign.placement.reports.nodefacts import Groups, RowFacts, Supply, supplies_of
 
 NODE, NIC = "n1", "example.com/nic"
 GIB = 1 << 30

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 from msgspec import structs
 
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
-from numalign.placement.entries import Holding
-from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import Fact, NodeSeen, PodSeen, ReportSeen
+from numalign.placement.ledger.holdings import Holding
 from tests.unit.placement import clusters
 from tests.unit.placement.clusters import ModelNode
 

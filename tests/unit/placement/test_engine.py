@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api import nrt, nrtwire, quantity
+from numalign.api.decode import quantity
 from numalign.api.errors import BadObject
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeInfo, NodeStatus
-from numalign.api.nodetopology import Amounts, NodeTopology, Zone
-from numalign.api.pod import Pod
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.nrt import normalise, wire
+from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
+from numalign.api.nrt.topologymanager import TopologyManager
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeInfo, NodeStatus
+from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Code, Wake, WakeCause
 from numalign.placement.engine import Engine
 from numalign.placement.facts import BindFailed, NodeGone, NodeSeen, PodGone, PodSeen, ReportGone, ReportSeen, Tick
@@ -304,9 +305,9 @@ def test_the_reference_flavour_reads_weights_below_one_as_one(weights: dict[str,
 def test_what_was_left_out_or_put_right_in_a_report_is_counted_by_name(flavour: str) -> None:
     odd = {"name": "cpu", "capacity": "-8", "allocatable": "many", "available": "1.0005"}
     zones = [{"name": name, "type": "Node", "resources": [odd]} for name in ("node-0", "node-0", "numa1")]
-    written = nrtwire.decode({"metadata": {"name": "n"}, "zones": [*zones, {"name": "s", "type": "Socket"}]})
+    written = wire.decode({"metadata": {"name": "n"}, "zones": [*zones, {"name": "s", "type": "Socket"}]})
     known = engine("n", flavour=flavour)
-    known.apply(ReportSeen(nrt.normalise(written), 1.0, written))
+    known.apply(ReportSeen(normalise.normalise(written), 1.0, written))
     assert known.problems == {
         "zone-duplicate": 1,
         "zone-name-unknown": 1,

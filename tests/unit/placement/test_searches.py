@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.placement import exactflavour
+from numalign.placement import exact
 from numalign.placement.decisions import Code
 from numalign.placement.engine import Engine
 from numalign.placement.facts import NodeSeen, ReportSeen
@@ -28,5 +28,5 @@ def test_the_search_is_made_where_no_other_node_is_left() -> None:
 
 
 def test_a_pod_is_not_certain_where_searches_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exactflavour, "MOST_SEARCHES", 0)
+    monkeypatch.setattr(exact, "MOST_SEARCHES", 0)
     assert decided(crowded("n"), pod("small", cpu=4)).refused == {Code.NOT_CERTAIN: 1}

@@ -5,17 +5,17 @@ from random import Random
 
 import pytest
 
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeStatus
-from numalign.api.nodetopology import Amounts, NodeTopology, Zone
-from numalign.api.pod import Pod
-from numalign.api.topologymanager import Policy, TopologyManager
+from numalign.api.decode import quantity
+from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
+from numalign.api.nrt.topologymanager import Policy, TopologyManager
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeStatus
+from numalign.api.objects.pod import Pod
+from numalign.placement.columns.shapes import Shape
 from numalign.placement.engine import Engine
-from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import NodeGone, NodeSeen, ReportSeen
-from numalign.placement.shapes import Shape
-from numalign.placement.verdicts import Verdicts
+from numalign.placement.verdicts.verdicts import Verdicts
 from tests.campaigns import campaign
 from tests.conftest import require
 from tests.placing import KERNELS

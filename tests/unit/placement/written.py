@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeInfo, NodeStatus
-from numalign.api.nodetopology import Amounts, NodeTopology, Zone
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.decode import quantity
+from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
+from numalign.api.nrt.topologymanager import TopologyManager
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeInfo, NodeStatus
 from tests.nodes import NIC
 
 

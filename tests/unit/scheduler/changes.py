@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numalign.api import decode
-from numalign.api.pod import Pod
-from numalign.api.volumes import PersistentVolume, PersistentVolumeClaim
-from numalign.scheduler import interests
-from numalign.scheduler.clusterevents import Action, ClusterEvent, Happening, Resource
-from numalign.scheduler.queued import Queued
-from numalign.scheduler.wakeups import Strategy, Wakeups
+from numalign.api.decode import decode
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
+from numalign.scheduler.queue import interests
+from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.queue.wakeups import Strategy, Wakeups
 from tests.unit.scheduler.waitingpods import pod, refused
 
 ASSIGNED, NODE, TARGET = Resource.ASSIGNED_POD, Resource.NODE, Resource.TARGET_POD

@@ -6,13 +6,13 @@ from typing import Any
 
 from msgspec import structs
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement.decisions import Randomness
-from numalign.scheduler.budgets import Budgets
-from numalign.scheduler.choosing import NoNode
-from numalign.scheduler.nominations import Nominations
-from numalign.scheduler.preemption import Asked, Declines, Preemption, Preempts
+from numalign.scheduler.choose.choose import NoNode
+from numalign.scheduler.preempt.budgets import Budgets
+from numalign.scheduler.preempt.preemption import Asked, Declines, Preemption, Preempts
+from numalign.scheduler.queue.nominations import Nominations
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers
 

@@ -7,20 +7,22 @@ from typing import Any
 
 from msgspec import structs
 
-from numalign.api import nrt, quantity
-from numalign.api.meta import ObjectMeta, OwnerReference
-from numalign.api.node import Node, NodeSpec, NodeStatus, Taint
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.decode import quantity
+from numalign.api.nrt import normalise
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.meta import ObjectMeta, OwnerReference
+from numalign.api.objects.node import Node, NodeSpec, NodeStatus, Taint
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import predicates, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
-from numalign.placement.rules.world import World
-from numalign.scheduler import choosing, main
-from numalign.scheduler.choosing import Attempt, Chosen, NoNode
+from numalign.placement.rules.clusterstate import World
+from numalign.scheduler import main
+from numalign.scheduler.choose import choose as choosing
+from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
+from numalign.scheduler.choose.plugins import Stock
+from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.profiles import Profile
-from numalign.scheduler.stock import Stock
 from tests.unit.scheduler import waitingpods
 
 KUBELET = start.start(
@@ -42,7 +44,7 @@ def node(name: str, *, cordoned: bool = False, taints: tuple[Taint, ...] = (), *
 
 
 def reported(name: str) -> NodeResourceTopology:
-    return nrt.encode(report.of(name, KUBELET, KUBELET.initial()))
+    return normalise.encode(report.of(name, KUBELET, KUBELET.initial()))
 
 
 def trainer(name: str, gpus: int = 1, cpu: str = "4", **spec: Any) -> Pod:

@@ -15,7 +15,7 @@ from numalign.kubelet import mask as masks
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.state import ContainerPlacement
 from numalign.placement.decisions import Decision
-from numalign.placement.exactflavour import ExactFlavour
+from numalign.placement.exact import ExactFlavour
 from tests.placing import KERNELS, Placing
 from tests.unit.placement import clusters
 from tests.unit.placement.clusters import ModelNode

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from numalign.api import cpuset
-from numalign.api.nodetopology import NodeTopology
+from numalign.api.attributes import cpuset
+from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet import plainreport
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.machine import Machine

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
-from numalign.api import annotations as intents
-from numalign.api.meta import OwnerReference
-from numalign.api.node import Taint
-from numalign.api.pod import Pod, Toleration
-from numalign.placement.reasons import Absent, AnySuggestion, Freeing, Oversized, Relaxing, Shrinking, Waiting
-from numalign.scheduler.advice import whatif
-from numalign.scheduler.choosing import Chosen, NoNode
+from numalign.api.attributes import intent as intents
+from numalign.api.objects.meta import OwnerReference
+from numalign.api.objects.node import Taint
+from numalign.api.objects.pod import Pod, Toleration
+from numalign.placement.explain.reasons import Absent, AnySuggestion, Freeing, Oversized, Relaxing, Shrinking, Waiting
+from numalign.scheduler.choose.choose import Chosen, NoNode
+from numalign.scheduler.explain import trial
 from tests.unit.scheduler import servers, towns, waitingpods
 from tests.unit.scheduler.servers import GPU, on, trainer
 from tests.unit.scheduler.towns import Town
@@ -30,11 +30,11 @@ def carried_out(built: towns.Built, pod: Pod, found: AnySuggestion) -> bool:
             town.end(pods)
             return town.fits_on(pod, node)
         case Shrinking(resource=resource, amount=amount, nodes=nodes):
-            less = whatif.resized(pod, "main", resource, amount)
+            less = trial.resized(pod, "main", resource, amount)
             return all(Town(*built).fits_on(less, node) for node in nodes)
         case Oversized(resource=resource, amount=amount):
             empty = Town(built[0], publisher=built[2])
-            as_it_is, smaller = empty.choose(pod), empty.choose(whatif.resized(pod, "main", resource, amount))
+            as_it_is, smaller = empty.choose(pod), empty.choose(trial.resized(pod, "main", resource, amount))
             return isinstance(as_it_is, NoNode) and isinstance(smaller, Chosen)
         case Waiting(pods=pods):
             return any(tenant.metadata.full_name in pods for tenant in town.tenants.values())
@@ -63,7 +63,7 @@ def test_no_pod_is_named_that_could_stay(built: towns.Built, pod: Pod) -> None:
 def test_one_step_more_would_be_too_much(built: towns.Built, pod: Pod) -> None:
     for found in Town(*built).suggested(pod):
         if isinstance(found, Shrinking) and found.resource == GPU:
-            more = whatif.resized(pod, "main", GPU, found.amount + 1)
+            more = trial.resized(pod, "main", GPU, found.amount + 1)
             assert not any(Town(*built).fits_on(more, name) for name in towns.NAMES[: len(built[0])])
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.api.pod import Pod, PodCondition
-from numalign.placement.exactflavour import ExactFlavour
-from numalign.placement.rowfacts import RowFacts
+from numalign.api.objects.pod import Pod, PodCondition
+from numalign.placement.exact import ExactFlavour
+from numalign.placement.reports.nodefacts import RowFacts
 from numalign.scheduler.cluster import Cluster
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from numalign.api.pod import Pod
-from numalign.scheduler.binding import Bind
+from numalign.api.objects.pod import Pod
+from numalign.scheduler.bind.binder import Bind
+from numalign.scheduler.bind.volumes import Volumes
 from numalign.scheduler.cycle import Cycle
+from numalign.scheduler.events.publish import Publisher, Wait
+from numalign.scheduler.intake.stormguard import Rejections, Replicas
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.publish import Publisher, Wait
-from numalign.scheduler.rejections import Rejections, Replicas
-from numalign.scheduler.volumes import Volumes
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer
 

@@ -5,10 +5,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from numalign.placement.columns import Columns
+from numalign.placement.columns.columns import Columns
 from numalign.placement.decisions import Code, Decision
-from numalign.placement.exactflavour import ExactFlavour
-from numalign.placement.verdicts import Verdicts
+from numalign.placement.exact import ExactFlavour
+from numalign.placement.verdicts.verdicts import Verdicts
 from tests.campaigns import campaign
 from tests.placing import Placing
 from tests.unit.placement import clusters

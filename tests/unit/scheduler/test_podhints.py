@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.api.pod import Pod
-from numalign.scheduler.clusterevents import Action
+from numalign.api.objects.pod import Pod
+from numalign.scheduler.intake.clusterevents import Action
 from tests.unit.scheduler.changes import (
     ASSIGNED,
     LABEL,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from numalign.api import nrt
-from numalign.api.pod import Pod
+from numalign.api.nrt import normalise
+from numalign.api.objects.pod import Pod
 from numalign.placement import facts
 from numalign.placement.decisions import Code, Wake, WakeCause
 from numalign.placement.engine import Engine
@@ -29,7 +29,7 @@ def engine(mode: CacheMode = "overReserve", names: str = "ab") -> Engine:
     for name in names:
         made.apply(facts.NodeSeen(servers.node(name)))
         report = servers.reported(name)
-        made.apply(facts.ReportSeen(nrt.normalise(report), 0.0, report))
+        made.apply(facts.ReportSeen(normalise.normalise(report), 0.0, report))
     return made
 
 

@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
-from numalign.placement import judging
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.pod import Pod
+from numalign.placement.ledger import reconcile
 from tests.placing import KERNELS, Placing, foretold
 from tests.unit.placement import clusters
 from tests.unit.placement.clusters import ModelNode
@@ -92,7 +92,7 @@ def test_a_scheduler_that_starts_anew_goes_on_where_the_old_one_ended(foretellin
 
 
 def test_pods_that_ended_unheard_and_are_still_reported_would_be_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "_has_strangers", lambda *_: False)
+    monkeypatch.setattr(reconcile, "_has_strangers", lambda *_: False)
     with pytest.raises(AssertionError):
         restarted(range(3, 4), foretelling=False)
 
@@ -116,7 +116,7 @@ def test_ends_that_only_the_old_engine_heard_of_deceive_nobody(foretelling: bool
 
 
 def test_such_ends_are_known_from_forecasts_as_well_as_from_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "_has_strangers", lambda *_: False)
+    monkeypatch.setattr(reconcile, "_has_strangers", lambda *_: False)
     assert ended(range(20), foretelling=True) == []
     assert ended(range(20), foretelling=False) != []
 

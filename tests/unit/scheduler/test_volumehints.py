@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.api.pod import Pod
-from numalign.scheduler.clusterevents import Action, Resource
+from numalign.api.objects.pod import Pod
+from numalign.scheduler.intake.clusterevents import Action, Resource
 from tests.unit.scheduler.changes import ASSIGNED, DISK, EPHEMERAL, Change, claim, claiming, helps, here, volume
 from tests.unit.scheduler.waitingpods import pod
 

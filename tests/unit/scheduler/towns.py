@@ -8,20 +8,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from numalign.api import nrt
-from numalign.api.nodetopology import NodeTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt import normalise
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import plainreport, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
-from numalign.placement.reasons import AnySuggestion
-from numalign.scheduler import explanations
-from numalign.scheduler.advice import advising
-from numalign.scheduler.asking import Surroundings
-from numalign.scheduler.choosing import Chosen
-from numalign.scheduler.explanations import Explained
-from numalign.scheduler.nominations import Nominations
-from numalign.scheduler.rejections import Rejections
+from numalign.placement.explain.reasons import AnySuggestion
+from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.choose import Chosen
+from numalign.scheduler.explain import advise, explanations
+from numalign.scheduler.explain.explanations import Explained
+from numalign.scheduler.intake.stormguard import Rejections
+from numalign.scheduler.queue.nominations import Nominations
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, on, trainer
 
@@ -53,7 +52,7 @@ class Town(Servers):
         super().__init__()
         for name, policy in zip(NAMES, policies, strict=False):
             self.cluster.node(servers.node(name))
-            self.cluster.report(nrt.encode(reported(name, policy, publisher)), 0.0)
+            self.cluster.report(normalise.encode(reported(name, policy, publisher)), 0.0)
         self.tenants: dict[str, Pod] = {}
         for number, (node, gpus, cpus, runs) in enumerate(tenants):
             if node in self.cluster.world.rows:
@@ -87,10 +86,10 @@ class Town(Servers):
         return explanations.explained(pod, self.profile, self.around)
 
     def suggested(self, pod: Pod) -> tuple[AnySuggestion, ...]:
-        return advising.found(self.explained(pod), self.profile, self.around)
+        return advise.found(self.explained(pod), self.profile, self.around)
 
     def line(self, pod: Pod) -> str:
-        return advising.line(self.suggested(pod))
+        return advise.line(self.suggested(pod))
 
 
 tenants = st.tuples(st.sampled_from(NAMES), st.integers(0, 4), st.integers(1, 60), st.booleans())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numalign.api import decode
-from numalign.api.node import Node
-from numalign.api.pod import Pod
-from numalign.scheduler import interests
-from numalign.scheduler.gates import Gate
-from numalign.scheduler.queue import DEFAULTS, Queue, Settings
-from numalign.scheduler.queued import Queued, Rejection
-from numalign.scheduler.wakeups import Wakeups
+from numalign.api.decode import decode
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.scheduler.queue import interests
+from numalign.scheduler.queue.gates import Gate
+from numalign.scheduler.queue.queue import DEFAULTS, Queue, Settings
+from numalign.scheduler.queue.queued import Queued, Rejection
+from numalign.scheduler.queue.wakeups import Wakeups
 
 PROFILE = "numalign"
 

@@ -8,11 +8,17 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from numalign.api import errors, fields
-from numalign.api.affinity import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
-from numalign.api.fields import Field
-from numalign.api.podruleargs import LIST_DEFAULTING, SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from numalign.api.ruleargs import (
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
+from numalign.api.objects.affinity import (
+    NodeAffinity,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    TopologySpreadConstraint,
+)
+from numalign.api.schedulerconfig.podruleargs import LIST_DEFAULTING, SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from numalign.api.schedulerconfig.ruleargs import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,

@@ -11,14 +11,15 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from numalign.api import errors, fields
-from numalign.api.fields import Field
-from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
+from numalign.api.decode.structs import Wire
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.api.schedulerconfig import pluginargs, plugins, pluginsets, sections
 from numalign.api.schedulerconfig.pluginargs import API_VERSION, Reader
 from numalign.api.schedulerconfig.pluginsets import Plugins
 from numalign.api.schedulerconfig.sections import ClientConnection, LeaderElection
-from numalign.api.wire import Wire
 
 KIND: Final = "KubeSchedulerConfiguration"
 NAME: Final = "numalign"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from numalign.api import errors, fields
-from numalign.api.fields import Field
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
 
 SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 PART: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(ns|us|µs|μs|ms|s|m|h)")

@@ -10,18 +10,19 @@ from typing import Final, TypeVar
 
 from msgspec import structs
 
-from numalign.api import errors, fields, strictly
-from numalign.api.fields import Field
-from numalign.api.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs, VolumeBindingArgs
-from numalign.api.ruleargs import (
+from numalign.api import errors
+from numalign.api.decode import fields, strict
+from numalign.api.decode.fields import Field
+from numalign.api.decode.structs import Int32, Wire
+from numalign.api.schedulerconfig import argchecks, durations
+from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs, VolumeBindingArgs
+from numalign.api.schedulerconfig.ruleargs import (
     CPU_AND_MEMORY,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     ResourceSpec,
 )
-from numalign.api.schedulerconfig import argchecks, durations
-from numalign.api.wire import Int32, Wire
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
@@ -66,7 +67,7 @@ def own_fields(args: Field, plugin: str, versions: tuple[str, ...] = (API_VERSIO
 
 
 def _default_preemption(args: Field) -> DefaultPreemptionArgs:
-    read = strictly.read(args, DefaultPreemptionArgs)
+    read = strict.read(args, DefaultPreemptionArgs)
     if not args.given:
         return read
     percentage, absolute = read.min_candidate_nodes_percentage, read.min_candidate_nodes_absolute
@@ -78,21 +79,21 @@ def _default_preemption(args: Field) -> DefaultPreemptionArgs:
 
 
 def _inter_pod_affinity(args: Field) -> InterPodAffinityArgs:
-    read = strictly.read(args, InterPodAffinityArgs)
+    read = strict.read(args, InterPodAffinityArgs)
     if args.given:
         argchecks.within(args.at("hardPodAffinityWeight"), read.hard_pod_affinity_weight, 0, 100)
     return read
 
 
 def _node_affinity(args: Field) -> NodeAffinityArgs:
-    read = strictly.read(args, NodeAffinityArgs)
+    read = strict.read(args, NodeAffinityArgs)
     if args.given and args.at("addedAffinity").given:
         argchecks.node_affinity(args.at("addedAffinity"), read.added_affinity)
     return read
 
 
 def _fit(args: Field) -> NodeResourcesFitArgs:
-    read = strictly.read(args, NodeResourcesFitArgs)
+    read = strict.read(args, NodeResourcesFitArgs)
     if not args.given:
         return read
     argchecks.resource_names(args.at("ignoredResources"), read.ignored_resources)
@@ -107,7 +108,7 @@ def _fit(args: Field) -> NodeResourcesFitArgs:
 
 
 def _balanced(args: Field) -> NodeResourcesBalancedAllocationArgs:
-    read = strictly.read(args, NodeResourcesBalancedAllocationArgs)
+    read = strict.read(args, NodeResourcesBalancedAllocationArgs)
     resources = _completed(read.resources)
     if args.given:
         argchecks.weights(args.at("resources"), resources, 1)
@@ -116,14 +117,14 @@ def _balanced(args: Field) -> NodeResourcesBalancedAllocationArgs:
 
 
 def _spread(args: Field) -> PodTopologySpreadArgs:
-    read = strictly.read(args, PodTopologySpreadArgs)
+    read = strict.read(args, PodTopologySpreadArgs)
     if args.given:
         argchecks.spreading(args, read)
     return read
 
 
 def _volume_binding(args: Field) -> VolumeBindingArgs:
-    read = strictly.read(args, VolumeBindingArgs)
+    read = strict.read(args, VolumeBindingArgs)
     if not args.given:
         return read
     argchecks.within(args.at("bindTimeoutSeconds"), read.bind_timeout_seconds, 0, 2**63 - 1)

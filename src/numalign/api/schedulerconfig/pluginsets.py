@@ -11,8 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api import errors, fields
-from numalign.api.fields import Field
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
 from numalign.api.schedulerconfig.plugins import DEFAULTS, MULTI_POINT, POINTS, REMOVED, ZONES, Plugin, Point
 
 EVERY: Final = "*"

@@ -9,8 +9,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api import errors, fields
-from numalign.api.fields import Field
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
 from numalign.api.schedulerconfig import durations
 
 LEASES: Final = "leases"

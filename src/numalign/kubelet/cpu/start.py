@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet.cpu import options as cpuoptions
 from numalign.kubelet.cpu import topology as cputopology
 from numalign.kubelet.cpu.options import MANAGER

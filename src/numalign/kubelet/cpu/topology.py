@@ -11,7 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet import mask as masks
 from numalign.kubelet.machine import Core, Machine
 

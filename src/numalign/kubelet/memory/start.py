@@ -7,7 +7,7 @@ from functools import reduce
 
 from msgspec import structs
 
-from numalign.api import quantity
+from numalign.api.decode import quantity
 from numalign.kubelet import mask as masks
 from numalign.kubelet.machine import Machine, Zone
 from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Zones, charge

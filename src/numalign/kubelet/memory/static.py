@@ -11,7 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct, structs
 
-from numalign.api import resourcenames
+from numalign.api.objects import resourcenames
 from numalign.kubelet import hints as topologyhints
 from numalign.kubelet import mask as masks
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from numalign.agent import checkpoints
-from numalign.agent.checkpoints import DeviceCheckpoint
-from numalign.api.pod import Pod
+from numalign.agent.sources import checkpoints
+from numalign.agent.sources.checkpoints import DeviceCheckpoint
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology
 from numalign.kubelet.cpu.state import CPUState

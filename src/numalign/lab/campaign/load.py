@@ -10,13 +10,13 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from numalign.api import decode
-from numalign.api.pod import Pod
+from numalign.api.decode import decode
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.machine import Machine
 from numalign.lab.campaign.fleet import GPU, NIC, PAGES
 from numalign.lab.spec import NodeSpec
-from numalign.scheduler import profiles
+from numalign.scheduler.choose import profiles
 
 SECONDS: Final = "numalign.io/lab-seconds"
 """Annotation: how long the runtime lets each container take, else until the pod is deleted."""

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.resources import PODS

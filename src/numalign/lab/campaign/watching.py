@@ -11,20 +11,20 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from numalign.api import nrt, nrtwire
 from numalign.api.errors import BadObject
-from numalign.api.node import Node
-from numalign.api.pod import Pod
+from numalign.api.nrt import normalise, wire
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
-from numalign.kube.informer import Informer
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
-from numalign.kube.store import Change
+from numalign.kube.watch.informer import Informer
+from numalign.kube.watch.store import Change
 from numalign.lab.campaign import books
 from numalign.lab.campaign.books import Books
 from numalign.lab.campaign.history import History, Holding
 from numalign.lab.labs import Lab
 from numalign.process import tasks
-from numalign.scheduler import forecasts
+from numalign.scheduler.bind import placementannotation
 
 NAMESPACE: Final = "default"
 LOOK: Final = 0.25
@@ -89,7 +89,7 @@ class Watching:
     def _bound(self, pod: Pod) -> None:
         meta, node = pod.metadata, pod.spec.node_name
         loose = self._lab.nodes[node].spec.settings.topology_policy not in STRICT
-        foretold = forecasts.decode(meta) or {}
+        foretold = placementannotation.decode(meta) or {}
         self.history.write("bound", name=meta.name, uid=meta.uid, node=node, foretold=foretold, loose=loose)
 
     def _node(self, change: Change[Node]) -> None:
@@ -103,10 +103,10 @@ class Watching:
             self._offers[node, by] = devices
             self.history.write("offers", node=node, why=by, devices=devices)
 
-    def _report(self, change: Change[nrtwire.NodeResourceTopology]) -> None:
+    def _report(self, change: Change[wire.NodeResourceTopology]) -> None:
         if change.new is None:
             return
-        told = nrt.normalise(change.new)
+        told = normalise.normalise(change.new)
         pods = told.facts.placements or ()
         self._told[told.node] = {(pod.uid, c.container): c.cpus for pod in pods for c in pod.holdings if c.cpus}
         cpus = {zone.id: zone.resources["cpu"].available // 1000 for zone in told.zones if "cpu" in zone.resources}

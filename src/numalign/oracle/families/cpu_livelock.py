@@ -5,12 +5,11 @@ wrong."""
 
 from __future__ import annotations
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.refusals import Undecided
-from numalign.oracle import encodings, podforms
-from numalign.oracle.encodings import Hint
-from numalign.oracle.families import cpu_static
+from numalign.oracle.families import cpu_static, encodings, podforms
+from numalign.oracle.families.encodings import Hint
 from numalign.oracle.families.family import Family, Origin
 
 NEVER_RETURNS = "allocation never returns"

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, Struct, UnsetType
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet.cpu import start as starting
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.demand import PodDemand
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings, TopologyPolicy
-from numalign.oracle import encodings, hardware, podforms
-from numalign.oracle.encodings import Hint, RecordedHints
+from numalign.oracle.families import encodings, hardware, podforms
+from numalign.oracle.families.encodings import Hint, RecordedHints
 from numalign.oracle.families.family import OPTION_GATES, Family, Origin
-from numalign.oracle.hardware import Topology
+from numalign.oracle.families.hardware import Topology
 
 
 class Node(Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ from numalign.kubelet.demand import PodDemand
 from numalign.kubelet.device import DeviceManager, Held, Ids, Preference, lowest_ids
 from numalign.kubelet.mask import Mask
 from numalign.kubelet.versions import Minor
-from numalign.oracle import encodings, hardware, podforms
-from numalign.oracle.encodings import RecordedHints, Zones
+from numalign.oracle.families import encodings, hardware, podforms
+from numalign.oracle.families.encodings import RecordedHints, Zones
 from numalign.oracle.families.family import Family, Origin
 from numalign.oracle.families.managerops import Allocate, ContainerHints, Op, PodHints
 

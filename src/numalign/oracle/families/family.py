@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from numalign.kubelet.versions import Minor
-from numalign.oracle.hardware import Topologies, Topology
+from numalign.oracle.families.hardware import Topologies, Topology
 
 RECORDED_FROM = Minor(1, 38)
 """The kubelet that a case was recorded from if it does not say."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet.device import Held
 from numalign.kubelet.settings import (
     CPUPolicy,
@@ -18,8 +18,8 @@ from numalign.kubelet.settings import (
 )
 from numalign.kubelet.state import ContainerPlacement, Isolation, KubeletState
 from numalign.kubelet.versions import Minor
-from numalign.oracle import encodings, hardware, podforms
-from numalign.oracle.encodings import Block, Hint, ZoneState
+from numalign.oracle.families import encodings, hardware, podforms
+from numalign.oracle.families.encodings import Block, Hint, ZoneState
 from numalign.oracle.families.family import OPTION_GATES
 
 POD_LEVEL_GATE = "PodLevelResourceManagers"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from numalign.oracle.encodings import Hint
+from numalign.oracle.families.encodings import Hint
 
 
 class Op(Struct, frozen=True, kw_only=True, tag_field="op"):

@@ -10,8 +10,8 @@ from numalign.kubelet.memory.state import MemoryState, Table
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.kubelet.versions import Minor
-from numalign.oracle import encodings, hardware, podforms
-from numalign.oracle.encodings import Block, RecordedHints, ZoneState
+from numalign.oracle.families import encodings, hardware, podforms
+from numalign.oracle.families.encodings import Block, RecordedHints, ZoneState
 from numalign.oracle.families.family import Family, Origin
 from numalign.oracle.families.managerops import Allocate, ContainerHints, Op, PodHints
 

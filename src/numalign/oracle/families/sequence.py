@@ -10,14 +10,15 @@ from typing import Any
 
 from msgspec import UNSET
 
-from numalign.api import cpuset, qos
-from numalign.api.pod import Pod
+from numalign.api.attributes import cpuset
+from numalign.api.objects import qos
+from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet import start as starting
 from numalign.kubelet.refusals import StartRefusal, Undecided
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.oracle import encodings, hardware
+from numalign.oracle.families import encodings, hardware
 from numalign.oracle.families.family import Family, Origin
 from numalign.oracle.families.lifeforms import (
     Admit,

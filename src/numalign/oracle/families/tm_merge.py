@@ -8,8 +8,8 @@ from numalign.kubelet import policies
 from numalign.kubelet.hints import HintList
 from numalign.kubelet.merge import HintMap, Rules
 from numalign.kubelet.settings import TopologyPolicy
-from numalign.oracle import encodings
-from numalign.oracle.encodings import Hint, RecordedHints, Zones
+from numalign.oracle.families import encodings
+from numalign.oracle.families.encodings import Hint, RecordedHints, Zones
 from numalign.oracle.families.family import Family, Origin
 
 

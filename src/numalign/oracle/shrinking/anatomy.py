@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.kubelet.machine import HugePages
 
 Case = dict[str, Any]

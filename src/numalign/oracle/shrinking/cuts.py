@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.oracle.shrinking import anatomy
 from numalign.oracle.shrinking.anatomy import Case
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.oracle.shrinking import anatomy
 from numalign.oracle.shrinking.anatomy import Case
 from numalign.oracle.shrinking.validity import STRICT

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-from numalign.api import cpuset
+from numalign.api.attributes import cpuset
 from numalign.oracle.shrinking import anatomy
 from numalign.oracle.shrinking.anatomy import Case
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from numalign.placement.noderules import NodeRules
+from numalign.placement.columns.noderules import NodeRules
 
 if TYPE_CHECKING:
-    from numalign.placement.kernels.plans import Plan
+    from numalign.placement.kernels.plan import Plan
 
 Amounts = NDArray[np.int64]
 Masks = NDArray[np.uint8]

@@ -16,14 +16,15 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from numalign.placement.kernels import charging, lists, merging, picking, plans, scoring, singlezone, walk, work
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Program
+from numalign.placement.kernels import admit, allocate, cpupicking, hints, merge, scoring, singlezone, work
+from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import ZONES, Ground, Plan
+from numalign.placement.kernels.plan import ZONES, Ground, Plan
 from numalign.placement.kernels.singlezone import UNDECIDED
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.kernels.work import Work
-from numalign.placement.noderules import NodeRules
-from numalign.placement.programs import Program
 
 
 def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[str] = ()) -> np.dtype[np.void]:
@@ -33,7 +34,7 @@ def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[
     )
 
 
-ROW_KERNELS: Final = (lists, merging, picking, charging, scoring, singlezone, walk)
+ROW_KERNELS: Final = (hints, merge, cpupicking, allocate, scoring, singlezone, admit)
 OF_MASKS: Final = tuple(name for name, length in plans.LENGTHS.items() if length == plans.MASKS)
 """Tables of masks and small numbers, which come last in a record and in less space: there is a record per shape."""
 WIDE: Final = tuple(name for name in Plan.__struct_fields__ if name not in OF_MASKS)
@@ -170,7 +171,7 @@ def _rows_entry(fingerprint: int) -> Any:
             if code == UNDECIDED:
                 scratch.busy, scratch.full_core_cpus = busy[row], full_core_cpus[row]
                 scratch.whole_cores = split_known[row]
-                code = walk.decide(made, scratch)
+                code = admit.decide(made, scratch)
             codes[number] = code
             for step in range(made.steps * int(code >= 0)):
                 masks[number, step] = scratch.masks[step]

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from numalign.placement.noderules import BY_SOCKET, NodeRules
+from numalign.placement.columns.noderules import BY_SOCKET, NodeRules
 
 
 class Ranks(Struct, frozen=True):

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from numalign.placement.kernels import singlezone, walk
+from numalign.placement.kernels import admit, singlezone
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plans import ZONES, Plan
+from numalign.placement.kernels.plan import ZONES, Plan
 from numalign.placement.kernels.work import Work
 
 SCRATCH: Final = Work()
@@ -48,7 +48,7 @@ def _evaluated(block: RowBlock, row: int, plan: Plan) -> Answer:
         code = singlezone.decide(plan, SCRATCH)
     if code == singlezone.UNDECIDED:
         load(block, row, plan, SCRATCH)
-        code = walk.decide(plan, SCRATCH)
+        code = admit.decide(plan, SCRATCH)
     return code, tuple(SCRATCH.masks[: plan.steps]) if code >= 0 else (0,) * plan.steps
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from numalign.placement.kernels.lists import summed
-from numalign.placement.kernels.plans import Plan
+from numalign.placement.kernels.hints import summed
+from numalign.placement.kernels.plan import Plan
 from numalign.placement.kernels.strategies import BALANCED, LEAST, MOST
 from numalign.placement.kernels.work import Work
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from numalign.placement.kernels.plans import SINGLE, ZONES, Plan
+from numalign.placement.kernels.plan import SINGLE, ZONES, Plan
 from numalign.placement.kernels.scoring import NOTHING_ASKED, combined, counted, summed_up
 from numalign.placement.kernels.work import Work
 

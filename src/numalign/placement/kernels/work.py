@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from numalign.placement.kernels.plans import MASKS, MOST_PLACES, MOST_STEPS, ZONES
+from numalign.placement.kernels.plan import MASKS, MOST_PLACES, MOST_STEPS, ZONES
 
 LENGTHS: Final[Mapping[str, int]] = {
     "free": MOST_PLACES * ZONES,

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct, structs
 
-from numalign.api import decode as door
 from numalign.api import errors
-from numalign.api.wire import Int64, Wire
+from numalign.api.decode import decode as door
+from numalign.api.decode.structs import Int64, Wire
 
 KIND: Final = "NodeResourceTopologyMatchArgs"
 GROUP: Final = "kubescheduler.config.k8s.io"

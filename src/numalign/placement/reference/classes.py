@@ -7,12 +7,12 @@ pods hold exclusive resources (scheduler plugin spec 6). Only requests are looke
 from collections.abc import Container as Names
 from typing import Final
 
-from numalign.api import qos, resourcenames
-from numalign.api.node import Node
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Container, Pod
-from numalign.api.qos import QoS
-from numalign.api.quantity import Quantity
+from numalign.api.decode.quantity import Quantity
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects import qos, resourcenames
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Container, Pod
+from numalign.api.objects.qos import QoS
 
 HOST_LEVEL: Final = frozenset({"ephemeral-storage", "storage"})
 ALWAYS_PRESENT: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from numalign.api import qos, requests
-from numalign.api.pod import Pod, ResourceList
-from numalign.api.qos import QoS
+from numalign.api.objects import qos, requests
+from numalign.api.objects.pod import Pod, ResourceList
+from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes
 
 

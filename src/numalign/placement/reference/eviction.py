@@ -10,12 +10,12 @@ from typing import Final
 
 from msgspec import structs
 
-from numalign.api import qos
-from numalign.api.nrtwire import NodeResourceTopology, Resource, Zone
-from numalign.api.placementcodec import ContainerRef
-from numalign.api.pod import Pod, ResourceList
-from numalign.api.qos import QoS
-from numalign.api.quantity import Quantity
+from numalign.api.decode.quantity import Quantity
+from numalign.api.nrt.placementcodec import ContainerRef
+from numalign.api.nrt.wire import NodeResourceTopology, Resource, Zone
+from numalign.api.objects import qos
+from numalign.api.objects.pod import Pod, ResourceList
+from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes, numanodes
 
 PREFIX: Final = "eviction simulation in NRT is not possible:"

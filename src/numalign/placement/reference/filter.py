@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.placementcodec import ContainerRef
-from numalign.api.pod import Pod
+from numalign.api.nrt.placementcodec import ContainerRef
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference import eviction, numanodes, status
 from numalign.placement.reference.demand import Demand, PodDemand
 from numalign.placement.reference.numanodes import NumaNode, Reading

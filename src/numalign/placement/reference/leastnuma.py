@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.placement.reference.demand import Demand, PodDemand
 from numalign.placement.reference.numanodes import NumaNode
 

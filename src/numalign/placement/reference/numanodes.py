@@ -8,10 +8,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api import nrtwire, quantity, topologymanager, zonename
-from numalign.api.nrtwire import Cost, NodeResourceTopology, Written, Zone
-from numalign.api.quantity import Quantity
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.decode import quantity
+from numalign.api.decode.quantity import Quantity
+from numalign.api.nrt import topologymanager, wire, zonename
+from numalign.api.nrt.topologymanager import TopologyManager
+from numalign.api.nrt.wire import Cost, NodeResourceTopology, Written, Zone
 
 MOST_IDS: Final = 64
 """The plugin's masks end here. It takes the id 64 itself and crashes; we leave that zone out with those above."""
@@ -67,7 +68,7 @@ def id_in(name: str) -> int | None:
 
 
 def _id_of(zone: Zone) -> int | None:
-    zone_id = id_in(zone.name) if zone.type == nrtwire.NUMA_ZONE else None
+    zone_id = id_in(zone.name) if zone.type == wire.NUMA_ZONE else None
     return zone_id if zone_id is not None and zone_id < MOST_IDS else None
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.quantity import NANO
+from numalign.api.decode.quantity import NANO
 from numalign.placement.reference import args as settings
 from numalign.placement.reference import leastnuma
 from numalign.placement.reference.args import NodeResourceTopologyMatchArgs, Strategy

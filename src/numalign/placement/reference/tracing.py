@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from numalign.api import fingerprint
-from numalign.api.fingerprint import Pod
+from numalign.api.nrt import fingerprint
+from numalign.api.nrt.fingerprint import Pod
 
 
 class Trace(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference import status
 from numalign.placement.reference.args import PreemptionMode
 from numalign.placement.reference.status import Status

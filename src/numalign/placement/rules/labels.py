@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from numalign.placement.rules.facets import Facet, Kept
+from numalign.placement.rules.rowclasses import Facet, Kept
 
 MOST_KEYS: Final = 512
 NO_LABELS: Final[Mapping[str, str]] = {}

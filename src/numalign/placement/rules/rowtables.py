@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from numalign.placement.changelog import ChangeLog
+from numalign.placement.columns.changelog import ChangeLog
 
 Small = NDArray[np.int32]
 Rows = NDArray[np.intp]

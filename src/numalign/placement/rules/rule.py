@@ -13,9 +13,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.clusterstate import World
 from numalign.placement.rules.rowtables import Follows
-from numalign.placement.rules.world import World
 
 FITS: Final = 0
 MAX_SCORE: Final = 100

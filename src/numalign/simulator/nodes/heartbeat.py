@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from numalign.kube.clock import microtime
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import LEASES, NODES
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import LEASES, NODES
 from numalign.simulator.nodes import nodeobjects
 from numalign.simulator.nodes.agenda import Entry
-from numalign.simulator.nodes.standing import Standing
+from numalign.simulator.nodes.kubelet.standing import Standing
 from numalign.simulator.nodes.surroundings import Surroundings
 from numalign.simulator.trees import Tree
 

@@ -9,20 +9,21 @@ from functools import partial
 
 from msgspec import structs
 
-from numalign.api import decode
-from numalign.api.node import Taint
+from numalign.api.decode import decode
+from numalign.api.objects.node import Taint
 from numalign.kubelet.refusals import StartRefusal
 from numalign.simulator import trees
-from numalign.simulator.apiserver.resources import PODS
-from numalign.simulator.nodes import makes, mirrors, nodeobjects
+from numalign.simulator.apiserver.storage.resources import PODS
+from numalign.simulator.nodes import nodeobjects, nodetypes
 from numalign.simulator.nodes.agenda import Entry
-from numalign.simulator.nodes.exporter import Exporter
 from numalign.simulator.nodes.heartbeat import Heartbeat
-from numalign.simulator.nodes.kubeletloop import KubeletLoop
+from numalign.simulator.nodes.kubelet import mirrors
+from numalign.simulator.nodes.kubelet.loop import KubeletLoop
+from numalign.simulator.nodes.kubelet.standing import Standing
 from numalign.simulator.nodes.nodeobjects import Happening, Identity
-from numalign.simulator.nodes.occurrences import Occurrence
+from numalign.simulator.nodes.publisher.exporter import Exporter
+from numalign.simulator.nodes.publisher.occurrences import Occurrence
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.nodes.standing import Standing
 from numalign.simulator.nodes.surroundings import Surroundings
 from numalign.simulator.trees import Tree
 
@@ -113,7 +114,7 @@ class SimulatedNode:
     def set_health(self, resource: str, device: str, *, healthy: bool) -> None:
         """A device falls ill or recovers; containers that hold it keep it."""
         kubelet = self.standing.kubelet
-        machine = makes.with_health(kubelet.machine, resource, device, healthy=healthy)
+        machine = nodetypes.with_health(kubelet.machine, resource, device, healthy=healthy)
         self.standing.make = self._around.makes.of(machine, kubelet.settings)
         self._heartbeat.refresh()
         self._happened("devices")

@@ -13,8 +13,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from numalign.api import quantity, resourcenames
-from numalign.api.quantity import Format
+from numalign.api.decode import quantity
+from numalign.api.decode.quantity import Format
+from numalign.api.objects import resourcenames
 from numalign.kubelet import predicates
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState

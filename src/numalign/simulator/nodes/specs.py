@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from numalign.api.node import Taint
+from numalign.api.objects.node import Taint
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings
 

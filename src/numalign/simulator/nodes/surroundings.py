@@ -9,15 +9,15 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import EVENTS
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import EVENTS
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
 from numalign.simulator.nodes import nodeobjects
 from numalign.simulator.nodes.agenda import Agenda
-from numalign.simulator.nodes.makes import Makes
+from numalign.simulator.nodes.kubelet.workloads import Workload
 from numalign.simulator.nodes.nodeobjects import Happening
-from numalign.simulator.nodes.workloads import Workload
+from numalign.simulator.nodes.nodetypes import Makes
 from numalign.simulator.trees import Tree
 
 

@@ -7,8 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api import errors, fields
-from numalign.api.fields import Field
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
 
 SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 PART: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")

@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from numalign.simulator.apiserver import resources
-from numalign.simulator.apiserver.api import Api, Change
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.verbs.api import Api, Change
 from numalign.simulator.trees import Tree
 
 What = Literal[

@@ -10,9 +10,11 @@ from typing import Final, get_args
 
 from msgspec import structs
 
-from numalign.api import cpuset, errors, fields
-from numalign.api.fields import Field
-from numalign.api.node import Taint
+from numalign.api import errors
+from numalign.api.attributes import cpuset
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
+from numalign.api.objects.node import Taint
 from numalign.kubelet import configuration, machinecores, machinefile, presets, refusals, start, versions
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings

@@ -12,12 +12,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.pod import DEFAULT_SCHEDULER
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.simulator import cluster, virtualtime
-from numalign.simulator.apiserver import resources
-from numalign.simulator.apiserver.api import Api, Patch
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.scenarios import schedulers, traffic

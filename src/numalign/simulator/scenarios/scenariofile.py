@@ -12,8 +12,9 @@ from typing import Final
 
 from msgspec import structs
 
-from numalign.api import errors, fields
-from numalign.api.fields import Field
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import durations, judging, nodegroups, story
 from numalign.simulator.scenarios.story import (

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from numalign.kube.client import Client
-from numalign.scheduler import profiles
+from numalign.scheduler.choose import profiles
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator.cluster import Cluster
 

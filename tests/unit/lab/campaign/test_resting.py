@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from numalign.agent.checkpoints import DeviceCheckpoint
-from numalign.api import decode
-from numalign.api.pod import Pod
+from numalign.agent.sources.checkpoints import DeviceCheckpoint
+from numalign.api.decode import decode
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kubelet import admission, presets
 from numalign.lab import spec

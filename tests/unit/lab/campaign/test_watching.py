@@ -7,12 +7,13 @@ from typing import Any, cast
 
 from msgspec import structs
 
-from numalign.agent.checkpoints import DeviceCheckpoint
-from numalign.api import decode, nrt
-from numalign.api.node import Node
-from numalign.api.pod import Pod
+from numalign.agent.sources.checkpoints import DeviceCheckpoint
+from numalign.api.decode import decode
+from numalign.api.nrt import normalise
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
-from numalign.kube.store import Change
+from numalign.kube.watch.store import Change
 from numalign.kubelet import admission, presets, report
 from numalign.kubelet.state import KubeletState
 from numalign.lab import spec
@@ -86,7 +87,7 @@ def test_a_report_is_behind_until_it_tells_what_the_kubelet_wrote_down() -> None
     state = admitted(one)
     watcher.pods["u"], watcher.books["n"] = one, books_of(state)
     watcher._compare("n")
-    watcher._report(Change(None, nrt.encode(report.of("n", NODE.modelled, state))))
+    watcher._report(Change(None, normalise.encode(report.of("n", NODE.modelled, state))))
     watcher._compare("n")
     assert [what for what in told(watcher) if what in ("behind", "level")] == ["behind", "level"]
 

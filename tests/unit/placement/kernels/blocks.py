@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from numalign.api.topologymanager import Policy
+from numalign.api.nrt.topologymanager import Policy
 from numalign.kubelet.demand import Role
 from numalign.kubelet.state import KubeletState
-from numalign.placement.kernels import plans
+from numalign.placement.columns.noderules import ACROSS_ZONES, BY_L3, BY_SOCKET, FULL_CORES, NodeRules
+from numalign.placement.columns.requests import Amounts, Ask, Program, Step
+from numalign.placement.kernels import plan
 from numalign.placement.kernels.block import Kernel, Outcomes, RowBlock, Rows
 from numalign.placement.kernels.strategies import KINDS, Scoring
-from numalign.placement.noderules import ACROSS_ZONES, BY_L3, BY_SOCKET, FULL_CORES, NodeRules
-from numalign.placement.programs import Amounts, Ask, Program, Step
-from numalign.placement.rowfacts import Groups
-from numalign.placement.rowstate import RowState
+from numalign.placement.reports.nodefacts import Groups
+from numalign.placement.rowmodel.state import RowState
 from tests.rows import View
 
 CPU, MEMORY, HUGEPAGES, GPU, NIC = range(5)
@@ -31,7 +31,7 @@ Zones = Sequence[int]
 
 
 def evaluated(kernel: Kernel, block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes:
-    return kernel.evaluate(block, rows, plans.plan(block.rules, program, scoring))
+    return kernel.evaluate(block, rows, plan.plan(block.rules, program, scoring))
 
 
 def asks(*steps: Ask, role: Role = Role.APP) -> Program:

@@ -5,14 +5,15 @@ from importlib.util import find_spec
 import numpy as np
 
 from numalign.kubelet import admission
-from numalign.placement import rowmodel
-from numalign.placement.kernels import plans, scalar, singlezone, walk
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Ask, Program
+from numalign.placement.kernels import admit, scalar, singlezone
+from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import ASK, Kernel, RowBlock
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.kernels.work import Work
-from numalign.placement.noderules import NodeRules
-from numalign.placement.programs import Ask, Program
-from numalign.placement.rowmodel import Verdict
+from numalign.placement.rowmodel import evaluate
+from numalign.placement.rowmodel.evaluate import Verdict
 from tests.campaigns import holds_for
 from tests.conftest import require
 from tests.strategies.placement import Lived, lived
@@ -54,7 +55,7 @@ def test_the_single_zone_that_is_found_first_is_the_one_that_all_rules_come_to(
         masks = work.masks[: plan.steps]
         if code != singlezone.UNDECIDED:
             scalar.load(block, row, plan, work)
-            assert (walk.decide(plan, work), work.masks[: plan.steps]) == (code, masks)
+            assert (admit.decide(plan, work), work.masks[: plan.steps]) == (code, masks)
 
 
 @holds_for(questions(), scorings, examples=40)
@@ -91,7 +92,7 @@ def test_what_a_kernel_decides_the_row_model_decides_alike(question: Question) -
     block, program = question
     outcomes = evaluated(scalar, block, np.arange(len(block.busy), dtype=np.int32), program, Scoring())
     for row, code in enumerate(outcomes.code_or_score.tolist()):
-        verdict = rowmodel.evaluate(row_of(block, row), program)
+        verdict = evaluate.evaluate(row_of(block, row), program)
         if code == ASK or verdict.code in UNSURE:
             continue
         assert verdict.fits == (code > 0), (row, verdict)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import ASK, UNFIT, RowBlock
 from numalign.placement.kernels.strategies import KINDS, Scoring
-from numalign.placement.noderules import NodeRules
-from numalign.placement.programs import Ask, Program
 from numalign.placement.settings import Strategy
 from tests.conftest import require
 from tests.unit.placement.kernels.blocks import (

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from numalign.placement import kernels
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Ask
 from numalign.placement.engine import Engine
-from numalign.placement.kernels import plans, scalar, walk
+from numalign.placement.kernels import admit, scalar
+from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.noderules import NodeRules
-from numalign.placement.programs import Ask
 from tests.conftest import require
 from tests.unit.placement.kernels.blocks import CPU, GPU, WIDTH, asks, block_of
 
@@ -58,5 +59,5 @@ def test_a_changed_row_kernel_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) 
 
     before = compiled.fingerprint()
     assert compiled.fingerprint() == before
-    monkeypatch.setattr(walk, "begin", lambda plan, work: None)
+    monkeypatch.setattr(admit, "begin", lambda plan, work: None)
     assert compiled.fingerprint() != before

@@ -2,8 +2,8 @@
 
 import pytest
 
+from numalign.placement.columns.noderules import BY_SOCKET, NodeRules
 from numalign.placement.kernels import ranks
-from numalign.placement.noderules import BY_SOCKET, NodeRules
 
 FAR = ((10, 30, 20), (30, 10, 11), (20, 11, 10))
 FOUR = NodeRules(zones=(0, 1, 2, 3), sockets=(1, 1, 2, 2))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import RowBlock
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.noderules import NodeRules
-from numalign.placement.programs import Ask, Program
 from numalign.placement.settings import Strategy
 from tests.unit.placement.kernels.blocks import CPU, MEMORY, asks, block_of, evaluated
 

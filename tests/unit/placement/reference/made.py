@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from numalign.api import quantity
-from numalign.api.meta import ObjectMeta
-from numalign.api.node import Node, NodeStatus
-from numalign.api.nrtwire import Attribute, Cost, NodeResourceTopology, Resource, Zone
-from numalign.api.placementcodec import ContainerRef
-from numalign.api.pod import Container, Pod, PodSpec, PodStatus, ResourceList, ResourceRequirements
+from numalign.api.decode import quantity
+from numalign.api.nrt.placementcodec import ContainerRef
+from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, Resource, Zone
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeStatus
+from numalign.api.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceList, ResourceRequirements
 from numalign.placement.reference import numanodes
 from numalign.placement.reference.filter import Seen
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from numalign.api import wire
+from numalign.api.decode import structs
 from numalign.api.errors import BadObject
 from numalign.placement.reference import args
 from numalign.placement.reference.args import CacheArgs, NodeResourceTopologyMatchArgs, ScoringStrategy
@@ -40,7 +40,7 @@ DEFAULTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("raw, changed", DEFAULTED.values(), ids=DEFAULTED)
 def test_what_is_left_out_is_filled_in(raw: dict[str, Any], changed: dict[str, Any]) -> None:
-    assert msgspec.json.decode(wire.encode(args.complete(raw))) == {**DEFAULTS, **changed}
+    assert msgspec.json.decode(structs.encode(args.complete(raw))) == {**DEFAULTS, **changed}
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta3"])

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.api import quantity
-from numalign.api.node import Node, NodeStatus
-from numalign.api.pod import Pod
-from numalign.api.qos import QoS
+from numalign.api.decode import quantity
+from numalign.api.objects.node import Node, NodeStatus
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import container, pod, zone

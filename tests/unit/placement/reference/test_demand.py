@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api import requests
-from numalign.api.pod import Pod
-from numalign.api.qos import QoS
+from numalign.api.objects import requests
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.qos import QoS
 from numalign.placement.reference import demand
 from numalign.placement.reference.demand import Need
 from tests.unit.placement.reference import made

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 from msgspec import structs
 
-from numalign.api.nrtwire import NodeResourceTopology, Resource, Zone
-from numalign.api.placementcodec import ContainerRef
-from numalign.api.pod import Pod
+from numalign.api.nrt.placementcodec import ContainerRef
+from numalign.api.nrt.wire import NodeResourceTopology, Resource, Zone
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference import eviction
 from numalign.placement.reference.eviction import Impossible
 from tests.unit.placement.reference import made

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api import qos
-from numalign.api.nrtwire import Zone
-from numalign.api.pod import Pod
-from numalign.api.qos import QoS
+from numalign.api.nrt.wire import Zone
+from numalign.api.objects import qos
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes, demand, filter, status
 from numalign.placement.reference.filter import Preemption, Seen, Verdict
 from numalign.placement.reference.status import Code, Status

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.nrtwire import Attribute, Cost, NodeResourceTopology, Resource, Zone
-from numalign.api.pod import Pod
-from numalign.api.qos import QoS
+from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, Resource, Zone
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes, demand, eviction, filter, numanodes, scoring
 from numalign.placement.reference.args import Strategy
 from numalign.placement.reference.filter import Seen

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.nrtwire import Zone
-from numalign.api.pod import Pod
-from numalign.api.qos import QoS
+from numalign.api.nrt.wire import Zone
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.qos import QoS
 from numalign.placement.reference import demand, leastnuma, numanodes, scoring
 from numalign.placement.reference.args import Strategy
 from numalign.placement.reference.demand import Demand

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from numalign.api.nrtwire import Attribute, NodeResourceTopology, Resource, Written, Zone
-from numalign.api.topologymanager import TopologyManager
+from numalign.api.nrt.topologymanager import TopologyManager
+from numalign.api.nrt.wire import Attribute, NodeResourceTopology, Resource, Written, Zone
 from numalign.placement.reference import numanodes
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import zone

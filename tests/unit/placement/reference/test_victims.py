@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference import status, victims
 from numalign.placement.reference.args import PreemptionMode
 from numalign.placement.reference.victims import Cycle

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from numalign.api import selectors
-from numalign.api.affinity import PodAffinity, PodAffinityTerm
-from numalign.api.pod import Pod
+from numalign.api.objects import selectors
+from numalign.api.objects.affinity import PodAffinity, PodAffinityTerm
+from numalign.api.objects.pod import Pod
 from tests.unit.placement.rules.spreadreference import Site
 
 Namespaces = Mapping[str, Mapping[str, str]]

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from tests.unit.placement.rules import neighbours, worlds
 from tests.unit.placement.rules.neighbours import HOST, ZONE, Place
 from tests.unit.placement.rules.spreadreference import Site

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from numalign.api import decode
-from numalign.api.pod import Pod
-from numalign.api.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs
-from numalign.placement.rules.interpodaffinity import InterPodAffinity
-from numalign.placement.rules.podtopologyspread import PodTopologySpread
-from numalign.placement.rules.world import World
+from numalign.api.decode import decode
+from numalign.api.objects.pod import Pod
+from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
+from numalign.placement.rules.pods.podtopologyspread import PodTopologySpread
 from tests.unit.placement.rules import worlds
 from tests.unit.placement.rules.surroundings import Surroundings
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from numalign.api import selectors
-from numalign.api.affinity import TopologySpreadConstraint
-from numalign.api.pod import Pod
+from numalign.api.objects import selectors
+from numalign.api.objects.affinity import TopologySpreadConstraint
+from numalign.api.objects.pod import Pod
 
 HOST = "kubernetes.io/hostname"
 Included = Callable[[int, TopologySpreadConstraint], bool]

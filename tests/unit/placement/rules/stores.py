@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from numalign.api import decode, volumes
-from numalign.api.pod import Pod
-from numalign.api.podruleargs import VolumeBindingArgs
-from numalign.api.volumes import (
+from numalign.api.decode import decode
+from numalign.api.objects import volumes
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.volumes import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -17,11 +17,12 @@ from numalign.api.volumes import (
     StorageClass,
     VolumeAttachment,
 )
-from numalign.placement.rules.nodevolumelimits import NodeVolumeLimits
-from numalign.placement.rules.volumebinding import VolumeBinding
-from numalign.placement.rules.volumerestrictions import VolumeRestrictions
-from numalign.placement.rules.volumestock import Shelf
-from numalign.placement.rules.volumezone import VolumeZone
+from numalign.api.schedulerconfig.podruleargs import VolumeBindingArgs
+from numalign.placement.rules.volumes.nodevolumelimits import NodeVolumeLimits
+from numalign.placement.rules.volumes.volumebinding import VolumeBinding
+from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions
+from numalign.placement.rules.volumes.volumestock import Shelf
+from numalign.placement.rules.volumes.volumezone import VolumeZone
 from tests.unit.placement.rules import worlds
 from tests.unit.placement.rules.surroundings import Surroundings
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from numalign.placement.rules.attachedvolumes import AttachedVolumes
-from numalign.placement.rules.namespaces import Namespaces
-from numalign.placement.rules.owners import Owners
-from numalign.placement.rules.podcounts import PodCounts
-from numalign.placement.rules.podterms import PodTerms
-from numalign.placement.rules.volumestock import VolumeStock
-from numalign.placement.rules.volumeusers import VolumeUsers
-from numalign.placement.rules.world import World
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.pods.namespaces import Namespaces
+from numalign.placement.rules.pods.owners import Owners
+from numalign.placement.rules.pods.podcounts import PodCounts
+from numalign.placement.rules.pods.podterms import PodTerms
+from numalign.placement.rules.volumes.attachedvolumes import AttachedVolumes
+from numalign.placement.rules.volumes.volumestock import VolumeStock
+from numalign.placement.rules.volumes.volumeusers import VolumeUsers
 
 
 class Surroundings:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numalign.api.pod import Pod
-from numalign.placement.rules.interpodaffinity import NOT_AWAY, NOT_NEAR, UNWANTED
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.pods.interpodaffinity import NOT_AWAY, NOT_NEAR, UNWANTED
 from tests.unit.placement.rules import affinityreference, neighbourhoods, worlds
 from tests.unit.placement.rules.neighbourhoods import NAMESPACES
 from tests.unit.placement.rules.spreadreference import Site

@@ -7,19 +7,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numalign.api.node import Node
-from numalign.api.pod import Pod
-from numalign.placement.rules.balanced import NodeResourcesBalancedAllocation
-from numalign.placement.rules.declaredfeatures import NodeDeclaredFeatures
-from numalign.placement.rules.imagelocality import ImageLocality
-from numalign.placement.rules.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodename import NodeName
-from numalign.placement.rules.nodeports import NodePorts
-from numalign.placement.rules.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.resourcesfit import NodeResourcesFit
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
+from numalign.placement.rules.nodes.imagelocality import ImageLocality
+from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
+from numalign.placement.rules.nodes.nodename import NodeName
+from numalign.placement.rules.nodes.nodeports import NodePorts
+from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
+from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.resources.balanced import NodeResourcesBalancedAllocation
+from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import FilterRule, ScoreRule
-from numalign.placement.rules.tainttoleration import TaintToleration
-from numalign.placement.rules.world import World
 from tests.unit.placement.rules import worlds
 
 ROWS = 3

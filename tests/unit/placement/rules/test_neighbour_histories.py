@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numalign.placement.rules.interpodaffinity import InterPodAffinity
-from numalign.placement.rules.podtopologyspread import PodTopologySpread
+from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
+from numalign.placement.rules.pods.podtopologyspread import PodTopologySpread
 from numalign.placement.rules.rule import FilterRule, Refusal, ScoreRule
 from tests.unit.placement.rules import neighbours, stores, worlds
 from tests.unit.placement.rules.neighbours import HOST, ZONE, away, constraint, liking, near, should, term, web

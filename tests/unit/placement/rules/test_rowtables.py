@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from numalign.placement.changelog import LENGTH, ChangeLog
+from numalign.placement.columns.changelog import LENGTH, ChangeLog
 from numalign.placement.rules.rowtables import FEW, Rows, RowTable
 
 ROWS = 4 * FEW

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numalign.api.affinity import TopologySpreadConstraint
-from numalign.api.pod import Pod
-from numalign.placement.rules.podtopologyspread import MISSING_LABEL, TOO_MANY
+from numalign.api.objects.affinity import TopologySpreadConstraint
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.pods.podtopologyspread import MISSING_LABEL, TOO_MANY
 from tests.unit.placement.rules import neighbourhoods, spreadreference, worlds
 from tests.unit.placement.rules.neighbourhoods import constraints
 from tests.unit.placement.rules.spreadreference import Included, Site

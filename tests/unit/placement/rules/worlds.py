@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from numalign.api import decode
-from numalign.api.node import Node
-from numalign.api.pod import Pod
+from numalign.api.decode import decode
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.clusterstate import World
 from numalign.placement.rules.rule import FITS, FilterRule, Refusal, Rows, ScoreRule
-from numalign.placement.rules.world import World
 
 ROOMY = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.calls import Answer, Call
-from numalign.simulator.apiserver.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, DEPLOYMENTS, PODS
-from numalign.simulator.apiserver.serving import Serving
+from numalign.simulator.apiserver.http.calls import Answer, Call
+from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, DEPLOYMENTS, PODS
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver import definitions, doors
 

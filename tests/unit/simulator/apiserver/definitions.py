@@ -1,6 +1,6 @@
 """A custom resource definition for tests: widgets with a size, scaled by it, in two versions."""
 
-from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget", namespaced=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from numalign.simulator.apiserver.api import Api, Change
-from numalign.simulator.apiserver.resources import Resource
-from numalign.simulator.apiserver.state import Admission
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.state import Admission
+from numalign.simulator.apiserver.verbs.api import Api, Change
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 

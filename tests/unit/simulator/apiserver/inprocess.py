@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver import pages, watching
-from numalign.simulator.apiserver.api import Api, Patch
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import CONFIGMAPS
-from numalign.simulator.apiserver.watching import Since, Watch
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
+from numalign.simulator.apiserver.verbs import list as pages
+from numalign.simulator.apiserver.verbs import watch as watching
+from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.apiserver.verbs.watch import Since, Watch
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver import doors
 from tests.unit.simulator.apiserver.machine import Change, Seen, Thing, Written

@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from numalign.kube import auth
-from numalign.kube.auth import Access, Identity, Login
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
-from numalign.kube.server import Server
+from numalign.kube.transport.server import Server
 from numalign.simulator import clock
-from numalign.simulator.apiserver import server
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.resources import NAMESPACES
-from numalign.simulator.apiserver.server import LOOPBACK, Address, Listening
+from numalign.simulator.apiserver.http import server
+from numalign.simulator.apiserver.http.server import LOOPBACK, Address, Listening
+from numalign.simulator.apiserver.storage.resources import NAMESPACES
+from numalign.simulator.apiserver.verbs.api import Api
 
 
 def real_time(ring_size: int = 10_000) -> Api:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from numalign.simulator.apiserver import server
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.server import LOOPBACK, Address, Listening
+from numalign.simulator.apiserver.http import server
+from numalign.simulator.apiserver.http.server import LOOPBACK, Address, Listening
+from numalign.simulator.apiserver.verbs.api import Api
 from tests.unit.simulator.apiserver import doors
 
 

@@ -6,10 +6,9 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from numalign.kube.clock import microtime
-from numalign.simulator import furnishing, virtualtime
+from numalign.simulator import bootstrap, virtualtime
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.api import Api, Change, Patch
-from numalign.simulator.apiserver.resources import (
+from numalign.simulator.apiserver.storage.resources import (
     DEPLOYMENTS,
     EVENTS,
     LEASES,
@@ -18,10 +17,12 @@ from numalign.simulator.apiserver.resources import (
     REPLICASETS,
     Resource,
 )
-from numalign.simulator.controllers import manager, revisions
+from numalign.simulator.apiserver.verbs.api import Api, Change, Patch
 from numalign.simulator.controllers.blindscheduler.scheduling import BlindScheduler
-from numalign.simulator.controllers.runner import Controller
-from numalign.simulator.controllers.views import Key, Views
+from numalign.simulator.controllers.framework import manager
+from numalign.simulator.controllers.framework.runner import Controller
+from numalign.simulator.controllers.framework.views import Key, Views
+from numalign.simulator.controllers.workloads import revisions
 from numalign.simulator.trees import Tree
 
 Story = Callable[["Cluster"], Awaitable[None]]
@@ -42,7 +43,7 @@ class Cluster:
         self._tasks = asyncio.TaskGroup()
         self._starting: list[asyncio.Task[None]] = []
         self._started: set[str] = set()
-        furnishing.furnish(self.api)
+        bootstrap.furnish(self.api)
         self.manager = manager.ControllerManager(self.api, self.views, controllers or manager.every("certificate"))
         self.scheduler = BlindScheduler(self.api, self.views, chance)
         self.api.subscribe(PODS, self._kubelet)

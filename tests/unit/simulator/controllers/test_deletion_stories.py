@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import (
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
     LEASES,

@@ -3,9 +3,9 @@
 import asyncio
 import itertools
 
-from numalign.simulator.apiserver.resources import JOBS, PODS
-from numalign.simulator.controllers import jobindexes, pods
-from numalign.simulator.controllers.views import key_of
+from numalign.simulator.apiserver.storage.resources import JOBS, PODS
+from numalign.simulator.controllers.framework.views import key_of
+from numalign.simulator.controllers.workloads import jobindexes, pods
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.stories import Cluster, condition, played, template
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from numalign.simulator.apiserver.api import Patch
-from numalign.simulator.apiserver.resources import DAEMONSETS, DEPLOYMENTS, NODES, PODS
+from numalign.simulator.apiserver.storage.resources import DAEMONSETS, DEPLOYMENTS, NODES, PODS
+from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.stories import Cluster, condition, deployment, played, template
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from numalign.simulator.apiserver.resources import DEPLOYMENTS, PODS, REPLICASETS
-from numalign.simulator.controllers import revisions
+from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, PODS, REPLICASETS
+from numalign.simulator.controllers.workloads import revisions
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.stories import Cluster, condition, deployment, played, template
 

@@ -4,8 +4,14 @@ import asyncio
 
 import pytest
 
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import DEPLOYMENTS, NODES, PODDISRUPTIONBUDGETS, PODS, PRIORITYCLASSES
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import (
+    DEPLOYMENTS,
+    NODES,
+    PODDISRUPTIONBUDGETS,
+    PODS,
+    PRIORITYCLASSES,
+)
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.stories import Cluster, condition, deployment, played, template
 

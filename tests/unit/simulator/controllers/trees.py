@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from numalign.simulator.controllers import moments
+from numalign.simulator.controllers.framework import moments
 from numalign.simulator.trees import Tree
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 from numalign.kubelet import presets
 from numalign.kubelet.settings import Settings
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.api import Api, Patch
-from numalign.simulator.apiserver.resources import (
+from numalign.simulator.apiserver.storage.resources import (
     CUSTOMRESOURCEDEFINITIONS,
     EVENTS,
     LEASES,
@@ -18,12 +17,14 @@ from numalign.simulator.apiserver.resources import (
     PODS,
     Resource,
 )
+from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.clock import Clock
-from numalign.simulator.nodes import nrtcrd, workloads
 from numalign.simulator.nodes.fleet import Fleet
+from numalign.simulator.nodes.kubelet import workloads
+from numalign.simulator.nodes.kubelet.workloads import Workload
 from numalign.simulator.nodes.node import SimulatedNode
+from numalign.simulator.nodes.publisher import nrtcrd
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.nodes.workloads import Workload
 from numalign.simulator.trees import Tree
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api.node import Taint
+from numalign.api.objects.node import Taint
 from numalign.kubelet.settings import MemoryReservation
 from numalign.simulator import clock
-from numalign.simulator.apiserver.api import Api
-from numalign.simulator.apiserver.resources import NAMESPACES, NODES, PODS
+from numalign.simulator.apiserver.storage.resources import NAMESPACES, NODES, PODS
+from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.nodes.fleet import Fleet
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from numalign.simulator.trees import Tree

@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 from msgspec import structs
 
-from numalign.api import decode, quantity
-from numalign.api.node import Node, Taint
+from numalign.api.decode import decode, quantity
+from numalign.api.objects.node import Node, Taint
 from numalign.kubelet import presets
-from numalign.simulator.apiserver.api import Change
-from numalign.simulator.apiserver.resources import LEASES, NODES
+from numalign.simulator.apiserver.storage.resources import LEASES, NODES
+from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage
 from tests.unit.simulator.nodes.stage import NODE, Stage, played

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from numalign.kubelet import admission, presets
 from numalign.kubelet.settings import MemoryReservation
-from numalign.simulator.apiserver.resources import PODS
+from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.nodes.specs import NodeSpec
 from tests.unit.simulator.nodes import stage

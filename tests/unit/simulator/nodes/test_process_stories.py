@@ -6,7 +6,7 @@ from msgspec import structs
 from numalign.api import errors
 from numalign.kubelet import presets
 from numalign.kubelet.settings import MemoryReservation, Settings
-from numalign.simulator.apiserver.resources import NODES, PODS
+from numalign.simulator.apiserver.storage.resources import NODES, PODS
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api import fields
+from numalign.api.decode import fields
 from numalign.api.errors import BadObject
 from numalign.simulator.scenarios import durations
 

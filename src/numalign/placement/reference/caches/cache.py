@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.placementcodec import ContainerRef
-from numalign.api.pod import Pod
+from numalign.api.nrt.placementcodec import ContainerRef
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 
 Reports = Mapping[str, NodeResourceTopology]
 """The reports that could be read, by node."""

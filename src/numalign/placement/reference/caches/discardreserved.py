@@ -5,8 +5,8 @@ node is open again, even if its report has not caught up (scheduler plugin spec 
 
 from collections.abc import Iterable
 
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.caches.cache import Lookup
 from numalign.placement.reference.caches.passthrough import Passthrough
 

@@ -5,7 +5,7 @@ the last profile wins; here they are arguments (scheduler plugin spec 13.7)."""
 
 from collections.abc import Container as Names
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference import classes
 from numalign.placement.reference.args import ForeignPodsDetect
 

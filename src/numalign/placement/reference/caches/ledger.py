@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from numalign.api import requests
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import ResourceList
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects import requests
+from numalign.api.objects.pod import ResourceList
 from numalign.placement.reference import classes
 from numalign.placement.reference.caches import placements, reports
 from numalign.placement.reference.caches.cache import Placement

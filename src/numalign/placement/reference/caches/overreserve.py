@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference import demand
 from numalign.placement.reference.caches import foreignpods, ledger, podgroups, reports, resync
 from numalign.placement.reference.caches.cache import Cache, Lookup, Placement, Reports

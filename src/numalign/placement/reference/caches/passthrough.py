@@ -5,7 +5,7 @@ There is no report for a node that never had one, and then every pod may go ther
 
 from collections.abc import Iterable
 
-from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.placement.reference.caches.cache import Cache, Lookup
 
 

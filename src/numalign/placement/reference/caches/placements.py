@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from numalign.api import attributelist, nrt, placementcodec, topologymanager
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.placementcodec import ContainerRef, Payload, PlacementError
+from numalign.api.attributes import attributelist
+from numalign.api.nrt import normalise, placementcodec, topologymanager
+from numalign.api.nrt.placementcodec import ContainerRef, Payload, PlacementError
+from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.placement.reference.caches.cache import Placement
 from numalign.placement.reference.caches.records import Record
 
@@ -31,8 +32,8 @@ def read(report: NodeResourceTopology, records: Iterable[Record]) -> Placement:
 
 
 def _payload(report: NodeResourceTopology) -> Payload:
-    metadata = attributelist.get(report.attributes, nrt.PLACEMENT_METADATA) or ""
-    found = ((zone, attributelist.get(zone.attributes, nrt.PLACEMENT_VECTOR)) for zone in report.zones or ())
+    metadata = attributelist.get(report.attributes, normalise.PLACEMENT_METADATA) or ""
+    found = ((zone, attributelist.get(zone.attributes, normalise.PLACEMENT_VECTOR)) for zone in report.zones or ())
     vectors = {_zone_id(zone.name): vector for zone, vector in found if vector is not None}
     return placementcodec.parse_metadata(metadata, vectors)
 

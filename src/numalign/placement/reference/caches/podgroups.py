@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.args import InformerMode
 from numalign.placement.reference.caches.repairs import Repair
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from numalign.api import fingerprint, qos
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Container, Pod
+from numalign.api.nrt import fingerprint
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects import qos
+from numalign.api.objects.pod import Container, Pod
 from numalign.placement.reference import classes
 from numalign.placement.reference.caches import reports
 from numalign.placement.reference.caches.reports import Signature

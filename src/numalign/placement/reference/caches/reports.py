@@ -7,9 +7,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
-from numalign.api import attributelist, fingerprint, nrt, quantity, topologymanager
-from numalign.api.nrtwire import NodeResourceTopology, Resource
-from numalign.api.quantity import Quantity
+from numalign.api.attributes import attributelist
+from numalign.api.decode import quantity
+from numalign.api.decode.quantity import Quantity
+from numalign.api.nrt import fingerprint, normalise, topologymanager
+from numalign.api.nrt.wire import NodeResourceTopology, Resource
 from numalign.placement.reference import numanodes
 from numalign.placement.reference.args import ResyncMethod
 
@@ -23,10 +25,10 @@ class Signature(Struct, frozen=True):
 
 def signature(report: NodeResourceTopology, method: ResyncMethod) -> Signature:
     """The attribute's, even if it is empty, else the annotation's, which always means all pods (plugin spec 13.10)."""
-    text = attributelist.get(report.attributes, nrt.FINGERPRINT)
+    text = attributelist.get(report.attributes, normalise.FINGERPRINT)
     if text is None:
-        return Signature(report.metadata.annotations.get(nrt.FINGERPRINT_ANNOTATION, ""))
-    announced = attributelist.get(report.attributes, nrt.FINGERPRINT_METHOD)
+        return Signature(report.metadata.annotations.get(normalise.FINGERPRINT_ANNOTATION, ""))
+    announced = attributelist.get(report.attributes, normalise.FINGERPRINT_METHOD)
     detected = method is ResyncMethod.AUTODETECT and announced == fingerprint.Method.EXCLUSIVE
     return Signature(text, only_exclusive=detected or method is ResyncMethod.ONLY_EXCLUSIVE)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.caches import podgroups, records, reports
 from numalign.placement.reference.caches.cache import Reports
 from numalign.placement.reference.caches.ledger import Reservation, Reservations

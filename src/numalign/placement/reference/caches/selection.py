@@ -5,7 +5,7 @@ they do not know of each other's pods."""
 
 from collections.abc import Collection, Iterable
 
-from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.placement.reference import args
 from numalign.placement.reference.args import NodeResourceTopologyMatchArgs, PreemptionMode, ResyncScope
 from numalign.placement.reference.caches import podgroups

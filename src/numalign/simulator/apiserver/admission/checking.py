@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver import resources
-from numalign.simulator.apiserver.admission import (
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.validation import (
     clusterchecks,
     metadatachecks,
     podchecks,
@@ -17,8 +19,6 @@ from numalign.simulator.apiserver.admission import (
     rolechecks,
     workloadchecks,
 )
-from numalign.simulator.apiserver.refusals import Cause
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.trees import Tree
 
 Check = Callable[[Tree, Tree | None], Iterable[Cause]]

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from numalign.simulator.apiserver import refusals, resources
-from numalign.simulator.apiserver.admission import (
+from numalign.simulator.apiserver.defaults import (
     amounts,
     namespaces,
     nulls,
@@ -17,11 +16,12 @@ from numalign.simulator.apiserver.admission import (
     priorities,
     services,
     storage,
-    typechecks,
     workloads,
 )
-from numalign.simulator.apiserver.resources import Resource
-from numalign.simulator.apiserver.state import Lookup
+from numalign.simulator.apiserver.storage import errors, resources
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.validation import typechecks
 from numalign.simulator.trees import Tree
 
 Completer = Callable[[Tree, Tree | None, Lookup], None]
@@ -92,7 +92,7 @@ def _check_base64(kind: str, data: Tree | None) -> None:
             base64.b64decode(value, validate=True)
         except ValueError:
             why = f"illegal base64 data at input byte {_end_of_base64(value)}"
-            raise refusals.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}') from None
+            raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}') from None
 
 
 def _end_of_base64(text: str) -> int:

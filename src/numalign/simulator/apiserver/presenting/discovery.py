@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 PLAIN: Final = "application/json"

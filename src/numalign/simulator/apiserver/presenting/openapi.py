@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.presenting import discovery
-from numalign.simulator.apiserver.registry import Registry
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.apiserver.schemas.builtin import GVK
 from numalign.simulator.apiserver.schemas.shapes import OBJECT_META
+from numalign.simulator.apiserver.storage.registry import Registry
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 Schemas = Mapping[Resource, Tree]

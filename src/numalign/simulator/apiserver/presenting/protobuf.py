@@ -14,8 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from numalign.api import protowire
-from numalign.api.protowire import BadProtobuf, Wire
+from numalign.api.decode import protowire
+from numalign.api.decode.protowire import BadProtobuf, Wire
 from numalign.simulator.trees import Tree
 
 __all__ = ["MAGIC", "BadProtobuf", "decoded"]

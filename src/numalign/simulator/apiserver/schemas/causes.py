@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.schemas import formats
+from numalign.simulator.apiserver.storage.errors import Cause
 
 NO_NAME: Final = Cause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.schemas import causes, crds, schemachecks
+from numalign.simulator.apiserver.storage.errors import Cause
 from numalign.simulator.trees import Tree
 
 LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")

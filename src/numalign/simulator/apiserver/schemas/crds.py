@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.registry import Custom
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import structural
+from numalign.simulator.apiserver.storage.registry import Custom
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 CONDITIONS: Final = (

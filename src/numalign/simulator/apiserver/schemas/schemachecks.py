@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.schemas import causes, validating
+from numalign.simulator.apiserver.storage.errors import Cause
 from numalign.simulator.trees import Tree
 
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")

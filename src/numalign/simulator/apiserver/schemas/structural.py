@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.schemas import (
     builtin,
     causes,
@@ -24,6 +23,7 @@ from numalign.simulator.apiserver.schemas import (
     validating,
 )
 from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.storage.errors import Cause
 from numalign.simulator.trees import Tree
 
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from numalign.simulator.apiserver.refusals import Cause
 from numalign.simulator.apiserver.schemas import causes, formats
+from numalign.simulator.apiserver.storage.errors import Cause
 from numalign.simulator.trees import Tree
 
 WRONG_TYPE: Final = "FieldValueTypeInvalid"

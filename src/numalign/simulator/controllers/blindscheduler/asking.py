@@ -8,9 +8,10 @@ from typing import Final
 
 import msgspec
 
-from numalign.api import decode, requests, resourcenames
-from numalign.api.pod import Pod, ResourceList
-from numalign.simulator.controllers import labelling
+from numalign.api.decode import decode
+from numalign.api.objects import requests, resourcenames
+from numalign.api.objects.pod import Pod, ResourceList
+from numalign.simulator.controllers.framework import labelling
 from numalign.simulator.trees import Tree
 
 ORDER: Final = (resourcenames.CPU, resourcenames.MEMORY, "ephemeral-storage")

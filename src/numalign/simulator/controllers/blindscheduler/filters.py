@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from numalign.simulator.controllers import labelling, tolerating
 from numalign.simulator.controllers.blindscheduler.asking import Ask, Port
 from numalign.simulator.controllers.blindscheduler.totals import Rows, Totals
+from numalign.simulator.controllers.framework import labelling, tolerating
 from numalign.simulator.trees import Tree
 
 FITS, UNSCHEDULABLE, TAINT, AFFINITY, ELSEWHERE = range(5)

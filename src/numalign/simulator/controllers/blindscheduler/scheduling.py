@@ -11,20 +11,20 @@ from typing import Final
 
 import numpy as np
 
-from numalign.api import decode
+from numalign.api.decode import decode
 from numalign.api.errors import BadObject
-from numalign.api.node import Node
-from numalign.api.pod import DEFAULT_SCHEDULER
-from numalign.simulator.apiserver.api import Api, Change
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import NODES, PODS
-from numalign.simulator.controllers import pods
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import NODES, PODS
+from numalign.simulator.apiserver.verbs.api import Api, Change
 from numalign.simulator.controllers.blindscheduler import filters, telling
 from numalign.simulator.controllers.blindscheduler.asking import Ask, Asks, integers
 from numalign.simulator.controllers.blindscheduler.totals import Totals
 from numalign.simulator.controllers.blindscheduler.waiting import Entry, Waiting
-from numalign.simulator.controllers.runner import LATENCY
-from numalign.simulator.controllers.views import Key, Views
+from numalign.simulator.controllers.framework.runner import LATENCY
+from numalign.simulator.controllers.framework.views import Key, Views
+from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 AT_ONCE: Final = 50

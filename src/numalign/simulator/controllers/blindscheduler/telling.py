@@ -6,14 +6,14 @@ from typing import Final
 
 import msgspec
 
-from numalign.api.pod import DEFAULT_SCHEDULER
-from numalign.kube import events
-from numalign.kube.events import Correlator, Count, Occurrence, Reporter
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
+from numalign.kube.events import events
+from numalign.kube.events.events import Correlator, Count, Occurrence, Reporter
 from numalign.kube.objects import ObjectReference
-from numalign.simulator.apiserver.api import Api, Patch
-from numalign.simulator.apiserver.refusals import StatusError
-from numalign.simulator.apiserver.resources import NEW_EVENTS, PODS
-from numalign.simulator.controllers import conditions
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import NEW_EVENTS, PODS
+from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.controllers.framework import conditions
 from numalign.simulator.trees import Tree
 
 HOST: Final = "embedded"

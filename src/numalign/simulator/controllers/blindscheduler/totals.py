@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalign.simulator.controllers.blindscheduler.asking import Ask, Port
-from numalign.simulator.controllers.views import Key
+from numalign.simulator.controllers.framework.views import Key
 
 PODS: Final = "pods"
 FIRST_ROWS: Final = 64

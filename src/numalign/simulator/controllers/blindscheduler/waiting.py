@@ -7,7 +7,7 @@ import heapq
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from numalign.simulator.controllers.views import Key
+from numalign.simulator.controllers.framework.views import Key
 
 N = TypeVar("N", int, float)
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from importlib import resources
 
-from numalign.api import errors, fields, yamltext
+from numalign.api import errors
+from numalign.api.decode import fields, yamltext
 from numalign.simulator.scenarios import scenariofile
 from numalign.simulator.scenarios.story import Story
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
-from numalign.api import fingerprint, nrt, quantity, topologymanager
-from numalign.api.meta import ObjectMeta
-from numalign.api.nrtwire import Attribute, NodeResourceTopology, Resource, Zone
-from numalign.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from numalign.api.decode import quantity
+from numalign.api.nrt import fingerprint, normalise, topologymanager
+from numalign.api.nrt.wire import Attribute, NodeResourceTopology, Resource, Zone
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from numalign.placement.reference.caches.cache import Cache
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.repairs import ALL, Repair
@@ -40,7 +41,7 @@ def zone(name: str, amounts: Mapping[str, str], kind: str = "Node") -> Zone:
 
 def signed(plain: NodeResourceTopology, pods: Iterable[Pod], method: str | None = None) -> NodeResourceTopology:
     text = fingerprint.of((pod.metadata.namespace, pod.metadata.name) for pod in pods)
-    found = {nrt.FINGERPRINT: text} | ({} if method is None else {nrt.FINGERPRINT_METHOD: method})
+    found = {normalise.FINGERPRINT: text} | ({} if method is None else {normalise.FINGERPRINT_METHOD: method})
     more = tuple(Attribute(name=name, value=value) for name, value in found.items())
     return structs.replace(plain, attributes=plain.attributes + more)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.api.pod import Pod
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.args import ForeignPodsDetect
 from numalign.placement.reference.caches import foreignpods
 from tests.unit.placement.reference.caches import made

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.args import InformerMode
 from numalign.placement.reference.caches import podgroups
 from numalign.placement.reference.caches.overreserve import OverReserve

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from numalign.api import decode, nrtwire, wire
+from numalign.api.decode import decode, structs
 from numalign.api.errors import BadObject
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.args import ForeignPodsDetect
 from numalign.placement.reference.caches.overreserve import Desynced
 from numalign.placement.reference.caches.rules import Rules
@@ -22,7 +23,7 @@ GOOD = made.signed(made.report("worker-7"), PODS)
 
 
 def odd_reports(count: int) -> list[NodeResourceTopology]:
-    template: dict[str, Any] = decode.PLAIN.decode(wire.encode(GOOD))
+    template: dict[str, Any] = decode.PLAIN.decode(structs.encode(GOOD))
     found = []
     for raw in hostile.objects(template, count, seed=7, absurd=hostile.ABSURD):
         try:

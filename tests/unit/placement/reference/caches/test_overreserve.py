@@ -3,8 +3,8 @@
 import pytest
 from msgspec import structs
 
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.args import ForeignPodsDetect
 from numalign.placement.reference.caches import ledger
 from numalign.placement.reference.caches.cache import Lookup

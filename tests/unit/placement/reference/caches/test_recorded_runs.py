@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from numalign.api import wire
-from numalign.oracle.suites import caches
+from numalign.api.decode import structs
+from numalign.oracle.plugin.suites import caches
 from tests.unit.placement.reference.caches import made
 
 (SUITE,) = (suite for suite in caches.SUITES if suite.name == "integration_cache")
@@ -15,11 +15,11 @@ POINTER = {"note": "see steps"}
 FIRST, SECOND = (made.pod(name, node="", phase="", requests={"cpu": "6", "memory": "1Gi"}) for name in ("a", "b"))
 
 
-def plain(thing: wire.Wire) -> Any:
-    return to_builtins(thing, enc_hook=wire.encodable)
+def plain(thing: structs.Wire) -> Any:
+    return to_builtins(thing, enc_hook=structs.encodable)
 
 
-def create(pod: wire.Wire, node: str) -> dict[str, Any]:
+def create(pod: structs.Wire, node: str) -> dict[str, Any]:
     return {"op": "createPod", "pod": plain(pod), "expectedNode": node}
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
-from numalign.api import fingerprint
-from numalign.api.nrtwire import NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt import fingerprint
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.args import InformerMode
 from numalign.placement.reference.caches import podgroups
 from numalign.placement.reference.caches.overreserve import Desynced, OverReserve

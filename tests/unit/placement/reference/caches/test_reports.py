@@ -3,8 +3,8 @@
 import pytest
 from msgspec import structs
 
-from numalign.api import quantity
-from numalign.api.nrtwire import NodeResourceTopology, Resource, Written
+from numalign.api.decode import quantity
+from numalign.api.nrt.wire import NodeResourceTopology, Resource, Written
 from numalign.placement.reference.caches import reports
 from tests.unit.placement.reference.caches import made
 

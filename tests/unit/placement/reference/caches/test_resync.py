@@ -3,9 +3,9 @@
 import pytest
 from msgspec import structs
 
-from numalign.api import fingerprint, nrt
-from numalign.api.nrtwire import Attribute, NodeResourceTopology
-from numalign.api.pod import Pod
+from numalign.api.nrt import fingerprint, normalise
+from numalign.api.nrt.wire import Attribute, NodeResourceTopology
+from numalign.api.objects.pod import Pod
 from numalign.placement.reference.args import InformerMode, ResyncMethod
 from numalign.placement.reference.caches import podgroups
 from numalign.placement.reference.caches.overreserve import Desynced, OverReserve
@@ -36,11 +36,11 @@ def test_the_method_says_which_pods_are_signed(method: ResyncMethod, announced: 
 
 
 def with_text(text: str) -> NodeResourceTopology:
-    return structs.replace(NEW, attributes=(*NEW.attributes, Attribute(name=nrt.FINGERPRINT, value=text)))
+    return structs.replace(NEW, attributes=(*NEW.attributes, Attribute(name=normalise.FINGERPRINT, value=text)))
 
 
 def with_annotation(report: NodeResourceTopology, text: str) -> NodeResourceTopology:
-    metadata = structs.replace(report.metadata, annotations={nrt.FINGERPRINT_ANNOTATION: text})
+    metadata = structs.replace(report.metadata, annotations={normalise.FINGERPRINT_ANNOTATION: text})
     return structs.replace(report, metadata=metadata)
 
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from numalign.api import fingerprint, wire
-from numalign.oracle.suites import caches, scenarios
+from numalign.api.decode import structs
+from numalign.api.nrt import fingerprint
+from numalign.oracle.plugin.suites import caches, scenarios
 from numalign.placement.reference.caches import repairs
 from tests.unit.placement.reference.caches import made
 
@@ -15,13 +16,14 @@ RUNNING, PENDING, ENDED = made.pod("r"), made.pod("s", phase="Pending"), made.po
 OTHER_SCOPE = made.report(attributes={made.SCOPE: "pod"})
 
 
-def plain(thing: wire.Wire) -> Any:
-    return to_builtins(thing, enc_hook=wire.encodable)
+def plain(thing: structs.Wire) -> Any:
+    return to_builtins(thing, enc_hook=structs.encodable)
 
 
 def session(*steps: dict[str, Any], pods: tuple[Any, ...] = (), relevance: str = "Dedicated") -> dict[str, Any]:
     written = [
-        {key: plain(value) if isinstance(value, wire.Wire) else value for key, value in step.items()} for step in steps
+        {key: plain(value) if isinstance(value, structs.Wire) else value for key, value in step.items()}
+        for step in steps
     ]
     return {
         "cacheType": "OverReserve",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from msgspec import structs
 
-from numalign.api.nrtwire import NodeResourceTopology
+from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.placement.reference.caches.overreserve import Desynced
 from numalign.placement.reference.caches.rules import Rules
 from tests.unit.placement.reference.caches import made

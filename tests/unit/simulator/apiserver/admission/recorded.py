@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from numalign.simulator.apiserver import admission, resources
-from numalign.simulator.apiserver.refusals import Cause, StatusError
-from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.errors import Cause, StatusError
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 DATA = Path(__file__).with_name("data")

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from numalign.simulator.apiserver import admission, resources
-from numalign.simulator.apiserver.admission import nulls
+from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.defaults import nulls
+from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver.admission import recorded
 from tests.unit.simulator.apiserver.admission.recorded import World

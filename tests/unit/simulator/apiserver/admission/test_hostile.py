@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.refusals import StatusError
+from numalign.simulator.apiserver.storage.errors import StatusError
 from tests.unit.simulator.apiserver.admission import recorded
 
 OBJECTS = [written for written, _ in recorded.load("defaults").values()]

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from numalign.simulator.apiserver import resources
 from numalign.simulator.apiserver.presenting import discovery
-from numalign.simulator.apiserver.resources import Resource
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.resources import Resource
 
 CUSTOM = [
     Resource("demo.example.com", version, "widgets", "Widget", namespaced=True, short_names=("wd",), custom=True)

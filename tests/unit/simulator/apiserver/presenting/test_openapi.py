@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from numalign.simulator.apiserver.presenting import openapi
-from numalign.simulator.apiserver.registry import Custom, Registry
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas.shapes import OBJECT_META
 from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.storage.registry import Custom, Registry
+from numalign.simulator.apiserver.storage.resources import Resource
 
 WIDGETS = Resource("demo.example.com", "v1", "widgets", "Widget", namespaced=True, custom=True)
 SCHEMA = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from numalign.simulator.apiserver import resources
-from numalign.simulator.apiserver.resources import Resource
 from numalign.simulator.apiserver.schemas import builtin, fieldchecks, normal, shapes
 from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 POD = ("", "v1", "Pod")

@@ -1,0 +1,1 @@
+"""A device plugin that offers made-up devices with zones."""

@@ -1,0 +1,110 @@
+"""One resource's device plugin: the answers to the kubelet's calls.
+
+`devicepluginserving` puts `service` on a socket. The kubelet asks for options, keeps one ListAndWatch stream open, on
+which every change of the offer goes out, and asks for preferences and allocations. Devices are made up: nothing is
+opened, reset or kept. Whoever asks for devices that are not offered is refused, so that the pod shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from numalign.agent.deviceplugin import messages
+from numalign.agent.deviceplugin import preference as devicepreference
+from numalign.agent.deviceplugin.offer import Offer
+from numalign.api.decode import protomessages
+from numalign.api.decode.protomessages import Message, Tree
+from numalign.api.decode.protowire import BadProtobuf
+from numalign.kubelet.device import Preference
+from numalign.kubelet.machine import Device
+from numalign.process import log, rpc
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Plugin:
+    def __init__(self, resource: str, offer: Offer) -> None:
+        self.resource = resource
+        self.offer = offer
+        self.streams = 0
+        self.left = False
+        """The kubelet had a stream open and has none any more: it does not know us now."""
+        self._changed = asyncio.Event()
+
+    def change(self, offer: Offer) -> None:
+        """Tell the kubelet, if it listens."""
+        self.offer = offer
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def service(self) -> rpc.Service:
+        calls: dict[str, rpc.Answering] = {
+            "GetDevicePluginOptions": self._options,
+            "GetPreferredAllocation": self._preferred,
+            "Allocate": self._allocate,
+            "PreStartContainer": self._pre_start,
+        }
+        return rpc.Service(messages.PLUGIN, calls, {"ListAndWatch": self._list_and_watch})
+
+    async def _options(self, request: bytes) -> bytes:
+        return protomessages.written(self.offer.options, messages.OPTIONS)
+
+    async def _list_and_watch(self, request: bytes) -> AsyncIterator[bytes]:
+        self.streams += 1
+        self.left = False
+        try:
+            while True:
+                changed = self._changed
+                devices = [_told(device) for device in self.offer.plugin.devices]
+                yield protomessages.written({"devices": devices}, messages.DEVICES)
+                await changed.wait()
+        finally:
+            self.streams -= 1
+            self.left = self.streams == 0
+
+    async def _preferred(self, request: bytes) -> bytes:
+        asked = _read(request, messages.PREFERENCES).get("containers", [])
+        answers = [{"ids": sorted(self._choice(each))} for each in asked]
+        return protomessages.written({"containers": answers}, messages.PREFERRED)
+
+    def _choice(self, asked: Tree) -> frozenset[str]:
+        available, needed = frozenset(asked.get("available", ())), frozenset(asked.get("must_include", ()))
+        preference = Preference(self.resource, available, needed, asked.get("size", 0))
+        zones = {device.id: device.zones for device in self.offer.plugin.devices}
+        return devicepreference.preferred(self.offer.prefer, preference, zones)
+
+    async def _allocate(self, request: bytes) -> bytes:
+        asked = [sorted(each.get("ids", ())) for each in _read(request, messages.ALLOCATE).get("containers", [])]
+        for ids in asked:
+            self._check(ids)
+            LOG.info("allocated", extra=log.about(resource=self.resource, devices=",".join(ids)))
+        return protomessages.written({"containers": [self.offer.gift.to(ids) for ids in asked]}, messages.ALLOCATED)
+
+    async def _pre_start(self, request: bytes) -> bytes:
+        ids = sorted(_read(request, messages.IDS).get("ids", ()))
+        self._check(ids)
+        LOG.info("a container starts", extra=log.about(resource=self.resource, devices=",".join(ids)))
+        return b""
+
+    def _check(self, ids: Sequence[str]) -> None:
+        unknown = sorted(set(ids) - {device.id for device in self.offer.plugin.devices})
+        if unknown:
+            why = f"{self.resource} has no device {', '.join(unknown)} any more"
+            raise rpc.CallFailed("INVALID_ARGUMENT", why)
+
+
+def _told(device: Device) -> Tree:
+    health = messages.HEALTHY if device.healthy else messages.UNHEALTHY
+    # No topology and one that names no zone are two things to the kubelet (exporter spec 2.4).
+    where = {} if device.zones is None else {"topology": {"nodes": [{"id": zone} for zone in device.zones]}}
+    return {"id": device.id, "health": health, **where}
+
+
+def _read(request: bytes, message: Message) -> Tree:
+    try:
+        return protomessages.read(request, message)
+    except BadProtobuf as problem:
+        raise rpc.CallFailed("INVALID_ARGUMENT", str(problem)) from None

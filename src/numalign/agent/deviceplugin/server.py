@@ -1,0 +1,173 @@
+"""Device plugins on their sockets, known to the kubelet, through its restarts and through changes of what is offered.
+
+`numalign device-plugin run` runs `Plugins.run`. A kubelet that starts removes all sockets of its plugin folder and
+leaves a new one of its own; both are looked at several times a second. An offer that cannot be read changes nothing:
+the last one stays until the file is right again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from numalign.agent.deviceplugin import messages
+from numalign.agent.deviceplugin.config import Offers
+from numalign.agent.deviceplugin.offer import Offer
+from numalign.agent.deviceplugin.plugin import Plugin
+from numalign.api.decode import protomessages
+from numalign.api.errors import BadObject
+from numalign.process import log, rpc
+
+LOG: Final = logging.getLogger(__name__)
+FOLDER: Final = "device-plugins"
+"""Below the kubelet's root folder."""
+KUBELET: Final = "kubelet.sock"
+PATIENCE: Final = 15.0
+"""The kubelet connects back before it answers, for which it allows itself 10 seconds."""
+INTERVAL: Final = 0.25
+"""Pods that want devices are turned away between the kubelet's start and our registration."""
+
+
+class Registered:
+    """One plugin, its socket, and the kubelet that knows it."""
+
+    def __init__(self, folder: Path, plugin: Plugin) -> None:
+        self.plugin = plugin
+        self._kubelet = folder / KUBELET
+        self._socket = folder / f"numalign-{plugin.resource.replace('/', '_')}.sock"
+        self._server: rpc.Server | None = None
+        self._served: rpc.Identity | None = None
+        self._known_to: rpc.Identity | None = None
+        self._trouble = ""
+
+    async def keep(self) -> None:
+        """Serve and register, where that is not so already; what does not work now is tried with the next call."""
+        kubelet = _seen(self._kubelet)
+        if kubelet is None:
+            return self._tell(f"there is no socket {self._kubelet}; no kubelet runs here, or not yet")
+        lost = self._served is None or _seen(self._socket) != self._served
+        if lost or self._known_to != kubelet or self.plugin.left:
+            try:
+                await self._serve(again=lost)
+                await self._register()
+            except rpc.CallFailed as problem:
+                self._tell("the kubelet does not answer" if problem.code == "UNAVAILABLE" else problem.text)
+            except (OSError, RuntimeError) as problem:
+                self._tell(f"{self._socket} cannot be served: {problem}")
+            else:
+                self._known_to, self._trouble = kubelet, ""
+
+    async def _serve(self, *, again: bool) -> None:
+        if again:
+            await self.stop()
+            self._server = rpc.Server(self._socket, self.plugin.service())
+            await self._server.start()
+            self._served = _seen(self._socket)
+
+    async def _register(self) -> None:
+        request = {
+            "version": messages.VERSION,
+            "endpoint": self._socket.name,
+            "resource": self.plugin.resource,
+            "options": self.plugin.offer.options,
+        }
+        channel = rpc.Channel(self._kubelet)
+        try:
+            body = protomessages.written(request, messages.REGISTER)
+            await channel.call(f"/{messages.REGISTRATION}/Register", body, PATIENCE)
+        finally:
+            await channel.close()
+        LOG.info("registered with the kubelet", extra=_about(self.plugin.resource, self.plugin.offer))
+
+    def _tell(self, trouble: str) -> None:
+        # Said once, though it is tried again and again.
+        if trouble != self._trouble:
+            LOG.warning("not registered yet: %s", trouble, extra=log.about(resource=self.plugin.resource))
+        self._trouble = trouble
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
+        self._server = self._served = self._known_to = None
+
+
+class Plugins:
+    """All plugins of a process. `read` gives what is offered now, and is asked again when `file` has changed."""
+
+    def __init__(self, folder: Path, read: Callable[[], Offers], file: Path | None = None) -> None:
+        self.again = asyncio.Event()
+        """Set by whoever wants the offers read at once, such as SIGHUP."""
+        self._folder = folder
+        self._read = read
+        self._file = file
+        self._version: rpc.Identity | None = None
+        self._plugins: dict[str, Registered] = {}
+
+    async def run(self, interval: float = INTERVAL) -> None:
+        """Until cancelled. The first offer must be right: BadObject if not."""
+        self._version = self._file_version()
+        await self._offer(self._read())
+        try:
+            while True:
+                await self._keep_all()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.again.wait(), interval)
+                await self._look_again()
+        finally:
+            await asyncio.shield(self._stop_all())
+
+    async def _keep_all(self) -> None:
+        await asyncio.gather(*(each.keep() for each in self._plugins.values()))
+
+    async def _stop_all(self) -> None:
+        await asyncio.gather(*(each.stop() for each in self._plugins.values()))
+
+    async def _look_again(self) -> None:
+        version = self._file_version()
+        if version == self._version and not self.again.is_set():
+            return
+        self._version = version
+        self.again.clear()
+        try:
+            offers = self._read()
+        except BadObject as problem:
+            LOG.error("the last offer stays: %s", problem)
+        else:
+            await self._offer(offers)
+
+    async def _offer(self, offers: Offers) -> None:
+        for resource in self._plugins.keys() - offers.keys():
+            await self._plugins.pop(resource).stop()
+        for resource, offer in offers.items():
+            await self._offer_one(resource, offer)
+
+    async def _offer_one(self, resource: str, offer: Offer) -> None:
+        present = self._plugins.get(resource)
+        if present is not None and present.plugin.offer.options == offer.options:
+            if present.plugin.offer != offer:
+                LOG.info("the offer changed", extra=_about(resource, offer))
+                present.plugin.change(offer)
+            return
+        # Options are asked for when a plugin registers, and never again.
+        if present is not None:
+            await present.stop()
+        self._plugins[resource] = Registered(self._folder, Plugin(resource, offer))
+
+    def _file_version(self) -> rpc.Identity | None:
+        return None if self._file is None else _seen(self._file)
+
+
+def _about(resource: str, offer: Offer) -> dict[str, Any]:
+    devices = offer.plugin.devices
+    return log.about(resource=resource, devices=len(devices), healthy=sum(device.healthy for device in devices))
+
+
+def _seen(path: Path) -> rpc.Identity | None:
+    try:
+        return rpc.identity_of(path)
+    except rpc.CallFailed:
+        return None

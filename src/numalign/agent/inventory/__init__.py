@@ -1,0 +1,1 @@
+"""Combines the sources into one inventory of zones, allocatable amounts and allocations."""

@@ -1,0 +1,140 @@
+"""What the readings amount to: the machine with its devices, the kubelet, and what its managers hold.
+
+`main` asks for a report after each look. Everything comes down to the model's own `Kubelet` and `KubeletState`, so that
+`kubelet.report` writes what it would write about a simulated node; what pods hold is `books`'s to find out. Others'
+forms are `plainform`'s, with what is free as the books have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from numalign.agent.inventory import allocatable as offering
+from numalign.agent.inventory import podidentity, startview
+from numalign.agent.inventory.allocations import Books
+from numalign.agent.inventory.placements import Placing
+from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory.readings import Readings
+from numalign.agent.inventory.startview import Evidence
+from numalign.agent.publish import exclusions, plainform
+from numalign.agent.publish.exclusions import Exclusions
+from numalign.agent.publish.plainform import real
+from numalign.agent.sources.podresources import Allocatable, DeviceEntry, PodResources
+from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
+from numalign.kubelet import admission, report, versions
+from numalign.kubelet.machine import Device, DevicePlugin, Machine
+from numalign.kubelet.report import Pods
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.state import KubeletState
+
+Mode = Literal["own", "rte", "nfd"]
+
+
+class Inventory(Struct, frozen=True):
+    """The node as it was at one look."""
+
+    kubelet: Kubelet
+    state: KubeletState
+    """Without what pods left behind."""
+    placed: Pods
+    """What pods hold."""
+    pods: tuple[PodResources, ...] = ()
+    """As the kubelet lists them."""
+    allocatable: Allocatable = Allocatable()
+    unlisted: bool = False
+    """Whether books have entries of pods that exist, or may exist, and are not listed."""
+    answered: bool = True
+    """Whether the kubelet says what its pods hold."""
+    contradictions: tuple[str, ...] = ()
+    """Where the kubelet's answer and its checkpoints or its configuration do not tell the same."""
+    dated: bool = True
+    """Whether the kubelet's version is known, and not taken to be the newest."""
+
+    def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
+        own = report.told(node, self.kubelet, self.state, self.placed)
+        own = own if self.dated else report.undated(own)
+        if mode == "own":
+            return own if self.answered else report.with_capacities(own, self.kubelet.machine)
+        counted = plainform.zones(self.kubelet.machine, self.allocatable, self.pods, mode, left_out.resources)
+        zones = tuple(_by_the_books(zone, books) for zone, books in zip(counted, own.zones, strict=True))
+        signed = [pod for pod in self.pods if not left_out.has(pod.namespace, pod.name)]
+        return structs.replace(plainform.of(node, self.kubelet, signed, mode), zones=zones)
+
+
+def _by_the_books(zone: Zone, books: Zone) -> Zone:
+    """They know of plain init containers, of pods that a kubelet which just started does not list yet, and how a block
+    is split."""
+    free = {name: each.available for name, each in books.resources.items()}
+    resources = {
+        name: Amounts(each.capacity, each.allocatable, min(each.allocatable, free.get(name, each.available)))
+        for name, each in zone.resources.items()
+    }
+    return structs.replace(zone, resources=resources)
+
+
+def of(readings: Readings, machine: Machine, told: Told, placing: Placing | None = None) -> Inventory:
+    """StartRefusal where no kubelet would start with these settings on this machine: then one was read wrongly.
+    `placing`: what the last look of the same node left."""
+    match, placing = podidentity.of(readings, told), placing or Placing()
+    evidence = Evidence(readings.cpu_checkpoint, readings.memory_checkpoint, readings.allocatable)
+    seen = startview.of(machine, readings.settings, evidence)
+    kubelet = placing.started(structs.replace(seen, devices=_plugins(readings, match.open)), readings.settings)
+    books = Books(kubelet, readings, match, told)
+    contradictions = tuple(books.contradictions())
+    kubelet = offering.heeded(kubelet, readings.allocatable)
+    state = admission.collect(kubelet, books.state())
+    return Inventory(
+        kubelet,
+        state,
+        placing.pods(kubelet, state),
+        readings.pods or (),
+        readings.allocatable or offering.of(kubelet),
+        unlisted=bool(match.open),
+        answered=readings.pods is not None,
+        contradictions=contradictions,
+        dated=versions.parse(readings.kubelet_version) is not None,
+    )
+
+
+def _plugins(readings: Readings, unlisted: frozenset[str]) -> dict[str, DevicePlugin]:
+    """Healthy devices as they are offered; those that pods have and nobody offers any more are sick. So are, for the
+    time being, those of pods that may exist and are not listed."""
+    offered = _zones_by_id(readings.allocatable.devices if readings.allocatable is not None else ())
+    held = _zones_by_id(each for pod in readings.pods or () for one in pod.containers for each in one.devices)
+    registered = readings.device_checkpoint.registered if readings.device_checkpoint is not None else {}
+    found = {}
+    for resource in sorted({*offered, *held, *registered}):
+        known, used = offered.get(resource, {}), held.get(resource, {})
+        spoken_for = _held_by(unlisted, resource, readings)
+        healthy = [Device(each, zones, each not in spoken_for) for each, zones in sorted(known.items())]
+        sick = [Device(each, zones, healthy=False) for each, zones in sorted(used.items()) if each not in known]
+        # A topology without a zone keeps a device out of the list of what is offered (exporter spec 2.4).
+        hidden = registered.get(resource, frozenset()) - known.keys() if readings.allocatable is not None else ()
+        found[resource] = DevicePlugin(
+            (*healthy, *_hidden(hidden, used), *(each for each in sick if each.id not in hidden))
+        )
+    return found
+
+
+def _held_by(uids: Iterable[str], resource: str, readings: Readings) -> frozenset[str]:
+    books = readings.device_checkpoint.state.pods if readings.device_checkpoint is not None else {}
+    containers = (held for uid in uids for held in books.get(uid, {}).values())
+    return frozenset(each for held in containers for each in held.get(resource, ()))
+
+
+def _hidden(ids: Iterable[str], used: Mapping[str, tuple[int, ...] | None]) -> Iterator[Device]:
+    return (Device(each, used.get(each) or ()) for each in sorted(ids))
+
+
+def _zones_by_id(entries: Iterable[DeviceEntry]) -> dict[str, dict[str, tuple[int, ...] | None]]:
+    """A device in several zones has an entry for each."""
+    found: dict[str, dict[str, tuple[int, ...] | None]] = {}
+    for entry in entries:
+        devices = found.setdefault(entry.resource, {})
+        for each in entry.ids:
+            before = devices.get(each)
+            here = None if entry.zones is None else real(entry.zones)
+            devices[each] = here if before is None else tuple(sorted({*before, *(here or ())}))
+    return found

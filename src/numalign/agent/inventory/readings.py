@@ -1,0 +1,262 @@
+"""One look at the node: everything that its kubelet, its files and its kernel say at about the same moment.
+
+`main` asks for `read` whenever `triggers` says so, `inventory` makes a report of the answer. What the kubelet changes
+while we look is looked at again, so that checkpoints and podresources tell of the same moment. Whatever is missing or
+odd is a problem in words beside an absent value; nothing that a node holds makes `read` raise."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from numalign.agent.inventory import startview
+from numalign.agent.inventory.lostdevices import Vanished
+from numalign.agent.inventory.readingcache import Checkpoints, Remembered
+from numalign.agent.inventory.startview import Evidence
+from numalign.agent.sources import kubeletconfig, kubeletflags, sysfs
+from numalign.agent.sources import podresources as podresourcesocket
+from numalign.agent.sources.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
+from numalign.agent.sources.kubeletconfig import Configuration
+from numalign.agent.sources.podresources import Allocatable, PodResources, PodResourcesError
+from numalign.agent.sources.sysfs import Survey
+from numalign.agent.triggers import filewatch
+from numalign.api import errors
+from numalign.kube.clock import Clock, SystemClock
+from numalign.kubelet import start, versions
+from numalign.kubelet.machine import Machine
+from numalign.kubelet.settings import Settings
+
+TRIES: Final = 3
+PAUSE: Final = 0.05
+"""Seconds before looking again at what changed meanwhile; the kubelet writes one file after the other."""
+STEADY: Final = 60.0
+"""Seconds for which hardware, and a configuration that may change, are taken as unchanged."""
+OFFERED: Final = 10.0
+"""Seconds for which the same counts as offered while the same devices are written down: a plugin's end is not."""
+ASKING: Final = 15.0
+"""Seconds for both questions to the kubelet."""
+
+
+class PodResourcesSource(Protocol):
+    """What is needed of `podresources.PodResourcesClient`."""
+
+    async def list(self) -> tuple[PodResources, ...]: ...
+
+    async def allocatable(self) -> Allocatable | None: ...
+
+
+class Readings(Struct, frozen=True, kw_only=True):
+    machine: Machine | None
+    """Without devices; None: /sys tells nothing."""
+    offline: int = 0
+    settings: Settings
+    settings_source: str
+    settings_assumed: bool
+    settings_unread: bool = False
+    """Whether their file was written after the kubelet started, which goes by what it said before."""
+    kubelet_version: str = ""
+    pods: tuple[PodResources, ...] | None = None
+    """None: the kubelet did not answer."""
+    allocatable: Allocatable | None = None
+    podresources_error: str = ""
+    """The kind of `PodResourcesError`, for counting."""
+    cpu_checkpoint: CPUCheckpoint | None = None
+    memory_checkpoint: MemoryCheckpoint | None = None
+    device_checkpoint: DeviceCheckpoint | None = None
+    consistent: bool = True
+    """Whether the checkpoints stayed the same while the kubelet was asked."""
+    checkpoint_lost: bool = False
+    """Whether one of them is broken that was whole a short while ago."""
+    problems: tuple[str, ...] = ()
+    hardware_problems: tuple[str, ...] = ()
+    """Those among them that are about what the kernel says."""
+
+
+class Sources:
+    """Where to look, and what was found there last; for one task. `kubelet_version` is set by who knows it."""
+
+    def __init__(
+        self,
+        *,
+        host: Path = Path("/"),
+        kubelet_root: Path = Path(kubeletflags.DEFAULT_ROOT),
+        podresources: PodResourcesSource | None = None,
+        socket: Path | None = None,
+        configuration: kubeletconfig.Sources | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.host = host
+        self.podresources = podresources
+        self.configuration = configuration or kubeletconfig.Sources(host=host)
+        self.checkpoints = Checkpoints(kubelet_root)
+        self._socket = socket or kubelet_root / podresourcesocket.SOCKET
+        self._seen = filewatch.signature(self._socket)
+        self.clock = clock or SystemClock()
+        self.kubelet_since = self.clock.now()
+        """Since when it may be the kubelet that it is."""
+        self.kubelet_version = ""
+        self.vanished = Vanished()
+        self.hardware = Remembered[Survey](STEADY)
+        # A kubelet reads its files when it starts, which is seen by its own socket: what they say later does not count
+        # before it starts anew.
+        self._own = self._socket == kubelet_root / podresourcesocket.SOCKET
+        self._fixed = self.configuration.configz is None and self._own
+        self.configured = Remembered[Configuration](math.inf if self._fixed else STEADY)
+        self._offered = Remembered[tuple[bytes | None, Allocatable | None]](OFFERED)
+
+    def notice_restart(self) -> None:
+        """A kubelet that started anew may be configured otherwise, and has looked at the hardware again."""
+        now = filewatch.signature(self._socket)
+        if now != self._seen:
+            self._seen, self.kubelet_since = now, self.clock.now()
+            self.configured.forget()
+            self.forget()
+
+    def started_before(self, written: int) -> bool:
+        """Whether the kubelet had started by then; it makes its socket anew at each start, having read its files."""
+        return self._own and self._seen is not None and written > self._seen.written
+
+    def forget(self) -> None:
+        """Everything may have changed, but for files that a kubelet reads when it starts."""
+        self.hardware.forget()
+        self.offer_changed()
+        if not self._fixed:
+            self.configured.forget()
+
+    def offer_changed(self) -> None:
+        """Other devices can be had, whatever is written down."""
+        self._offered.forget()
+
+    async def allocatable(self, kubelet: PodResourcesSource) -> Allocatable | None:
+        """What can be allocated changes with the devices and with the kubelet, which writes the devices down."""
+        written, now = self.checkpoints.devices, self.clock.now()
+        kept = self._offered.get(now)
+        if written is not None and kept is not None and kept[0] == written:
+            return kept[1]
+        offered = await kubelet.allocatable()
+        self._offered.keep((written, offered), now)
+        return offered
+
+    @property
+    def minor(self) -> versions.Minor:
+        return versions.parse(self.kubelet_version) or versions.NEWEST
+
+
+class _Answers(Struct, frozen=True):
+    pods: tuple[PodResources, ...] | None = None
+    allocatable: Allocatable | None = None
+    error: str = ""
+    problems: tuple[str, ...] = ()
+
+
+async def read(sources: Sources) -> Readings:
+    sources.notice_restart()
+    survey, missing = await _survey(sources)
+    configuration = await _configuration(sources, survey)
+    answers, steady = await _steadily(sources)
+    found = sources.checkpoints.found
+    restless = () if steady else ("the kubelet's checkpoints changed during every look at them",)
+    hardware = (*missing, *(survey.problems if survey else ()))
+    return Readings(
+        machine=survey.machine if survey else None,
+        offline=survey.offline if survey else 0,
+        settings=configuration.settings,
+        settings_source=configuration.source,
+        settings_assumed=configuration.assumed,
+        settings_unread=sources.started_before(configuration.written),
+        kubelet_version=sources.kubelet_version,
+        pods=answers.pods,
+        allocatable=answers.allocatable,
+        podresources_error=answers.error,
+        cpu_checkpoint=found.cpu,
+        memory_checkpoint=found.memory,
+        device_checkpoint=sources.vanished.left_out(found.devices, answers.allocatable),
+        consistent=steady,
+        checkpoint_lost=sources.checkpoints.lost(sources.clock.now()),
+        problems=(
+            *hardware,
+            *configuration.problems,
+            *_known_to_end(configuration.settings, survey),
+            *_changed_since(configuration.settings, survey, Evidence(found.cpu, found.memory, answers.allocatable)),
+            *answers.problems,
+            *sources.checkpoints.problems,
+            *restless,
+        ),
+        hardware_problems=hardware,
+    )
+
+
+def _known_to_end(settings: Settings, survey: Survey | None) -> tuple[str, ...]:
+    """What the kubelet does not survive: it looks zones up by id in a list that has places for existing zones only."""
+    ids = survey.machine.zone_ids if survey else ()
+    closest = settings.topology_options.get(start.PREFER_CLOSEST, "").lower() == "true"
+    if not closest or ids == tuple(range(len(ids))) or settings.topology_policy in ("none", "single-numa-node"):
+        return ()
+    return (f"{start.PREFER_CLOSEST} on a machine whose zones are not numbered in a row ends the kubelet with a panic",)
+
+
+def _changed_since(settings: Settings, survey: Survey | None, evidence: Evidence) -> tuple[str, ...]:
+    """Hardware that is not what the kubelet found when it started."""
+    return tuple(startview.changes(survey.machine, settings, evidence)) if survey is not None else ()
+
+
+async def _survey(sources: Sources) -> tuple[Survey | None, tuple[str, ...]]:
+    kept = sources.hardware.get(sources.clock.now())
+    if kept is not None:
+        return kept, ()
+    try:
+        # A thousand small files on a large machine: nobody else should wait for that.
+        survey = await asyncio.to_thread(sysfs.survey, sources.host)
+    except errors.BadObject as problem:
+        return sources.hardware.last, (str(problem),)
+    return sources.hardware.keep(survey, sources.clock.now()), ()
+
+
+async def _configuration(sources: Sources, survey: Survey | None) -> Configuration:
+    kept = sources.configured.get(sources.clock.now())
+    if kept is not None and kept.settings.minor == sources.minor:
+        return kept
+    machine = survey.machine if survey else Machine("unknown", ())
+    return _settled(sources, await kubeletconfig.read(sources.configuration, machine, sources.minor))
+
+
+def _settled(sources: Sources, fresh: Configuration) -> Configuration:
+    """A guess never takes the place of what was read before (exporter spec 5.4), and is soon replaced itself."""
+    if not fresh.assumed:
+        return sources.configured.keep(fresh, sources.clock.now())
+    last = sources.configured.last
+    if last is None:
+        return fresh
+    kept = (*fresh.problems, "what was read earlier still counts")
+    return Configuration(last.settings, last.source, written=last.written, problems=kept)
+
+
+async def _steadily(sources: Sources) -> tuple[_Answers, bool]:
+    """Ask between two looks at the checkpoints, until both see the same and nothing is newly broken."""
+    before = sources.checkpoints.problems
+    for _ in range(TRIES):
+        sources.checkpoints.look(sources.clock.now())
+        answers = await _answers(sources)
+        changed = sources.checkpoints.look(sources.clock.now())
+        broken = sources.checkpoints.problems
+        if not changed and (not broken or broken == before):
+            return answers, True
+        await sources.clock.sleep(PAUSE)
+    return answers, not changed
+
+
+async def _answers(sources: Sources) -> _Answers:
+    if sources.podresources is None:
+        return _Answers()
+    try:
+        async with asyncio.timeout(ASKING):
+            allocatable = await sources.allocatable(sources.podresources)
+            return _Answers(await sources.podresources.list(), allocatable)
+    except PodResourcesError as failure:
+        return _Answers(error=failure.kind, problems=(failure.text,))
+    except TimeoutError:
+        return _Answers(error="timeout", problems=(f"no answer of the kubelet's podresources in {ASKING:g} s",))

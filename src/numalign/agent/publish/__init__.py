@@ -1,0 +1,1 @@
+"""Writes the NodeResourceTopology object, in our form or as RTE or NFD write it."""

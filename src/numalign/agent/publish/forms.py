@@ -1,0 +1,49 @@
+"""A node's report as the object that a publisher writes: in our own form, or in that of RTE or NFD.
+
+`publish` and the simulator's nodes ask here. The numbers are `kubelet.report`'s and `plainform`'s, and for nodes that
+others report on, `kubelet.plainreport`'s; this is which attributes there are and in which order (exporter spec 1.9, 9).
+Resources and zones are in the order of their names, so that equal reports are equal objects; the random order of the
+others is not imitated (exporter spec, D-09)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from numalign.agent.inventory.inventory import Mode
+from numalign.api.decode import structs
+from numalign.api.nrt import normalise, topologymanager
+from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt.nodetopology import NodeTopology
+
+Document = dict[str, Any]
+ORDERS: Final = {
+    "rte": (
+        normalise.FINGERPRINT,
+        normalise.FINGERPRINT_METHOD,
+        normalise.PLACEMENT_METADATA,
+        topologymanager.SCOPE,
+        topologymanager.POLICY,
+    ),
+    "nfd": (topologymanager.POLICY, topologymanager.SCOPE, normalise.FINGERPRINT),
+}
+"""What the others know of; behind it the limit of zones, which they forget, where it is not the usual one (D-27)."""
+
+
+def document(topology: NodeTopology, mode: Mode = "own", version: normalise.Version = nrtwire.V1ALPHA2) -> Document:
+    """The object without an owner. v1alpha1 has no place for attributes."""
+    made: Document = msgspec.to_builtins(normalise.encode(topology, version), enc_hook=structs.encodable)
+    if mode != "rte":
+        # Deprecated since v1alpha2, and still what older consumers read.
+        made["topologyPolicies"] = [topologymanager.legacy_token(topology.manager)]
+    if mode == "own":
+        return made
+    if "attributes" in made:
+        known = {each["name"]: each for each in made["attributes"]}
+        limited = topology.manager.max_zones != topologymanager.DEFAULT_MAX_ZONES
+        wanted = (*ORDERS[mode], topologymanager.MAX_ZONES) if limited else ORDERS[mode]
+        made["attributes"] = [known[name] for name in wanted if name in known]
+    if mode == "nfd":
+        made["metadata"].pop("annotations", None)
+    return made

@@ -1,0 +1,169 @@
+"""Reports of nodes that are gone: found and deleted, as NFD's collector does it (exporter spec 6).
+
+`numalign agent gc` calls `sweep` once, or `run`, which sweeps now and then and acts at once where a Node goes. Our
+own reports belong to their Node and go with it; this is for those of other publishers. A report may come before its
+Node, so that young ones are left alone (spec 13.22), unless the Node was seen to go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.agent.publish import published
+from numalign.agent.publish.published import Published
+from numalign.api.decode.structs import Wire
+from numalign.api.nrt import wire
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube import errors, resources
+from numalign.kube.client import Client
+from numalign.kube.objects import DeleteOptions, Preconditions
+from numalign.kube.resources import Resource
+from numalign.kube.watch.informer import Informer
+from numalign.kube.watch.store import Change
+from numalign.process import metrics, tasks
+from numalign.process.serve import Answer, Page
+
+LOG: Final = logging.getLogger(__name__)
+GRACE: Final = 300.0
+"""Seconds for which a report may be there without its Node."""
+
+
+class Named(Wire, frozen=True):
+    """A Node, read for nothing but its name."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+NODES: Final = resources.of("v1", "nodes", "Node", Named)
+REPORTS: Final = tuple(published.resource(version) for version in (wire.V1ALPHA2, wire.V1ALPHA1))
+"""Older definitions of the kind serve v1alpha1 alone."""
+
+
+class Swept(Struct, frozen=True):
+    stale: tuple[str, ...] = ()
+    """Names of reports whose node is gone."""
+    deleted: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Counts:
+    """What became of it, for whoever watches the process; `note` is told of everything."""
+
+    def __init__(self) -> None:
+        self._registry = made = metrics.Registry()
+        self._deleted = made.counter("numalign_agent_gc_deleted_total", "Reports deleted whose node is gone.")
+        self._failures = made.counter("numalign_agent_gc_failures_total", "Deletions and sweeps that failed.")
+
+    def note(self, swept: Swept) -> None:
+        self._deleted.add(by=len(swept.deleted))
+        self._failures.add(by=len(swept.problems))
+
+    def pages(self) -> dict[str, Page]:
+        return {
+            "/metrics": lambda _: Answer(self._registry.text(), content_type=metrics.CONTENT_TYPE),
+            "/healthz": lambda _: Answer("ok\n"),
+        }
+
+
+async def sweep(client: Client, grace: float = GRACE, *, dry_run: bool = False) -> Swept:
+    """KubeError where the lists cannot be had."""
+    # Before the nodes, so that a node which comes in between is seen, and its report is not taken for stale.
+    kind, reports = await _reports(client)
+    nodes = {each.metadata.name for each in await client.every(NODES.everywhere())}
+    found = stale(nodes, reports, client.sender.clock.wall() - timedelta(seconds=grace))
+    if dry_run:
+        return Swept(tuple(each.name for each in found))
+    deleted, failed = list[str](), dict[str, str]()
+    for each in found:
+        try:
+            if await _delete(client, kind, each):
+                deleted.append(each.name)
+        except errors.KubeError as problem:
+            failed[each.name] = str(problem)
+    return Swept((*deleted, *failed), tuple(deleted), tuple(failed.values()))
+
+
+def stale(nodes: Iterable[str], reports: Iterable[ObjectMeta], before: datetime) -> list[ObjectMeta]:
+    """Reports that were made before that moment, and whose node is none of these."""
+    known = frozenset(nodes)
+    return [each for each in reports if each.name not in known and _made(each) <= before]
+
+
+def _made(report: ObjectMeta) -> datetime:
+    try:
+        return datetime.fromisoformat(report.creation_timestamp or "")
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+async def _reports(client: Client) -> tuple[Resource[Published], list[ObjectMeta]]:
+    """All of them, and in which version they can be had."""
+    for kind in REPORTS:
+        try:
+            return kind, [each.metadata for each in await client.every(kind.everywhere())]
+        except errors.NotFound:
+            continue
+    return REPORTS[0], []  # nobody has defined the kind, so that there are none
+
+
+async def _delete(client: Client, kind: Resource[Published], report: ObjectMeta) -> bool:
+    """That one, not another of the same name that came since, and only if its Node has not come back meanwhile.
+    Whether it was; KubeError where nobody can tell."""
+    try:
+        await client.get(NODES.at(report.name))
+        return False
+    except errors.NotFound:
+        LOG.debug("node %s is gone", report.name)
+    try:
+        await client.delete(kind.at(report.name), DeleteOptions(preconditions=Preconditions(uid=report.uid)))
+    except (errors.NotFound, errors.Conflict) as problem:
+        LOG.debug("report %s is gone already, or another one: %s", report.name, problem)
+        return False
+    return True
+
+
+async def forget(client: Client, node: str) -> Swept:
+    """The report of a node that was seen to go, unless it has come back. KubeError where nobody can tell."""
+    for kind in REPORTS:
+        try:
+            report = (await client.get(kind.at(node))).metadata
+        except errors.NotFound:
+            continue
+        return Swept((node,), (node,)) if await _delete(client, kind, report) else Swept()
+    return Swept()  # it went with its Node
+
+
+async def run(client: Client, interval: float, grace: float, told: Callable[[Swept], object]) -> None:
+    """Sweeps, this many seconds apart, and looks after every Node that is deleted meanwhile; until cancelled."""
+    gone: asyncio.Queue[str] = asyncio.Queue()
+
+    def noticed(change: Change[Named]) -> None:
+        if change.new is None and change.old is not None:
+            gone.put_nowait(change.old.metadata.name)
+
+    nodes = Informer(client, NODES.everywhere(), noticed)
+    await tasks.together(_collect(client, (interval, grace), gone, told), {"nodes": nodes.run()})
+
+
+async def _collect(
+    client: Client, pace: tuple[float, float], gone: asyncio.Queue[str], told: Callable[[Swept], object]
+) -> None:
+    clock, (interval, grace) = client.sender.clock, pace
+    due = clock.now()
+    while True:
+        try:
+            async with clock.timeout(max(0.0, due - clock.now())):
+                name = await gone.get()
+            work = forget(client, name)
+        except TimeoutError:
+            due, work = clock.now() + interval, sweep(client, grace)
+        try:
+            told(await work)
+        except errors.KubeError as problem:
+            # What was missed is found by the next sweep.
+            told(Swept(problems=(str(problem),)))

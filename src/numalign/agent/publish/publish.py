@@ -1,0 +1,164 @@
+"""Puts reports into the API server: compares, applies, and leaves a sign of life now and then.
+
+The agent's cycle calls `publish` after every look; failures are raised as `kube.errors`, and the next look brings a
+newer report, so nothing waits here for a better moment. What the server has is looked at once a period: an object that
+somebody deleted is written again, one that somebody else writes is left to him (`guard`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from numalign.agent.inventory.inventory import Mode
+from numalign.agent.publish import exclusions, forms, ownership, published
+from numalign.agent.publish.exclusions import Exclusions
+from numalign.agent.publish.forms import Document
+from numalign.agent.publish.ownership import Guard
+from numalign.agent.publish.published import Published
+from numalign.api.nrt import fingerprint, normalise, wire
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.kube import errors
+from numalign.kube.client import Client
+
+HEARTBEAT: Final = 300.0
+"""Seconds within which an agent that lives writes something."""
+UNDECLARED: Final = ".attributes: field not declared in schema"
+PARTIAL: Final = {"name": normalise.FINGERPRINT_METHOD, "value": fingerprint.Method.EXCLUSIVE.value}
+
+Outcome = Literal["written", "heartbeat", "equal", "stood back"]
+
+
+class Manner(Struct, frozen=True, kw_only=True):
+    """How to write."""
+
+    instance: str
+    """Tells this process from another agent on the same node."""
+    mode: Mode = "own"
+    left_out: Exclusions = exclusions.NONE
+    """In the modes of others."""
+    version: normalise.Version = wire.V1ALPHA2
+    period: float = 60.0
+    """Seconds between two looks at what the server has."""
+
+
+class Publisher:
+    """What this process wrote, and where; for one task."""
+
+    def __init__(self, client: Client, node: str, manner: Manner) -> None:
+        self._client, self._clock, self._node = client, client.sender.clock, node
+        self._manner = manner
+        self.guard = Guard(instance=manner.instance, patience=ownership.PATIENCE * manner.period)
+        self._written: Document | None = None
+        self._in = manner.version
+        """The version in which it was."""
+        self._at = 0.0
+        self.pruned: tuple[str, ...] = ()
+        """Attributes that the server did not keep, because its definition of the kind is older."""
+        self._settled = True
+        """Whether it left out the same ones twice: a definition that was just changed counts a moment later."""
+
+    async def publish(
+        self, topology: NodeTopology, owner: Mapping[str, str] | None, *, check: bool, periodic: bool = False
+    ) -> Outcome:
+        """`owner`: name and uid of the Node, where it is known. `check`: look at the server even if all is told.
+        `periodic`: whether nothing but time asked for the look."""
+        wanted = self._document(topology, owner, self._manner.version)
+        equal, alive = wanted == self._written, self._clock.now() - self._at < HEARTBEAT - self._manner.period
+        if check:
+            there, served = await self._there()
+            self.guard.look(there, self._clock.now())
+            equal = equal and there is not None and served == self._in and self._settled
+        if self.guard.other:
+            self._written = None
+            return "stood back"
+        if equal and alive:
+            return "equal"
+        await self._apply(wanted, lambda: self._document(topology, owner, wire.V1ALPHA1), periodic=periodic)
+        return "heartbeat" if equal else "written"
+
+    async def was_so_configured(self, topology: NodeTopology) -> bool:
+        """Whether an agent of this node, perhaps an earlier process, told the same of the kubelet's configuration."""
+        there, version = await self._there()
+        wanted = self._document(topology, None, version)
+        return there is not None and published.is_so_configured(there, wanted.get("attributes", ()))
+
+    def _document(
+        self, topology: NodeTopology, owner: Mapping[str, str] | None, version: normalise.Version
+    ) -> Document:
+        return _owned(forms.document(topology, self._manner.mode, version), owner)
+
+    @property
+    def _versions(self) -> tuple[normalise.Version, ...]:
+        """Best first: older definitions of the kind serve v1alpha1 alone."""
+        return tuple(dict.fromkeys((self._manner.version, wire.V1ALPHA1)))
+
+    async def _there(self) -> tuple[Published | None, normalise.Version]:
+        """The object, and in which version it can be had."""
+        for version in self._versions:
+            try:
+                return await self._client.get(published.resource(version).at(self._node)), version
+            except errors.NotFound:
+                continue
+        return None, self._manner.version
+
+    async def _apply(self, wanted: Document, older: Callable[[], Document], *, periodic: bool) -> None:
+        now, last = self._clock.now(), (self._in, self.pruned)
+        signed = {published.SIGNED: self._manner.instance, published.HEARTBEAT: _time(self._clock.wall())}
+        if self._manner.mode == "rte":
+            signed[published.RTE_UPDATE] = "periodic" if periodic else "reactive"
+        # An answer that gets lost on its way may be to a write that was taken.
+        self._written = None
+        try:
+            answer, self._in = await self._applied(self._manner.version, _signed(wanted, signed)), self._manner.version
+        except errors.NotFound as missing:
+            answer = await self._applied_as_older(_signed(older(), signed), missing)
+            self._in = wire.V1ALPHA1
+        self._written, self._at, self.guard.wrote = wanted, now, True
+        kept = {each.name for each in answer.attributes}
+        self.pruned = tuple(each["name"] for each in wanted.get("attributes", ()) if each["name"] not in kept)
+        self._settled = not self.pruned or (self._in, self.pruned) == last
+
+    async def _applied_as_older(self, wanted: Document, missing: errors.NotFound) -> Published:
+        try:
+            return await self._applied(wire.V1ALPHA1, wanted)
+        except errors.NotFound:
+            # Of the version that we would like to write there is more to say.
+            raise missing from None
+
+    async def _applied(self, version: normalise.Version, wanted: Document) -> Published:
+        target = published.resource(version).at(self._node)
+        try:
+            return await self._client.apply(target, wanted, manager=published.MANAGER, force=True)
+        except errors.ServerFailure as problem:
+            # Fields that a definition does not have are pruned from what is put, but refused where it is applied.
+            if UNDECLARED not in problem.status.message or "attributes" not in wanted:
+                raise
+        return await self._client.apply(target, _without_attributes(wanted), manager=published.MANAGER, force=True)
+
+
+def _without_attributes(document: Document) -> Document:
+    """Nor with the annotation of a fingerprint of some pods: a reader of it alone takes it for that of all."""
+    kept = {name: value for name, value in document.items() if name != "attributes"}
+    if PARTIAL not in document["attributes"]:
+        return kept
+    metadata = document["metadata"]
+    told = metadata.get("annotations", {})
+    annotations = {name: text for name, text in told.items() if name != normalise.FINGERPRINT_ANNOTATION}
+    return kept | {"metadata": metadata | {"annotations": annotations}}
+
+
+def _owned(document: Document, owner: Mapping[str, str] | None) -> Document:
+    references = [{"apiVersion": "v1", "kind": "Node", **owner}] if owner is not None else []
+    return document | {"metadata": document["metadata"] | ({"ownerReferences": references} if references else {})}
+
+
+def _signed(document: Document, annotations: Mapping[str, str]) -> Document:
+    metadata = document["metadata"]
+    return document | {"metadata": metadata | {"annotations": {**metadata.get("annotations", {}), **annotations}}}
+
+
+def _time(wall: datetime) -> str:
+    return wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,1 @@
+"""Reads the node: podresources, kubelet configuration, checkpoints and sysfs."""

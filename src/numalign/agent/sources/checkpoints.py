@@ -1,0 +1,250 @@
+"""What the kubelet's managers wrote down of their state: CPUs, memory and devices, pod by pod.
+
+`readings` hands in the bytes of the files; `inventory` takes free CPUs and memory groups from here, because
+podresources is silent on what plain init containers hold (engine spec R3). The files are no API: whatever does not look
+and add up as a known kubelet writes it, a half-written one too, is a BadObject, and the next look may find better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from numalign.agent.sources import checksums
+from numalign.api import errors
+from numalign.api.attributes import cpuset
+from numalign.kubelet import machinefile
+from numalign.kubelet.cpu.state import CPUState
+from numalign.kubelet.device import DeviceState, Ids
+from numalign.kubelet.memory.state import Block, MemoryState, Table, ZoneMemory
+
+KIND: Final = "Checkpoint"
+CPU: Final = "cpu_manager_state"
+MEMORY: Final = "memory_manager_state"
+DEVICES: Final = "device-plugins/kubelet_internal_checkpoint"
+"""Below the kubelet's root folder."""
+LARGEST: Final = 16 << 20
+NO_ZONE: Final = -1
+"""The key of devices without a topology."""
+UNREADABLE: Final = (ValueError, TypeError, RecursionError, ArithmeticError)
+
+T = TypeVar("T")
+Raw = msgspec.Raw
+Amount = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class CPUCheckpoint(Struct, frozen=True):
+    policy: str
+    state: CPUState
+
+
+class Sizes(Struct, frozen=True):
+    """One memory type in one zone, in bytes: what there is, and what of it pods never get."""
+
+    total: int
+    system_reserved: int
+    allocatable: int
+
+
+class MemoryCheckpoint(Struct, frozen=True):
+    policy: str
+    state: MemoryState
+    sizes: Mapping[int, Mapping[str, Sizes]]
+
+
+class DeviceCheckpoint(Struct, frozen=True):
+    state: DeviceState
+    zones: Mapping[str, Mapping[str, tuple[int, ...] | None]]
+    """Of devices that are held: by resource and id; None: no topology."""
+    registered: Mapping[str, Ids]
+    """Healthy devices by resource, as of the last write."""
+
+
+class _CPUs(Struct, rename={"policy": "policyName", "default": "defaultCpuSet", "pods": "podEntries"}):
+    policy: str
+    default: str
+    entries: dict[str, dict[str, str]] = field(default_factory=dict)
+    pods: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+class _Table(Struct, rename="camel"):
+    total: Amount
+    system_reserved: Amount
+    allocatable: Amount
+    reserved: Amount
+    free: Amount
+
+
+class _Zone(Struct, rename="camel"):
+    number_of_assignments: Amount
+    memory_map: dict[str, _Table]
+    cells: list[int]
+
+
+class _Block(Struct, rename={"zones": "numaAffinity"}):
+    zones: list[int]
+    type: str
+    size: Amount
+
+
+class _PodBlocks(Struct, rename="camel"):
+    memory_blocks: list[_Block] = field(default_factory=list)
+
+
+class _Memory(Struct, rename={"policy": "policyName", "zones": "machineState", "pods": "podEntries"}):
+    policy: str
+    zones: dict[int, _Zone]
+    entries: dict[str, dict[str, list[_Block]]] = field(default_factory=dict)
+    pods: dict[str, _PodBlocks] = field(default_factory=dict)
+
+
+class _DeviceEntry(Struct, rename="pascal"):
+    pod_uid: str = field(name="PodUID")
+    container_name: str
+    resource_name: str
+    device_ids: dict[int, list[str]] = field(name="DeviceIDs")
+    alloc_resp: str | None
+
+
+class _Devices(Struct, rename="pascal"):
+    registered_devices: dict[str, list[str]]
+    pod_device_entries: list[_DeviceEntry] | None
+
+
+class _DeviceEnvelope(Struct, rename="pascal"):
+    data: Raw
+    checksum: int
+
+
+class _Envelope(Struct, rename="camel"):
+    """What is around the content: newer files carry it as text, with its own checksum (as kubelet 1.37 does)."""
+
+    checksum: int = 0
+    data: str = ""
+    data_checksum: int = 0
+    pod_entries: Raw | None = None
+
+
+def cpu(raw: bytes) -> CPUCheckpoint:
+    told = _read(CPU, raw, _CPUs, checksums.of_cpus)
+    state = CPUState(
+        default=_cpus(CPU, "defaultCpuSet", told.default),
+        assignments={
+            uid: {name: _cpus(CPU, f"entries[{errors.clipped(uid)}]", cpus) for name, cpus in containers.items()}
+            for uid, containers in told.entries.items()
+        },
+        pods={uid: _cpus(CPU, "podEntries", entry.get("cpuSet", "")) for uid, entry in told.pods.items()},
+    )
+    return CPUCheckpoint(told.policy, state)
+
+
+def memory(raw: bytes) -> MemoryCheckpoint:
+    told = _read(MEMORY, raw, _Memory, checksums.of_memory)
+    state = MemoryState(
+        zones={zone: _zone_memory(entry) for zone, entry in sorted(told.zones.items())},
+        blocks={
+            uid: {name: _blocks(blocks) for name, blocks in containers.items()}
+            for uid, containers in told.entries.items()
+        },
+        pods={uid: _blocks(entry.memory_blocks) for uid, entry in told.pods.items()},
+    )
+    sizes = {
+        zone: {kind: Sizes(t.total, t.system_reserved, t.allocatable) for kind, t in entry.memory_map.items()}
+        for zone, entry in sorted(told.zones.items())
+    }
+    return MemoryCheckpoint(told.policy, state, sizes)
+
+
+def devices(raw: bytes) -> DeviceCheckpoint:
+    outer = _typed(DEVICES, raw, _DeviceEnvelope)
+    told = _typed(DEVICES, bytes(outer.data), _Devices)
+    _require_sum(DEVICES, outer.checksum, checksums.of_devices(_typed(DEVICES, bytes(outer.data), dict[str, Any])))
+    state = DeviceState()
+    zones: dict[str, dict[str, tuple[int, ...] | None]] = {}
+    for entry in told.pod_device_entries or ():
+        ids = frozenset(device for held in entry.device_ids.values() for device in held)
+        state = state.with_devices(entry.pod_uid, entry.container_name, entry.resource_name, ids)
+        zones.setdefault(entry.resource_name, {}).update(_zones_by_id(entry.device_ids))
+    registered = {resource: frozenset(ids) for resource, ids in told.registered_devices.items()}
+    return DeviceCheckpoint(state, zones, registered)
+
+
+def _zones_by_id(ids_by_zone: Mapping[int, list[str]]) -> dict[str, tuple[int, ...] | None]:
+    found: dict[str, tuple[int, ...] | None] = {}
+    for zone, ids in sorted(ids_by_zone.items()):
+        for device in ids:
+            found[device] = None if zone == NO_ZONE else (*(found.get(device) or ()), zone)
+    return found
+
+
+def _zone_memory(entry: _Zone) -> ZoneMemory:
+    return ZoneMemory(
+        cells=_mask(entry.cells),
+        tables={kind: Table(table.free, table.reserved) for kind, table in entry.memory_map.items()},
+        assignments=entry.number_of_assignments,
+    )
+
+
+def _blocks(blocks: list[_Block]) -> tuple[Block, ...]:
+    return tuple(Block(block.type, _mask(block.zones), block.size) for block in blocks)
+
+
+def _mask(zones: list[int]) -> int:
+    if not all(0 <= zone <= machinefile.MAX_ZONE_ID for zone in zones):
+        raise errors.BadObject(KIND, MEMORY, "", f"names a zone that is not between 0 and {machinefile.MAX_ZONE_ID}")
+    return cpuset.of(zones)
+
+
+def _cpus(file: str, path: str, text: str) -> int:
+    try:
+        return cpuset.parse(text)
+    except cpuset.CPUSetError as problem:
+        raise errors.BadObject(KIND, file, path, str(problem)) from None
+
+
+def _read(file: str, raw: bytes, kind: type[T], checksum: Callable[[checksums.Tree], int]) -> T:
+    """The content, wherever the version keeps it, once it is known to be whole."""
+    envelope = _typed(file, raw, _Envelope)
+    if envelope.data:
+        told = _typed(file, envelope.data.encode("utf-8", "surrogatepass"), kind)
+        if not _says_the_same(raw, told):
+            _require_sum(file, envelope.data_checksum, checksums.of_text(envelope.data))
+        return told
+    told = _typed(file, raw, kind)
+    # With pods served as a whole the printed form has Go's own sets in it.
+    if envelope.pod_entries is None:
+        _require_sum(file, envelope.checksum, checksum(_typed(file, raw, dict[str, Any])))
+    return told
+
+
+def _says_the_same(raw: bytes, told: object) -> bool:
+    """For older kubelets the content stands there a second time, and no damage hits both alike. Comparing is a hundred
+    times quicker than summing up, and a busy kubelet writes every second."""
+    try:
+        return bool(msgspec.json.decode(raw, type=type(told)) == told)
+    except UNREADABLE:
+        return False
+
+
+def _require_sum(file: str, said: object, found: int) -> None:
+    if said != found:
+        why = f"is {errors.echo(said)}, but the content has {found}; half-written, or changed by hand"
+        raise errors.BadObject(KIND, file, "checksum", why)
+
+
+def _typed(file: str, raw: bytes, kind: type[T]) -> T:
+    if len(raw) > LARGEST:
+        raise errors.BadObject(KIND, file, "", f"longer than {LARGEST} bytes; no kubelet writes that much")
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except UNREADABLE as problem:
+        raise _bad(file, problem) from None
+
+
+def _bad(file: str, problem: Exception) -> errors.BadObject:
+    what, _, where = str(problem).rpartition(" - at `")
+    path = where.rstrip("`").removeprefix("$").removeprefix(".") if what else ""
+    why = f"{errors.clipped(what or str(problem))}; half-written, or of a kubelet that is not known"
+    return errors.BadObject(KIND, file, path, why)

@@ -1,0 +1,111 @@
+"""The small files of a node, read so that a missing or damaged one costs one value and never the rest.
+
+`sysfs`, `checkpoints` and `kubeletconfig` read through here. A file that is not there is None without a word, since
+machines differ; one that is there and cannot be used is None with a problem, as a sentence for logs and people."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from numalign.api import errors
+from numalign.api.attributes import cpuset
+
+LARGEST: Final = 1 << 16
+"""Bytes; no file of sysfs is longer than a page of the kernel's memory."""
+NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+NAME: Final = re.compile(r"([a-z]+)(0|[1-9][0-9]{0,4})")
+MOST_PROBLEMS: Final = 100
+
+
+class Unreadable(Exception):
+    """The file is there, or may be; the text says why nothing can be read."""
+
+
+def content(path: Path, largest: int = LARGEST) -> bytes | None:
+    """None where there is no such file."""
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            # None: nothing to read yet, from what is no file.
+            raw = file.read(largest + 1) or b""
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as problem:
+        raise Unreadable(f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+    if len(raw) > largest:
+        raise Unreadable(f"{path} is longer than {largest} bytes")
+    return raw
+
+
+def written(path: Path) -> int:
+    """When its content last changed, in nanoseconds since 1970; 0 where there is no such file any more."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """A pipe in the place of a file would wait for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+class Files:
+    """Those below one folder, by their path from there; `problems` grows while they are read."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.problems: list[str] = []
+
+    def note(self, path: str, why: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(f"{self.root / path}: {why}")
+
+    def text(self, path: str) -> str | None:
+        try:
+            raw = content(self.root / path)
+        except Unreadable as problem:
+            if len(self.problems) < MOST_PROBLEMS:
+                self.problems.append(str(problem))
+            return None
+        return None if raw is None else raw.decode("utf-8", "replace").strip()
+
+    def number(self, path: str) -> int | None:
+        text = self.text(path)
+        if text is None:
+            return None
+        if NUMBER.fullmatch(text) is None:
+            self.note(path, f"{errors.echo(text)} is not a whole number")
+            return None
+        return int(text)
+
+    def members(self, path: str) -> int | None:
+        """A list as the kernel writes it, such as 0-3,8: a set of CPUs or of zones."""
+        text = self.text(path)
+        try:
+            return None if text is None else cpuset.parse(text)
+        except cpuset.CPUSetError as problem:
+            self.note(path, str(problem))
+            return None
+
+    def names(self, folder: str) -> list[str]:
+        """What is in a folder, in order; nothing where there is none."""
+        try:
+            return sorted(os.listdir(self.root / folder))
+        except FileNotFoundError:
+            return []
+        except OSError as problem:
+            self.note(folder, problem.strerror or str(problem))
+            return []
+
+    def processes(self) -> list[int]:
+        """Of a /proc: the ids of all that can be seen."""
+        return sorted(int(name) for name in self.names("") if name.isascii() and name.isdigit() and len(name) < 10)
+
+    def numbered(self, folder: str, prefix: str) -> list[int]:
+        """The numbers of the entries that are called by a prefix and a number: 0 and 12 of node0 and node12."""
+        found = (NAME.fullmatch(name) for name in self.names(folder))
+        numbers = (int(match[2]) for match in found if match and match[1] == prefix)
+        return sorted(number for number in numbers if number <= cpuset.MAX_CPU)

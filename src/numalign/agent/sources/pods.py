@@ -1,0 +1,123 @@
+"""The kubelet's pods socket: which pods it has, with what podresources does not tell (exporter spec 2.9).
+
+An optional source: a kubelet has it from 1.36 on, by default from 1.37 on. `PodsClient.list` gives all pods, `watch`
+first all and then every change; a client that reads too slowly is cut off and begins again. Of a pod only who it is,
+its phase, its QoS class and its containers' names are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from enum import IntEnum
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api.decode import protomessages
+from numalign.api.decode.protomessages import Field, Message, Tree
+from numalign.api.decode.protowire import BadProtobuf
+from numalign.process import rpc
+
+SERVICE: Final = "v1alpha1.Pods"
+SOCKET: Final = "pods-api/pods-api.sock"
+"""Below the kubelet's root folder."""
+
+CONTAINER: Final[Message] = {1: Field("name", "string")}
+METADATA: Final[Message] = {1: Field("name", "string"), 3: Field("namespace", "string"), 5: Field("uid", "string")}
+SPEC: Final[Message] = {2: Field("containers", CONTAINER, many=True), 20: Field("inits", CONTAINER, many=True)}
+STATUS: Final[Message] = {1: Field("phase", "string"), 9: Field("qos", "string")}
+POD: Final[Message] = {1: Field("metadata", METADATA), 2: Field("spec", SPEC), 3: Field("status", STATUS)}
+LIST: Final[Message] = {1: Field("pods", "bytes", many=True)}
+EVENT: Final[Message] = {1: Field("type", "int"), 2: Field("pod", POD)}
+
+
+class Change(IntEnum):
+    """What an event says; `SYNCED` comes once, without a pod, when all known ones have been sent."""
+
+    ADDED = 1
+    MODIFIED = 2
+    DELETED = 3
+    SYNCED = 4
+
+
+class LocalPod(Struct, frozen=True):
+    uid: str
+    namespace: str
+    name: str
+    phase: str = ""
+    qos: str = ""
+    containers: tuple[str, ...] = ()
+    inits: tuple[str, ...] = ()
+
+
+class PodEvent(Struct, frozen=True):
+    """A deleted pod has only its uid, namespace and name."""
+
+    change: Change
+    pod: LocalPod | None
+
+
+class PodsError(Exception):
+    """No answer that can be used; `absent` where this kubelet has no such socket or service, now or ever."""
+
+    def __init__(self, text: str, *, absent: bool = False) -> None:
+        super().__init__(text)
+        self.absent = absent
+
+
+class PodsClient:
+    """For one event loop. `close` at the end."""
+
+    def __init__(self, socket: Path, deadline: float = rpc.DEADLINE) -> None:
+        self._link = rpc.Link(socket)
+        self._deadline = deadline
+        self._known: dict[bytes, LocalPod] = {}
+        """Pods of the last answer by their bytes: most of them are the same in the next."""
+
+    async def list(self) -> tuple[LocalPod, ...]:
+        """Sorted by uid."""
+        try:
+            answer = await self._link.call(f"/{SERVICE}/ListPods", b"", self._deadline)
+            raw: list[bytes] = protomessages.read(answer, LIST).get("pods", [])
+            self._known = {each: self._known.get(each) or _pod(protomessages.read(each, POD)) for each in raw}
+        except (rpc.CallFailed, BadProtobuf) as failure:
+            raise _error(failure) from None
+        return tuple(sorted(self._known.values(), key=lambda pod: pod.uid))
+
+    async def watch(self) -> AsyncIterator[PodEvent]:
+        """Until the kubelet ends it, which is a PodsError whenever it has a reason."""
+        try:
+            async for answer in self._link.current().stream(f"/{SERVICE}/WatchPods", b""):
+                event = protomessages.read(answer, EVENT)
+                # Kinds of events that are not known yet cannot be answered with anything.
+                if event.get("type") in Change.__members__.values():
+                    yield PodEvent(Change(event["type"]), _pod(event["pod"]) if "pod" in event else None)
+        except (rpc.CallFailed, BadProtobuf) as failure:
+            raise _error(failure) from None
+
+    async def close(self) -> None:
+        await self._link.close()
+
+
+def _error(failure: rpc.CallFailed | BadProtobuf) -> PodsError:
+    if isinstance(failure, BadProtobuf):
+        return PodsError(f"the kubelet's answer about its pods cannot be read: {failure}")
+    return PodsError(f"the kubelet's pods socket: {failure}", absent=failure.code in ("UNAVAILABLE", "UNIMPLEMENTED"))
+
+
+def _pod(tree: Tree) -> LocalPod:
+    metadata, spec, status = tree.get("metadata", {}), tree.get("spec", {}), tree.get("status", {})
+    return LocalPod(
+        uid=metadata.get("uid", ""),
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        phase=status.get("phase", ""),
+        qos=status.get("qos", ""),
+        containers=_names(spec.get("containers", [])),
+        inits=_names(spec.get("inits", [])),
+    )
+
+
+def _names(containers: list[Tree]) -> tuple[str, ...]:
+    return tuple(each.get("name", "") for each in containers)

@@ -1,0 +1,1 @@
+"""Decides when the agent reads the node again."""

@@ -1,0 +1,92 @@
+"""What makes the agent look at its node: the kubelet's files, a file to be touched, and time.
+
+`main` waits here between two looks and gets the reasons for the next one. Whether and when is decided in `pace`, which
+files were touched in `watching`; this module only waits. Time is that of a clock that never jumps."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from numalign.agent.sources import checkpoints, podresources
+from numalign.agent.triggers.filewatch import Watch
+from numalign.agent.triggers.schedule import Due, Pace
+from numalign.api import errors
+from numalign.kube.clock import Clock, SystemClock
+
+STATE: Final = "kubelet-state"
+SOCKET: Final = "podresources"
+NOTIFIED: Final = "notified"
+ASKED: Final = "asked"
+LOOK: Final = 1.0
+"""Seconds between two looks at files of which the kernel does not tell."""
+
+
+def notification(text: str) -> Path | None:
+    """The file by which others ask for a look; None for nothing. BadObject for a folder, which RTE refuses as well."""
+    path = Path(text)
+    if text and path.is_dir():
+        why = f"{text} is a folder; name a file in it, which others touch"
+        raise errors.BadObject("Agent", "settings", "notify file", why)
+    return path if text else None
+
+
+def of_kubelet(root: Path, notification: Path | None = None, socket: Path | None = None) -> dict[Path, str]:
+    """The files of a kubelet with this root folder, and the one by which others ask for a look (exporter spec 4.8)."""
+    state = {root / file: STATE for file in (checkpoints.CPU, checkpoints.MEMORY, checkpoints.DEVICES)}
+    # Who writes through a link touches another file.
+    asked = dict.fromkeys((notification, notification.resolve()), NOTIFIED) if notification else {}
+    return state | {socket or root / podresources.SOCKET: SOCKET} | asked
+
+
+class Triggers:
+    """`async with`; one task waits, anyone may ask."""
+
+    def __init__(self, files: Mapping[Path, str], pace: Pace | None = None, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._due = Due(pace or Pace())
+        self._watch = Watch(files, self.ask)
+        self._woken = asyncio.Event()
+        self._began = (self._clock.now(), time.process_time())
+        """The last look, by the clock and by the processor."""
+
+    async def __aenter__(self) -> Triggers:
+        self._watch.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._watch.close()
+
+    def ask(self, reason: str = ASKED) -> None:
+        """A look soon."""
+        self._due.wish(reason, self._clock.now())
+        self._woken.set()
+
+    def ask_again(self, after: float, reason: str = ASKED) -> None:
+        """A look so many seconds from now: the kubelet frees what a pod held some time after it ended."""
+        self._due.wish_later(reason, self._clock.now() + after)
+        self._woken.set()
+
+    async def wait(self) -> frozenset[str]:
+        """Until the next look is due: the reasons for it. The first is due at once."""
+        look = time.process_time() - self._began[1]
+        while (pause := self._due.at() - self._clock.now()) > 0:
+            self._woken.clear()
+            await self._woken_within(pause if self._watch.covered else min(pause, LOOK))
+            self._watch.look()
+        now, used = self._clock.now(), time.process_time()
+        # While there is always something to look at, all that the process does is done for looks.
+        busy = now - self._began[0] <= self._due.pace.longest_gap
+        self._due.spent(used - self._began[1] if busy else look)
+        self._began = now, used
+        return self._due.take(now, self._clock.chance())
+
+    async def _woken_within(self, seconds: float) -> None:
+        try:
+            async with self._clock.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            pass

@@ -1,0 +1,1 @@
+"""The attributes of our NodeResourceTopology objects: names, grammar and values."""

@@ -1,0 +1,106 @@
+"""Our own attributes of a topology report: what makes predictions exact, in text that others skip unread.
+
+`nrt` calls `read` and `write`; the agent fills `NodeFacts`, the scheduler reads it. Each attribute has a name under
+`numalign.io/`, a version tag and a codec in the module of its concept. A newer version or an unknown name is
+reported and skipped; a text that breaks its grammar is a BadObject from `decode` and a guess from `read`.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from numalign.api import errors
+from numalign.api.attributes import coremap, cpuset, deviceclasses, grammar, managers, memorystate, placementtext
+from numalign.api.attributes.coremap import Core
+from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, ReservedMemory
+from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.podplacements import PodPlacement
+from numalign.api.nrt.repairs import Guess, GuessCode
+
+KIND: Final = "NodeResourceTopology"
+PREFIX: Final = "numalign.io/"
+
+
+class NodeFacts(Struct, frozen=True, kw_only=True):
+    """Everything our agent adds to a report. None: not published."""
+
+    managers: ManagerPolicies | None = None
+    kubelet: KubeletBuild | None = None
+    reserved_cpus: int | None = None
+    reserved_memory: ReservedMemory | None = None
+    cores: tuple[Core, ...] | None = None
+    default_cpus: int | None = None
+    """The CPU manager's shared set, as in its checkpoint; reserved CPUs may be part of it."""
+    memory: tuple[MemoryZone, ...] | None = None
+    devices: tuple[DeviceClass, ...] | None = None
+    placements: tuple[PodPlacement, ...] | None = None
+
+
+class Codec(NamedTuple):
+    """How one field of NodeFacts is written and read, without the version tag."""
+
+    field: str
+    encode: Callable[[Any], str]
+    decode: Callable[[str], Any]
+
+
+_once: Final = lru_cache(maxsize=256)
+"""For what is set on a node, and therefore the same on all that were set up alike."""
+
+CODECS: Final = {
+    "numalign.io/managers": Codec("managers", managers.encode_policies, _once(managers.decode_policies)),
+    "numalign.io/kubelet": Codec("kubelet", managers.encode_build, _once(managers.decode_build)),
+    "numalign.io/reserved-cpus": Codec("reserved_cpus", cpuset.text, grammar.cpus),
+    "numalign.io/reserved-memory": Codec(
+        "reserved_memory", managers.encode_reserved_memory, _once(managers.decode_reserved_memory)
+    ),
+    "numalign.io/cores": Codec("cores", coremap.encode, coremap.decode),
+    "numalign.io/default-cpus": Codec("default_cpus", cpuset.text, grammar.cpus),
+    "numalign.io/memory": Codec("memory", memorystate.encode, memorystate.decode),
+    "numalign.io/devices": Codec("devices", deviceclasses.encode, deviceclasses.decode),
+    "numalign.io/placements": Codec("placements", placementtext.encode, placementtext.decode),
+}
+
+
+class Unknown(NamedTuple):
+    """An attribute of ours that this release cannot read: written by a newer one."""
+
+    version: int | None
+    """None: not even the name is known."""
+
+
+def write(facts: NodeFacts) -> dict[str, str]:
+    """The attributes for all that is known, by name."""
+    values = ((name, codec, getattr(facts, codec.field)) for name, codec in sorted(CODECS.items()))
+    return {name: grammar.tagged(codec.encode(value)) for name, codec, value in values if value is not None}
+
+
+def decode(node: str, name: str, value: str) -> Any:
+    """The fact in one attribute of the report on this node, or Unknown; BadObject if it breaks its grammar."""
+    codec = CODECS.get(name)
+    if codec is None:
+        return Unknown(None)
+    try:
+        version, body = grammar.version_and_body(value)
+        return codec.decode(body) if version == grammar.VERSION else Unknown(version)
+    except grammar.AttributeTextError as error:
+        raise errors.BadObject(KIND, node, f"attributes[{name}]", str(error)) from error
+
+
+def read(node: str, attributes: Mapping[str, str], guesses: list[Guess]) -> NodeFacts:
+    """All facts in these attributes of ours; what cannot be read is noted and stays None."""
+    facts: dict[str, Any] = {}
+    for name, value in attributes.items():
+        try:
+            fact = decode(node, name, value)
+        except errors.BadObject as problem:
+            guesses.append(Guess(GuessCode.FACT_MALFORMED, problem.field, problem.why))
+            continue
+        if isinstance(fact, Unknown):
+            guesses.append(Guess(GuessCode.FACT_UNKNOWN, f"attributes[{name}]", errors.echo(value)))
+        else:
+            facts[CODECS[name].field] = fact
+    return NodeFacts(**facts)

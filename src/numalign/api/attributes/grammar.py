@@ -1,0 +1,147 @@
+"""The common alphabet of our own report attributes: version tags, words, numbers, sizes, zone sets.
+
+The modules that own an attribute (`managers`, `coremap`, `memorystate`, `deviceclasses`, `podplacements`) build their
+grammar from these pieces; docs/attributes.md shows the whole of it. Values hold no sign that JSON or YAML would have to
+escape. Every reader raises `AttributeTextError`, and nothing else, for a text it does not understand.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from numalign.api import errors
+from numalign.api.attributes import cpuset
+from numalign.api.decode import quantity
+from numalign.api.nrt import zonename
+
+VERSION: Final = 1
+PARTS: Final = 1 << 14
+"""Texts of each kind of part that are remembered: the next report of a node has most of them again."""
+TAG: Final = re.compile(r"v([0-9]{1,9});")
+NUMBER: Final = re.compile(r"[0-9]{1,19}")
+# What a word holds as itself; everything else is written as %XX of its UTF-8 bytes.
+UNSAFE: Final = re.compile(rb"[^-_./A-Za-z0-9]")
+ESCAPE: Final = re.compile(rb"%([0-9A-F]{2})")
+WORD: Final = re.compile(r"(?:[-_./A-Za-z0-9]|%[0-9A-F]{2})+")
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class AttributeTextError(ValueError):
+    """The text does not follow the grammar of the attribute; the message says which part."""
+
+
+def tagged(body: str) -> str:
+    return f"v{VERSION};{body}"
+
+
+def version_and_body(text: str) -> tuple[int, str]:
+    """What every version of every attribute starts with: v<number>;"""
+    match = TAG.match(text)
+    if match is None:
+        raise AttributeTextError(f"{errors.echo(text)} does not start with a version tag like v{VERSION};")
+    return int(match[1]), text[match.end() :]
+
+
+def word(text: str) -> str:
+    """A name or free text, with every sign escaped that separates things."""
+    if not text:
+        raise AttributeTextError("a name must not be empty")
+    return UNSAFE.sub(lambda sign: b"%%%02X" % ord(sign[0]), text.encode()).decode()
+
+
+@lru_cache(maxsize=4096)
+def from_word(text: str) -> str:
+    if WORD.fullmatch(text) is None:
+        raise AttributeTextError(f"{errors.echo(text)} is not a word; escape its signs as %XX")
+    try:
+        # Resources are looked up by name all the time: the same name is best the same object.
+        return sys.intern(ESCAPE.sub(lambda sign: bytes.fromhex(sign[1].decode()), text.encode()).decode())
+    except UnicodeDecodeError as error:
+        raise AttributeTextError(f"{errors.echo(text)} is not UTF-8 once unescaped") from error
+
+
+def number(text: str) -> int:
+    if NUMBER.fullmatch(text) is None or int(text) > quantity.INT64_MAX:
+        raise AttributeTextError(f"{errors.echo(text)} is not a whole number from 0 to 2^63-1")
+    return int(text)
+
+
+def zone(text: str) -> int:
+    """A zone id."""
+    found = number(text)
+    if found > zonename.MAX_ZONE:
+        raise AttributeTextError(f"{errors.echo(text)} is not a zone from 0 to {zonename.MAX_ZONE}")
+    return found
+
+
+def size(amount: int) -> str:
+    """A number of bytes, exact, with the largest binary suffix that divides it."""
+    if not 0 <= amount <= quantity.INT64_MAX:
+        raise AttributeTextError(f"{errors.echo(amount)} is not a size from 0 to 2^63-1")
+    return str(quantity.of(amount, quantity.Format.BINARY_SI))
+
+
+@lru_cache(maxsize=4096)
+def from_size(text: str) -> int:
+    try:
+        amount = quantity.parse(text)
+    except quantity.QuantityError as error:
+        raise AttributeTextError(str(error)) from error
+    if not amount.is_whole or not 0 <= amount.nanos <= quantity.INT64_MAX * quantity.NANO:
+        raise AttributeTextError(f"{errors.echo(text)} is not a whole size from 0 to 2^63-1")
+    return amount.value
+
+
+def cpus(text: str) -> int:
+    """A CPU set in the kernel's list format, which `cpuset.text` writes."""
+    try:
+        return cpuset.parse(text)
+    except cpuset.CPUSetError as error:
+        raise AttributeTextError(str(error)) from error
+
+
+def zones(mask: int) -> str:
+    """A zone set as a CPU set is written, with + between its parts: 0+2-3."""
+    return cpuset.text(mask).replace(",", "+")
+
+
+@lru_cache(maxsize=4096)
+def from_zones(text: str) -> int:
+    if "," in text:
+        raise AttributeTextError(f"{errors.echo(text)} is not a set of zones; write + between its parts")
+    return cpus(text.replace("+", ","))
+
+
+def sizes(amounts: Mapping[str, int]) -> str:
+    """Amounts in bytes by memory type: hugepages-1Gi=2Gi,memory=10Gi."""
+    return ",".join(f"{word(kind)}={size(amount)}" for kind, amount in sorted(amounts.items()))
+
+
+def from_sizes(text: str) -> dict[str, int]:
+    pairs = (pair(item) for item in split(text, ","))
+    return unique((from_word(kind), from_size(amount)) for kind, amount in pairs)
+
+
+def pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise AttributeTextError(f"{errors.echo(text)} is not a name, an = and a value")
+    return key, value
+
+
+def split(text: str, separator: str) -> list[str]:
+    """The parts of a list that may have none."""
+    return text.split(separator) if text else []
+
+
+def unique(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, Value]:
+    found: dict[Key, Value] = {}
+    for key, value in pairs:
+        if key in found:
+            raise AttributeTextError(f"{errors.echo(key)} occurs twice")
+        found[key] = value
+    return found

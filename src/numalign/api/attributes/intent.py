@@ -1,0 +1,55 @@
+"""What a pod's owner wants of NUMA alignment, in two annotations on the pod.
+
+The scheduler's intake calls `intent`; docs/attributes.md says what the words mean on which node. A pod without the
+annotations has no wishes: the node's own policy and scope decide. A word that is not known is a BadObject that names
+the annotation, because a typing error that silently drops a requirement would be found too late.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeVar
+
+from msgspec import Struct
+
+from numalign.api import errors
+from numalign.api.objects.meta import ObjectMeta
+
+SCOPE: Final = "numalign.io/scope"
+STRICTNESS: Final = "numalign.io/strictness"
+
+WISHES: Final = (SCOPE, STRICTNESS)
+
+Scope = Literal["container", "pod"]
+Strictness = Literal["require", "prefer", "none"]
+
+SCOPES: Final[Mapping[str, Scope]] = {"container": "container", "pod": "pod"}
+STRICTNESSES: Final[Mapping[str, Strictness]] = {"require": "require", "prefer": "prefer", "none": "none"}
+
+T = TypeVar("T")
+
+
+class Intent(Struct, frozen=True, kw_only=True):
+    """None: the pod does not say."""
+
+    scope: Scope | None = None
+    strictness: Strictness | None = None
+
+
+def intent(pod: ObjectMeta) -> Intent:
+    """What the annotations of this pod ask for."""
+    return Intent(scope=_word(pod, SCOPE, SCOPES), strictness=_word(pod, STRICTNESS, STRICTNESSES))
+
+
+def write(intent: Intent) -> dict[str, str]:
+    """The annotations that say this."""
+    words = {SCOPE: intent.scope, STRICTNESS: intent.strictness}
+    return {name: word for name, word in words.items() if word is not None}
+
+
+def _word(pod: ObjectMeta, annotation: str, known: Mapping[str, T]) -> T | None:
+    written = pod.annotations.get(annotation)
+    if written is None:
+        return None
+    if written not in known:
+        why = f"{errors.echo(written)} is not one of {', '.join(known)}; write one of them or remove the annotation"
+        raise errors.BadObject("Pod", pod.full_name, f"metadata.annotations[{annotation}]", why)
+    return known[written]

@@ -1,0 +1,116 @@
+"""How the node's kubelet is set up, as our agent publishes it beside the standard attributes.
+
+`attributes` calls the codecs here: policies and options of the managers, the kubelet's version with the feature gates
+that matter, and the memory reserved per zone. Policy and scope of the Topology Manager are not here, because the
+standard attributes carry them. The kubelet room turns these structs into its settings.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from numalign.api import errors
+from numalign.api.attributes import grammar
+
+
+class ManagerPolicies(Struct, frozen=True, kw_only=True):
+    """Policies by the kubelet's own words, options verbatim."""
+
+    cpu: str = "none"
+    cpu_options: Mapping[str, str] = field(default_factory=dict)
+    memory: str = "None"
+    topology_options: Mapping[str, str] = field(default_factory=dict)
+
+
+class KubeletBuild(Struct, frozen=True, kw_only=True):
+    """Which kubelet runs, and the gates that change how it places pods."""
+
+    version: str
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+
+
+ReservedMemory = Mapping[int, Mapping[str, int]]
+"""Bytes by zone and memory type that pods never get."""
+
+CPU, MEMORY = "cpu", "memory"
+OPTION_OF_CPU, OPTION_OF_TOPOLOGY = "cpu.", "topology."
+SWITCH = {"false": False, "true": True}
+
+
+def encode_policies(policies: ManagerPolicies) -> str:
+    """cpu=static;memory=Static;cpu.full-pcpus-only=true"""
+    parts = [f"{CPU}={grammar.word(policies.cpu)}", f"{MEMORY}={grammar.word(policies.memory)}"]
+    for prefix, options in ((OPTION_OF_CPU, policies.cpu_options), (OPTION_OF_TOPOLOGY, policies.topology_options)):
+        parts += [f"{prefix}{_option(name, value)}" for name, value in sorted(options.items())]
+    return ";".join(parts)
+
+
+def decode_policies(body: str) -> ManagerPolicies:
+    settings = grammar.unique(grammar.pair(part) for part in body.split(";"))
+    return ManagerPolicies(
+        cpu=grammar.from_word(_taken(settings, CPU)),
+        memory=grammar.from_word(_taken(settings, MEMORY)),
+        cpu_options=_options(settings, OPTION_OF_CPU),
+        topology_options=_options(settings, OPTION_OF_TOPOLOGY),
+    )
+
+
+def encode_build(build: KubeletBuild) -> str:
+    """v1.34.2;PodLevelResourceManagers=true"""
+    gates = (f"{grammar.word(gate)}={str(on).lower()}" for gate, on in sorted(build.feature_gates.items()))
+    return ";".join((grammar.word(build.version), *gates))
+
+
+def decode_build(body: str) -> KubeletBuild:
+    version, *gates = body.split(";")
+    pairs = (grammar.pair(gate) for gate in gates)
+    switches = grammar.unique((grammar.from_word(gate), _switch(value)) for gate, value in pairs)
+    return KubeletBuild(version=grammar.from_word(version), feature_gates=switches)
+
+
+def encode_reserved_memory(reserved: ReservedMemory) -> str:
+    """0:memory=1Gi;1:hugepages-1Gi=2Gi,memory=512Mi"""
+    return ";".join(f"{zone}:{grammar.sizes(amounts)}" for zone, amounts in sorted(reserved.items()))
+
+
+def decode_reserved_memory(body: str) -> ReservedMemory:
+    return grammar.unique(_zone_and_sizes(part) for part in grammar.split(body, ";"))
+
+
+def _zone_and_sizes(text: str) -> tuple[int, dict[str, int]]:
+    zone, colon, amounts = text.partition(":")
+    if not colon:
+        raise grammar.AttributeTextError(f"{errors.echo(text)} is not zone:type=size,...")
+    return grammar.zone(zone), grammar.from_sizes(amounts)
+
+
+def _option(name: str, value: str) -> str:
+    # An option may have an empty value, a word may not.
+    return f"{grammar.word(name)}={grammar.word(value) if value else ''}"
+
+
+def _options(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
+    found = {}
+    for key, value in settings.items():
+        if key.startswith(prefix):
+            found[grammar.from_word(key.removeprefix(prefix))] = grammar.from_word(value) if value else ""
+    return found
+
+
+def _taken(settings: Mapping[str, str], key: str) -> str:
+    unknown = [
+        name
+        for name in settings
+        if name not in (CPU, MEMORY) and not name.startswith((OPTION_OF_CPU, OPTION_OF_TOPOLOGY))
+    ]
+    if unknown:
+        raise grammar.AttributeTextError(f"{errors.echo(unknown[0])} is not a setting of this version")
+    if key not in settings:
+        raise grammar.AttributeTextError(f"{key} is missing")
+    return settings[key]
+
+
+def _switch(text: str) -> bool:
+    if text not in SWITCH:
+        raise grammar.AttributeTextError(f"{errors.echo(text)} is not true or false")
+    return SWITCH[text]

@@ -1,0 +1,1 @@
+"""Decoding: strict structs, quantities, YAML, merge patches and protobuf."""

@@ -1,0 +1,176 @@
+"""The values of a parsed file, each with the path that names it.
+
+Readers of files (machines, kubelet and scheduler configurations) walk YAML or JSON with these functions instead of
+indexing it, so that whatever is wrong comes out as a BadObject that names the file and the field. Nothing here knows
+what the fields mean. An absent key and an explicit null are the same, as they are for Kubernetes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar
+
+from msgspec import Struct
+
+from numalign.api import errors
+from numalign.api.attributes import cpuset
+from numalign.api.decode import quantity
+
+INT32_MAX = 2**31 - 1
+
+Choice = TypeVar("Choice", bound=str)
+
+
+class Field(Struct, frozen=True):
+    """One value: where it stands, and in which file of which kind."""
+
+    value: object
+    path: str
+    kind: str
+    source: str
+
+    @property
+    def given(self) -> bool:
+        return self.value is not None
+
+    def bad(self, why: str) -> errors.BadObject:
+        return errors.BadObject(self.kind, self.source, self.path, why)
+
+    def at(self, key: str) -> Field:
+        """A field with a name of its own; its value is None where the file does not have it."""
+        return Field(mapping(self).get(key), self.path_to(key), self.kind, self.source)
+
+    def inside(self, key: str, value: object) -> Field:
+        """An element of a list or of a mapping whose keys are the user's."""
+        return Field(value, f"{self.path}[{_shown(key)}]", self.kind, self.source)
+
+    def unknown(self, key: str, why: str) -> errors.BadObject:
+        return errors.BadObject(self.kind, self.source, self.path_to(_shown(key)), why)
+
+    def path_to(self, key: str) -> str:
+        """Where a field of that name, or a path of names, is; no name at all: this one."""
+        return f"{self.path}.{key}" if self.path and key else self.path or key
+
+
+def root(value: object, kind: str, source: str) -> Field:
+    return Field(value, "", kind, source)
+
+
+def mapping(field: Field) -> Mapping[object, object]:
+    if not isinstance(field.value, Mapping):
+        raise field.bad(f"{errors.echo(field.value)} is not a mapping of names to values")
+    return field.value
+
+
+def named(field: Field) -> dict[str, object]:
+    """A mapping whose keys are text, as those of all Kubernetes objects are."""
+    return {_key_text(field, key): value for key, value in mapping(field).items()}
+
+
+def entries(field: Field) -> Iterator[tuple[str, Field]]:
+    """Keys and values of a mapping whose keys are the user's; nothing where the file does not have it."""
+    for key, value in mapping(field).items() if field.given else ():
+        name = _key_text(field, key)
+        yield name, field.inside(name, value)
+
+
+def items(field: Field) -> Iterator[Field]:
+    """The elements of a list; nothing where the file does not have it."""
+    if field.given and not isinstance(field.value, list | tuple):
+        raise field.bad(f"{errors.echo(field.value)} is not a list")
+    for index, value in enumerate(field.value if isinstance(field.value, list | tuple) else ()):
+        yield field.inside(str(index), value)
+
+
+def only(field: Field, known: Collection[str]) -> None:
+    """Refuse keys that nobody reads: a misspelt one would be silently without effect."""
+    for key in mapping(field):
+        if key not in known:
+            name = _key_text(field, key)
+            raise field.unknown(name, f"no field of this name; {suggestion(name, known)}")
+
+
+def of_kind(field: Field, api_version: str, kind: str) -> None:
+    """Refuse a file of another kind, or one that does not say of which it is."""
+    for key, expected in (("apiVersion", api_version), ("kind", kind)):
+        said = field.at(key)
+        if not said.given:
+            raise said.bad(f'missing; add "{key}: {expected}"')
+        if text(said) != expected:
+            raise said.bad(f"{errors.echo(said.value)} is not {expected}, the only one that can be read")
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name[: errors.ECHO_LIMIT], known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+
+
+def text(field: Field) -> str:
+    """A string that is really one: like Kubernetes, this does not take 1 for "1" or true for "true"."""
+    if not field.given:
+        raise field.bad("missing; a text is wanted here")
+    if not isinstance(field.value, str):
+        advice = "; put it in quotes" if isinstance(field.value, int | float) else ""
+        raise field.bad(f"{errors.echo(field.value)} is not text{advice}")
+    return field.value
+
+
+def one_of(field: Field, choices: Collection[Choice], default: Choice) -> Choice:
+    written = text(field) if field.given else ""
+    chosen = next((choice for choice in choices if choice == (written or default)), None)
+    if chosen is None:
+        raise field.bad(f"{errors.echo(written)} is not one of {', '.join(choices)}")
+    return chosen
+
+
+def integer(field: Field, low: int, high: int) -> int:
+    if not isinstance(field.value, int) or isinstance(field.value, bool):
+        raise field.bad(f"{errors.echo(field.value)} is not a whole number; write one from {low} to {high}")
+    if not low <= field.value <= high:
+        raise field.bad(f"{errors.echo(field.value)} is not between {low} and {high}")
+    return field.value
+
+
+def boolean(field: Field) -> bool:
+    if not isinstance(field.value, bool):
+        raise field.bad(f"{errors.echo(field.value)} is neither true nor false")
+    return field.value
+
+
+def amount(field: Field) -> quantity.Quantity:
+    if not isinstance(field.value, str | int | float):
+        raise field.bad(f"{errors.echo(field.value)} is not a quantity; {quantity.HELP}")
+    try:
+        return quantity.parse(field.value)
+    except quantity.QuantityError as error:
+        raise field.bad(str(error)) from None
+
+
+def whole_bytes(field: Field) -> int:
+    size = amount(field)
+    if not quantity.ZERO <= size <= quantity.of(quantity.INT64_MAX) or not size.is_whole:
+        raise field.bad(f'{errors.echo(field.value)} is not a number of bytes; write one like "64Gi"')
+    return size.value
+
+
+def cpus(field: Field) -> int:
+    """A CPU set in list format; a single CPU may be a bare number, which is what YAML makes of it."""
+    written = field.value
+    if isinstance(written, int) and not isinstance(written, bool):
+        return 1 << integer(field, 0, cpuset.MAX_CPU)
+    try:
+        return cpuset.parse(text(field))
+    except cpuset.CPUSetError as error:
+        raise field.bad(str(error)) from None
+
+
+def _key_text(field: Field, key: object) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, int) and not isinstance(key, bool):
+        return errors.echo(key)
+    raise field.unknown(errors.echo(key), "the key is not text; put it in quotes")
+
+
+def _shown(key: str) -> str:
+    return (key if key and key.isprintable() else ascii(key))[: errors.ECHO_LIMIT]

@@ -1,0 +1,158 @@
+"""Pods of one kind share what is equal in them, and so do nodes: clusters have tens of thousands.
+
+The scheduler's informers pass every pod and node through here before they keep it. What comes out is equal to what went
+in, but for times and for conditions of pods that decide nothing. That parts are the same object, and not only equal,
+also makes them quick to recognise.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from msgspec import structs
+
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import ContainerImage, Node, NodeCondition, NodeInfo
+from numalign.api.objects.pod import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+)
+
+MOST_KINDS: Final = 4096
+MOST_NAMES: Final = 65_536
+CONDITIONS: Final = frozenset({"PodScheduled", "DisruptionTarget"})
+RESIZE: Final = "PodResize"
+RUNNING: Final = ContainerState(running=ContainerRunning())
+
+Key = tuple[str | int, ...]
+
+
+class SharedPods:
+    """Remembers one pod of each kind, the latest."""
+
+    def __init__(self) -> None:
+        self._latest: OrderedDict[Key, Pod] = OrderedDict()
+        self._sized: set[Key] = set()
+        """Keys that take the sizes to tell pods apart: bare pods of one image may take turns with several."""
+        self._names: dict[str, str] = {}
+
+    def shared(self, pod: Pod) -> Pod:
+        plain = _key(pod)
+        key = plain + _sizes(pod) if plain in self._sized else plain
+        before = self._latest.get(key, pod)
+        spec = self._spec(pod.spec, before.spec)
+        if spec is pod.spec and before is not pod and key is plain:
+            self._tell_apart_by_size(key)
+            key += _sizes(pod)
+            before = self._latest.get(key, pod)
+            spec = self._spec(pod.spec, before.spec)
+        self._latest[key] = made = Pod(
+            metadata=_meta(pod.metadata, before.metadata),
+            spec=spec,
+            status=_status(pod.status, before.status),
+        )
+        if len(self._latest) > MOST_KINDS:
+            self._latest.popitem(last=False)
+        return made
+
+    def _tell_apart_by_size(self, key: Key) -> None:
+        if len(self._sized) >= MOST_KINDS:
+            self._sized.clear()
+        self._sized.add(key)
+        latest = self._latest.pop(key)
+        self._latest[key + _sizes(latest)] = latest
+
+    def _spec(self, spec: PodSpec, before: PodSpec) -> PodSpec:
+        """All but the node and the names of volumes, which are any pod's own."""
+        if spec.node_name == before.node_name and spec.volumes == before.volumes:
+            return before if spec == before else spec
+        like = structs.replace(before, node_name=self._name(spec.node_name), volumes=spec.volumes)
+        return like if like == spec else spec
+
+    def _name(self, name: str) -> str:
+        if len(self._names) >= MOST_NAMES:
+            self._names.clear()
+        return self._names.setdefault(name, name)
+
+
+class SharedNodes:
+    """Remembers what nodes have in common: images above all, of which each lists fifty."""
+
+    def __init__(self) -> None:
+        self._images: dict[ContainerImage, ContainerImage] = {}
+        self._lists: dict[str, tuple[ContainerImage, ...]] = {}
+        """By node, the latest."""
+        self._conditions: dict[tuple[NodeCondition, ...], tuple[NodeCondition, ...]] = {}
+        self._infos: dict[NodeInfo, NodeInfo] = {}
+
+    def shared(self, node: Node) -> Node:
+        status = node.status
+        for pool in (self._images, self._lists, self._conditions, self._infos):
+            # Whoever is still there says it again within minutes.
+            if len(pool) > MOST_NAMES:
+                pool.clear()
+        return structs.replace(
+            node,
+            status=structs.replace(
+                status,
+                images=self._image_list(node.metadata.name, status.images),
+                conditions=self._conditions.setdefault(status.conditions, status.conditions),
+                node_info=self._infos.setdefault(status.node_info, status.node_info),
+            ),
+        )
+
+    def _image_list(self, node: str, images: tuple[ContainerImage, ...]) -> tuple[ContainerImage, ...]:
+        before = self._lists.get(node)
+        if before is None or before != images:
+            before = self._lists[node] = tuple([self._images.setdefault(each, each) for each in images])
+        return before
+
+
+def _key(pod: Pod) -> Key:
+    meta = pod.metadata
+    return meta.namespace, meta.generate_name, *[container.image for container in pod.spec.containers]
+
+
+def _sizes(pod: Pod) -> Key:
+    return tuple([amount.nanos for each in pod.spec.containers for amount in each.resources.requests.values()])
+
+
+def _meta(meta: ObjectMeta, before: ObjectMeta) -> ObjectMeta:
+    return structs.replace(
+        meta,
+        namespace=before.namespace,
+        generate_name=before.generate_name,
+        labels=before.labels if meta.labels == before.labels else meta.labels,
+        owner_references=(
+            before.owner_references if meta.owner_references == before.owner_references else meta.owner_references
+        ),
+    )
+
+
+def _status(status: PodStatus, before: PodStatus) -> PodStatus:
+    if not (status.conditions or status.container_statuses or status.init_container_statuses):
+        return before if status == before else status
+    containers = _timeless(status.container_statuses)
+    inits = _timeless(status.init_container_statuses)
+    return structs.replace(
+        status,
+        phase=before.phase if status.phase == before.phase else status.phase,
+        qos_class=before.qos_class if status.qos_class == before.qos_class else status.qos_class,
+        conditions=tuple([each for each in status.conditions if _decides(each)]),
+        container_statuses=before.container_statuses if containers == before.container_statuses else containers,
+        init_container_statuses=(before.init_container_statuses if inits == before.init_container_statuses else inits),
+    )
+
+
+def _decides(condition: PodCondition) -> bool:
+    return condition.type in CONDITIONS or condition.type.startswith(RESIZE)
+
+
+def _timeless(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+    if not statuses:
+        return ()
+    return tuple([each if each.state.running is None else structs.replace(each, state=RUNNING) for each in statuses])

@@ -1,0 +1,1 @@
+"""NodeResourceTopology: the wire form, the normalised form, fingerprints and placements."""

@@ -1,0 +1,1 @@
+"""Typed Kubernetes objects: pods, nodes and what they refer to."""

@@ -1,0 +1,70 @@
+"""Nodes, as far as scheduling looks at them.
+
+Informers and the command line make these through `decode`; the stock scheduler's rules and the placement columns read
+them.
+"""
+
+import msgspec
+
+from numalign.api.decode.structs import Int64, Wire
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import ResourceList
+
+
+class Taint(Wire, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeSpec(Wire, frozen=True):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeCondition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class NodeAddress(Wire, frozen=True):
+    type: str = ""
+    address: str = ""
+
+
+class ContainerImage(Wire, frozen=True):
+    names: tuple[str, ...] = ()
+    size_bytes: Int64 = 0
+
+
+class NodeInfo(Wire, frozen=True):
+    kubelet_version: str = ""
+    kernel_version: str = ""
+    container_runtime_version: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+    os_image: str = ""
+
+
+class NodeStatus(Wire, frozen=True):
+    capacity: ResourceList = msgspec.field(default_factory=dict)
+    allocatable: ResourceList = msgspec.field(default_factory=dict)
+    conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+    node_info: NodeInfo = NodeInfo()
+    images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(Wire, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def allocatable(self) -> ResourceList:
+        """What pods may use; a node that does not say so offers all it has, as the API server defaults it."""
+        return self.status.allocatable or self.status.capacity

@@ -1,0 +1,54 @@
+"""The QoS class of a pod, which decides whether the kubelet's managers pin it (kubelet spec 1.1).
+
+`of` is asked by the kubelet model, by shapes and by the reference plugin. What the API server wrote into the status
+wins; otherwise the class follows from requests and limits, which are taken as already defaulted.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from numalign.api.decode import quantity
+from numalign.api.objects import requests, resourcenames
+from numalign.api.objects.pod import Pod, ResourceRequirements
+
+
+class QoS(StrEnum):
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+KNOWN: Final = frozenset(QoS)
+
+
+def of(pod: Pod) -> QoS:
+    written = pod.status.qos_class
+    return QoS(written) if written in KNOWN else computed(pod)
+
+
+def computed(pod: Pod) -> QoS:
+    """The class by requests and limits alone, whatever the status says."""
+    if requests.has_pod_level_resources(pod):
+        return of_requirements(pod.spec.resources)
+    return agreed({of_requirements(container.resources) for container in pod.in_admission_order()})
+
+
+def of_requirements(resources: ResourceRequirements) -> QoS:
+    if not resources.requests and not resources.limits:
+        return QoS.BEST_EFFORT
+    cpu, memory = of_resource(resources, resourcenames.CPU), of_resource(resources, resourcenames.MEMORY)
+    return cpu if cpu is memory else QoS.BURSTABLE
+
+
+def of_resource(resources: ResourceRequirements, name: str) -> QoS:
+    request = resources.requests.get(name, quantity.ZERO).nanos
+    if request != resources.limits.get(name, quantity.ZERO).nanos:
+        return QoS.BURSTABLE
+    return QoS.GUARANTEED if request else QoS.BEST_EFFORT
+
+
+def agreed(classes: set[QoS]) -> QoS:
+    """All of one class, or Burstable; nothing at all is BestEffort."""
+    if len(classes) > 1:
+        return QoS.BURSTABLE
+    return next(iter(classes), QoS.BEST_EFFORT)

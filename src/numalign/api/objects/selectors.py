@@ -1,0 +1,49 @@
+"""Label selectors, as pods, services and disruption budgets write them to point at pods.
+
+Decoded as a part of those objects; `matches` is the one place that holds a selector against labels. No selector
+matches nothing, an empty one everything. Selectors over nodes have more operators and live in `affinity`.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from numalign.api.decode.structs import Wire
+
+
+class LabelSelectorRequirement(Wire, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Wire, frozen=True):
+    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.match_labels and not self.match_expressions
+
+
+def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    if selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
+        return False
+    return all(_holds(requirement, labels) for requirement in selector.match_expressions)
+
+
+def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    # The API server accepts no other operator; one it does not know selects nothing.
+    return False

@@ -1,0 +1,1 @@
+"""What `numalign kubelet admit` reads and prints."""

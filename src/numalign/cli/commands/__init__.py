@@ -1,0 +1,1 @@
+"""One module per command group: parses the arguments, calls, prints."""

@@ -1,0 +1,306 @@
+"""`numalign agent`: a node's report, published, printed or drawn, and the reports of nodes that are gone.
+
+Parses, and hands over to `agent.main` and `agent.gc`, which commands import themselves, so that help stays quick."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.api import errors
+from numalign.cli import output
+from numalign.cli.output import Format
+
+if TYPE_CHECKING:
+    from numalign.agent.inventory.inventory import Mode
+    from numalign.agent.inventory.snapshot import Look
+    from numalign.agent.main import Places, Setup
+    from numalign.agent.publish.exclusions import Exclusions
+    from numalign.agent.publish.gc import Swept
+    from numalign.api.nrt.normalise import Version
+    from numalign.kube.access.auth import Access
+
+app = typer.Typer(no_args_is_help=True)
+
+MOST_SECONDS = 1e9
+
+
+def _seconds(told: float) -> float:
+    """More than a lifetime is a slip; so is what is no number, which no other limit keeps out."""
+    if not told <= MOST_SECONDS:
+        raise typer.BadParameter(f"{told} is not a number of seconds up to {MOST_SECONDS:.0f}.")
+    return told
+
+
+Node = Annotated[str, typer.Option("--node-name", envvar="NODE_NAME", help="The Node; without it, the host's name.")]
+Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBECONFIG or the pod's own account")]
+Host = Annotated[Path, typer.Option("--host-root", metavar="DIR", help="Where the host's root is mounted.")]
+Root = Annotated[str, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder on the host.")]
+Config = Annotated[str, typer.Option("--kubelet-config", metavar="FILE", help="Its configuration, if it is not found.")]
+Socket = Annotated[
+    str, typer.Option("--podresources-socket", metavar="PATH", help="If it is not in the kubelet's folder.")
+]
+Reference = Annotated[
+    str,
+    typer.Option("--reference-container", metavar="NS/POD/NAME", help="Without own CPUs; for kubelets before 1.23."),
+]
+Exclude = Annotated[str, typer.Option("--exclude", metavar="FILE", help="What rte and nfd leave out, as their files.")]
+Notify = Annotated[str, typer.Option("--notify-file", metavar="FILE", help="Touched by others to ask for a look.")]
+Proxy = Annotated[
+    bool, typer.Option("--configz", help="Ask the kubelet by way of the API server how it is configured.")
+]
+ModeName = Annotated[str, typer.Option("--mode", help="own, or as another publisher would write: rte, nfd")]
+VersionName = Annotated[str, typer.Option("--api-version", help="v1alpha2 or v1alpha1")]
+Period = Annotated[
+    float,
+    typer.Option(
+        min=1.0,
+        max=300.0,
+        callback=_seconds,
+        help="Seconds between two looks when nothing happens; a sign of life is due by 300.",
+    ),
+]
+Interval = Annotated[float, typer.Option(min=1.0, callback=_seconds, help="Seconds between two sweeps.")]
+Grace = Annotated[
+    float, typer.Option(min=0.0, callback=_seconds, help="Seconds that a report may be there without a node.")
+]
+Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Where health and metrics are served.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
+Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging.")]
+LogForm = Annotated[output.LogForm, typer.Option("--log-format", help="How to write the log.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="how to print it")]
+
+
+@app.callback()
+def agent() -> None:
+    """Publish what a node's kubelet holds and has free, zone by zone."""
+
+
+@app.command("run", epilog="Example: NODE_NAME=worker-1 numalign agent run --port 10261")
+def run(
+    node_name: Node = "",
+    kubeconfig: Kubeconfig = "",
+    mode: ModeName = "own",
+    api_version: VersionName = "v1alpha2",
+    period: Period = 60.0,
+    host_root: Host = Path("/"),
+    kubelet_dir: Root = "/var/lib/kubelet",
+    kubelet_config: Config = "",
+    podresources_socket: Socket = "",
+    reference_container: Reference = "",
+    exclude: Exclude = "",
+    notify_file: Notify = "",
+    configz: Proxy = False,
+    bind_address: Address = "127.0.0.1",
+    port: Port = 0,
+    verbosity: Verbosity = 2,
+    log_format: LogForm = output.LogForm.TEXT,
+) -> None:
+    """Keep the node's NodeResourceTopology as the node is, until a signal ends it.
+
+    Exit code: 0 after a signal, 2 if it cannot start."""
+    from msgspec import structs
+
+    from numalign.agent.inventory import listfixes
+    from numalign.agent.main import Setup
+    from numalign.agent.publish.publish import Manner
+    from numalign.agent.triggers import triggers
+    from numalign.kube import loops
+    from numalign.kube.access import access
+    from numalign.process import log
+
+    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
+    instance, node = f"{socket.gethostname()}-{os.getpid()}", node_name or socket.gethostname().lower()
+    try:
+        found = _places(host_root, kubelet_dir, kubelet_config, podresources_socket)
+        places = structs.replace(
+            found,
+            notification=triggers.notification(notify_file),
+            reference=listfixes.reference(reference_container),
+        )
+        manner = Manner(
+            instance=instance,
+            mode=_mode(mode),
+            left_out=_left_out(exclude, node, mode),
+            version=_version(api_version),
+            period=period,
+        )
+        address = (bind_address, port) if port else None
+        setup = Setup(node=node, manner=manner, places=places, proxy=configz, address=address)
+        with loops.runner() as runner:
+            runner.run(_run(setup, access.found(kubeconfig)))
+    except errors.BadObject as problem:
+        output.fail(str(problem))
+    except OSError as problem:
+        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
+
+
+async def _run(setup: Setup, access: Access) -> None:
+    from numalign.agent import main
+    from numalign.kube.client import Client
+    from numalign.process import tasks
+
+    async with Client(access, main.LIMITS) as client:
+        await tasks.until_signalled(main.run(setup, client))
+
+
+@app.command("once", epilog="Example: numalign agent once -o yaml")
+def once(
+    node_name: Node = "",
+    mode: ModeName = "own",
+    api_version: VersionName = "v1alpha2",
+    host_root: Host = Path("/"),
+    kubelet_dir: Root = "/var/lib/kubelet",
+    kubelet_config: Config = "",
+    podresources_socket: Socket = "",
+    exclude: Exclude = "",
+    fmt: Output = Format.YAML,
+) -> None:
+    """Print the object that would be published now. Needs no API server and no kubelet.
+
+    Exit code: 0, or 2 if nothing is known of this machine."""
+    from numalign.agent.publish import forms
+
+    chosen, version, node = _mode(mode), _version(api_version), node_name or socket.gethostname().lower()
+    left_out = _left_out(exclude, node, mode)
+    look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
+    for each in (*look.readings.problems, *look.contradictions):
+        output.warn(each)
+    if withheld := (*look.unknown, *filter(None, [look.doubt])):
+        output.warn(f"an agent would not publish this: {'; '.join(withheld)}")
+    if look.inventory is None:
+        output.fail("; ".join(look.unknown))
+    written = forms.document(look.inventory.report(node, chosen, left_out), chosen, version)
+    output.show(output.structured(written, Format.YAML if fmt is Format.TABLE else fmt))
+
+
+@app.command("show", epilog="Example: numalign agent show")
+def show(
+    host_root: Host = Path("/"),
+    kubelet_dir: Root = "/var/lib/kubelet",
+    kubelet_config: Config = "",
+    podresources_socket: Socket = "",
+    fmt: Output = Format.TABLE,
+) -> None:
+    """Draw this machine: zones, CPUs, memory, distances, caches, and devices where a kubelet tells of them."""
+    from numalign.cli.topology import machine
+
+    look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
+    if look.readings.machine is None:
+        output.fail("; ".join((*look.unknown, *look.readings.hardware_problems)))
+    told = machine.told(look, host_root)
+    output.show(machine.drawn(told) if fmt is Format.TABLE else output.structured(told, fmt))
+
+
+@app.command("gc", epilog="Example: numalign agent gc --once --dry-run")
+def gc(
+    kubeconfig: Kubeconfig = "",
+    once: Annotated[bool, typer.Option("--once", help="Sweep once, and end.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Once, and only say what would be deleted.")] = False,
+    interval: Interval = 600.0,
+    grace: Grace = 300.0,
+    bind_address: Address = "127.0.0.1",
+    port: Port = 0,
+    verbosity: Verbosity = 2,
+    log_format: LogForm = output.LogForm.TEXT,
+) -> None:
+    """Delete the reports of nodes that are gone: at once where a Node is deleted, else by sweeps now and then.
+
+    Exit code: 0, 1 if something could not be deleted, 2 if the cluster cannot be asked."""
+    from numalign.agent.publish import gc as collecting
+    from numalign.kube import loops
+    from numalign.kube.access import access
+    from numalign.kube.client import Client
+    from numalign.kube.errors import KubeError
+    from numalign.process import log, serve, tasks
+
+    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
+
+    async def swept() -> bool:
+        async with Client(access.found(kubeconfig)) as client:
+            if once or dry_run:
+                return _told(await collecting.sweep(client, grace, dry_run=dry_run))
+            counts = collecting.Counts()
+
+            def noted(swept: Swept) -> None:
+                counts.note(swept)
+                _told(swept)
+
+            async with contextlib.AsyncExitStack() as stack:
+                if port:
+                    pages = serve.Pages(counts.pages())
+                    await stack.enter_async_context(serve.serving(pages, (bind_address, port)))
+                await tasks.until_signalled(collecting.run(client, interval, grace, noted))
+            return True
+
+    try:
+        with loops.runner() as runner:
+            well = runner.run(swept())
+    except (errors.BadObject, KubeError) as problem:
+        output.fail(str(problem))
+    except OSError as problem:
+        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
+    if not well:
+        raise typer.Exit(1)
+
+
+def _told(swept: Swept) -> bool:
+    for name in swept.stale:
+        output.show(f"{name}: {'deleted' if name in swept.deleted else 'its node is gone'}")
+    for each in swept.problems:
+        output.warn(each)
+    return not swept.problems
+
+
+def _look(places: Places) -> Look:
+    from numalign.agent import main
+
+    async def looked() -> Look:
+        async with main.looker(places) as (looker, _):
+            return await looker.look()
+
+    return asyncio.run(looked())
+
+
+def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> Places:
+    from numalign.agent.main import Places
+    from numalign.agent.sources import podresources
+
+    told = podresources_socket
+    try:
+        asked = Path(told) if told.startswith("/") else podresources.endpoint(told) if told else None
+    except errors.BadObject as problem:
+        output.fail(str(problem))
+    return Places(host=host, kubelet=kubelet, config=config, podresources=asked)
+
+
+def _left_out(file: str, node: str, mode: str) -> Exclusions:
+    """In our own form there is no leaving out: whoever reads it takes it for the whole node."""
+    from numalign.agent.publish import exclusions
+
+    if file and mode == "own":
+        output.fail("--exclude is for the modes rte and nfd; a report in our own form is always whole")
+    try:
+        return exclusions.read(Path(file), node) if file else exclusions.NONE
+    except errors.BadObject as problem:
+        output.fail(str(problem))
+
+
+def _mode(word: str) -> Mode:
+    match word:
+        case "own" | "rte" | "nfd":
+            return word
+    output.fail(f'"{word}" is no mode; take own, rte or nfd')
+
+
+def _version(word: str) -> Version:
+    match word:
+        case "v1alpha1" | "v1alpha2":
+            return word
+    output.fail(f'"{word}" is no version of NodeResourceTopology; take v1alpha2 or v1alpha1')

@@ -1,0 +1,104 @@
+"""`numalign demo`: what this is about, on one screen.
+
+Pods arrive on a two-socket GPU server whose kubelet insists on one zone per container. All fit the node's totals; one
+is refused all the same, and the reason is on the page. Every word is computed by the model on the spot, and
+examples/ has the same node and pods as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.cli import output
+
+if TYPE_CHECKING:
+    from numalign.api.objects.pod import Pod
+    from numalign.cli.admit.report import Report
+    from numalign.cli.drawing import Page
+
+app = typer.Typer()
+
+MACHINE = "gpu-8"
+GPU, NIC = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
+
+CONFIGURATION = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "topologyManagerPolicy": "single-numa-node",
+    "cpuManagerPolicy": "static",
+    "memoryManagerPolicy": "Static",
+    "reservedSystemCPUs": "0,48,96,144",
+    "kubeReserved": {"memory": "6Gi"},
+    "evictionHard": {"memory.available": "2Gi"},
+    "reservedMemory": [{"numaNode": zone, "limits": {"memory": "4Gi"}} for zone in (0, 1)],
+}
+
+Resources = Mapping[str, Mapping[str, object]]
+
+PODS: Mapping[str, Resources] = {
+    "train": {"limits": {"cpu": 48, "memory": "512Gi", GPU: 4, NIC: 4}},
+    "chat": {"limits": {"cpu": 24, "memory": "192Gi", GPU: 2, NIC: 1}},
+    "etl": {"limits": {"cpu": 60, "memory": "256Gi"}},
+    "web": {"requests": {"cpu": 2, "memory": "4Gi"}},
+    "embed": {"limits": {"cpu": 16, "memory": "64Gi", GPU: 1}},
+}
+REFUSED = "embed"
+LEAN = {"limits": {"cpu": 10, "memory": "64Gi", GPU: 1}}
+
+
+@app.command(epilog="Example: numalign demo")
+def demo(keep: Annotated[bool, typer.Option("--keep", help="leave the cluster up for kubectl")] = False) -> None:
+    """Watch one node decide, then a whole cluster: with a scheduler that sees totals only, and with numalign."""
+    from numalign.cli import drawing
+    from numalign.cli.commands import democluster, demokeeping
+
+    page = drawing.Page()
+    _tell(page, answer(PODS), answer({**PODS, REFUSED: LEAN}))
+    page.add()
+    missed = democluster.tell(page)
+    output.show(page.text())
+    for each in missed:
+        output.warn(f"did not hold: {each}")
+    if keep:
+        output.show(demokeeping.kept())
+    if missed:
+        raise typer.Exit(1)
+
+
+def answer(pods: Mapping[str, Resources]) -> Report:
+    """What the kubelet says to these pods, admitted in order on an empty node."""
+    from numalign.cli.admit import reporting
+    from numalign.kubelet import configuration, presets, start
+
+    machine = presets.machine(MACHINE)
+    kubelet = start.start(machine, configuration.read(CONFIGURATION, "demo", machine))
+    return reporting.admit_all(kubelet, [(_pod(name, wants), "demo") for name, wants in pods.items()])
+
+
+def _pod(name: str, resources: Resources) -> Pod:
+    from numalign.api.decode import decode
+    from numalign.api.objects import pod, requests
+
+    container = {"name": "main", "resources": resources}
+    written = {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [container]}}
+    return requests.defaulted(decode.decode(pod.Pod, written))
+
+
+def _tell(page: Page, told: Report, with_fewer: Report) -> None:
+    from numalign.cli.admit import matrix, podblocks, wording
+
+    page.add("A server with two NUMA zones. A container has to get all it asks for from one of them.")
+    page.add(wording.node(told.machine, told.kubelet))
+    page.add()
+    table = page.table("pod", "asks for", "verdict", "where")
+    for pod in told.pods:
+        table.add_row(*podblocks.line(pod))
+    page.add(table)
+    page.add()
+    matrix.draw(page, told)
+    page.add()
+    podblocks.draw(page, told.pods[-1])
+    page.add()
+    page.add(f"Asking for {wording.wants(with_fewer.pods[-1].requests)}, it would be {with_fewer.pods[-1].verdict}.")

@@ -1,0 +1,86 @@
+"""`numalign device-plugin`: made-up devices for a real kubelet.
+
+Parses, and hands over to `agent.devicepluginserving`, which the command imports itself, so that help stays quick."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.cli import output
+
+if TYPE_CHECKING:
+    from numalign.agent.deviceplugin.config import Offers
+
+app = typer.Typer(no_args_is_help=True)
+
+Config = Annotated[str, typer.Option("--config", metavar="FILE", help="What is offered; read again when it changes.")]
+OfMachine = Annotated[str, typer.Option("--machine", metavar="NAME|FILE", help="Offer this machine's devices instead.")]
+Root = Annotated[Path, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder.")]
+Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging.")]
+Form = Annotated[output.LogForm, typer.Option("--log-format", help="how to write the log")]
+
+
+@app.callback()
+def device_plugin() -> None:
+    """Offer made-up devices with zones to a kubelet, for tests and labs."""
+
+
+@app.command("run", epilog="Example: numalign device-plugin run --config examples/devices/nics.yaml")
+def run(
+    config: Config = "",
+    machine: OfMachine = "",
+    kubelet_dir: Root = Path("/var/lib/kubelet"),
+    verbosity: Verbosity = 2,
+    log_format: Form = output.LogForm.TEXT,
+) -> None:
+    """Register with the kubelet and serve, through its restarts, until a signal ends it.
+
+    A changed file counts within a second, SIGHUP at once. Exit code: 0 after a signal, 2 if it cannot start."""
+    from numalign.agent.deviceplugin import server
+    from numalign.api.errors import BadObject
+    from numalign.process import log
+
+    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
+    if bool(config) == bool(machine):
+        output.fail("name what to offer: either --config or --machine")
+    reader = _of_file(config) if config else _of_machine(machine)
+    folder = kubelet_dir.absolute() / server.FOLDER
+    if not folder.is_dir():
+        output.fail(f"{folder} is no folder; is {kubelet_dir} the root folder of a kubelet that has run?")
+    try:
+        asyncio.run(_serve(folder, reader, Path(config) if config else None))
+    except BadObject as problem:
+        output.fail(str(problem))
+
+
+async def _serve(folder: Path, reader: Callable[[], Offers], file: Path | None) -> None:
+    from numalign.agent.deviceplugin.server import Plugins
+    from numalign.process import tasks
+
+    plugins = Plugins(folder, reader, file)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, plugins.again.set)
+    await tasks.until_signalled(plugins.run())
+
+
+def _of_file(path: str) -> Callable[[], Offers]:
+    from numalign.agent.deviceplugin import config as devicepluginconfig
+    from numalign.cli import yamlfiles
+
+    def read() -> Offers:
+        document = yamlfiles.only(path)
+        return devicepluginconfig.read(document.value, document.place)
+
+    return read
+
+
+def _of_machine(name: str) -> Callable[[], Offers]:
+    from numalign.agent.deviceplugin import config as devicepluginconfig
+    from numalign.cli import inputs
+
+    return lambda: devicepluginconfig.of_machine(inputs.machine(name).devices)

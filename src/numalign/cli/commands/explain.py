@@ -1,0 +1,136 @@
+"""`numalign explain`: why a pod goes nowhere, what would help, or where it is.
+
+Parses, hands over to the rooms below, prints. What they need is imported by the commands, so that help stays quick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from numalign.cli import output, sources, yamlfiles
+from numalign.cli.output import Format
+from numalign.cli.scheduler import pages
+from numalign.cli.scheduler.pages import Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numalign.api.objects.pod import Pod
+    from numalign.cli.explain.answer import Told
+
+DOES_NOT_FIT = 1
+MOST_COPIES = 100_000
+
+app = typer.Typer(no_args_is_help=True)
+
+Output = Annotated[Format, typer.Option("--output", "-o", help="how to print the answer")]
+Nodes = Annotated[bool, typer.Option("--nodes", help="tell what each single node says")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="the pod; or NAMESPACE/NAME")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="its namespace")]
+Files = Annotated[list[str], typer.Option("--file", "-f", metavar="FILE", help="pods or workloads; - is stdin")]
+Replicas = Annotated[int, typer.Option(min=0, max=MOST_COPIES, help="so many copies; 0: as the files say")]
+
+
+@app.callback()
+def explain() -> None:
+    """Tell why a pod goes nowhere, and what would make it fit; or where it is."""
+
+
+@app.command("pod", epilog="Example: numalign explain pod -n team-a train-0")
+def pod(
+    name: Name,
+    namespace: Namespace = "",
+    kubeconfig: sources.Kubeconfig = "",
+    context: sources.Context = "",
+    snapshot: sources.File = "",
+    server: sources.Server = "",
+    token_file: pages.TokenFile = "",
+    certificate_authority: pages.Authority = "",
+    insecure: pages.Insecure = False,
+    config: sources.Config = "",
+    nodes: Nodes = False,
+    fmt: Output = Format.TABLE,
+) -> None:
+    """Explain a pod of the cluster.
+
+    Exit code: 0 if it is placed or some node would take it, 1 if none would or its node rejected it, 2 if there is no
+    such pod or the cluster cannot be asked."""
+    from numalign.api.errors import BadObject
+    from numalign.cli.explain import questions
+
+    space, _, plain = name.rpartition("/")
+    full_name = f"{namespace or space or 'default'}/{plain}"
+    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    source = sources.Source(
+        kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
+    )
+    try:
+        with sources.at_once():
+            told = questions.about_pod(sources.taken(source), full_name, questions.Wanted(nodes))
+    except BadObject as problem:
+        output.fail(str(problem))
+    _show(told, fmt, every=nodes)
+
+
+@app.command("shape", epilog="Example: numalign explain shape -f pod.yaml --replicas 8")
+def shape(
+    file: Files,
+    replicas: Replicas = 0,
+    kubeconfig: sources.Kubeconfig = "",
+    context: sources.Context = "",
+    snapshot: sources.File = "",
+    server: sources.Server = "",
+    token_file: pages.TokenFile = "",
+    certificate_authority: pages.Authority = "",
+    insecure: pages.Insecure = False,
+    config: sources.Config = "",
+    nodes: Nodes = False,
+    fmt: Output = Format.TABLE,
+) -> None:
+    """Explain pods that do not exist yet: where they would go, and why not.
+
+    Exit code: 0 if all of them would find a node, 1 if not, 2 if a file or the cluster cannot be read."""
+    from numalign.api.errors import BadObject
+    from numalign.cli.explain import questions
+
+    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    source = sources.Source(
+        kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
+    )
+    if yamlfiles.STDIN in file and snapshot == yamlfiles.STDIN:
+        output.fail("-f - and --snapshot - would both read the standard input; give one of them a file")
+    try:
+        pods = _pods(file, replicas)
+        with sources.at_once():
+            told = questions.about_shapes(sources.taken(source), pods, questions.Wanted(nodes))
+    except BadObject as problem:
+        output.fail(str(problem))
+    _show(told, fmt, every=nodes)
+
+
+def _pods(files: Sequence[str], replicas: int) -> list[Pod]:
+    from msgspec import structs
+
+    from numalign.cli.admit import podfiles
+
+    read = podfiles.read(files)
+    for warning in read.warnings:
+        output.warn(warning)
+    pods = [pod for pod, _ in read.pods]
+    if replicas:
+        pods = [pods[number % len(pods)] for number in range(replicas)]
+    # Two of one name are two all the same.
+    return [
+        structs.replace(pod, metadata=structs.replace(pod.metadata, uid=f"asked-{number}"))
+        for number, pod in enumerate(pods)
+    ]
+
+
+def _show(told: Told, fmt: Format, *, every: bool) -> NoReturn:
+    from numalign.cli.explain import draw
+
+    for problem in told.problems:
+        output.warn(problem)
+    output.show(draw.drawn(told, every=every) if fmt is Format.TABLE else output.structured(told, fmt))
+    raise typer.Exit(0 if told.fits else DOES_NOT_FIT)

@@ -1,0 +1,86 @@
+"""`numalign kubelet`: what the kubelet of a machine would decide.
+
+Parses, hands over to `inputs`, `podfiles` and `reporting`, prints. Exit code 0 if every pod is admitted, 1 if one is
+not, 2 if something that was given cannot be used. The model is imported by the command, so that help stays quick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.cli import output
+from numalign.cli.output import Format
+
+if TYPE_CHECKING:
+    from numalign.cli.admit.report import Report
+
+NOT_ADMITTED = 1
+
+app = typer.Typer(no_args_is_help=True)
+
+Files = Annotated[
+    list[str], typer.Argument(metavar="POD_FILE...", help="YAML or JSON with pods or workloads; - is stdin.")
+]
+Machine = Annotated[str, typer.Option(metavar="NAME|FILE", help="A preset, or a file that describes the machine.")]
+Config = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A KubeletConfiguration; left out, the kubelet's defaults.")
+]
+Version = Annotated[
+    str | None, typer.Option(metavar="VERSION", help="The kubelet's minor, such as 1.36; left out, the newest known.")
+]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the answer.")]
+
+
+@app.callback()
+def kubelet() -> None:
+    """Ask the model of the kubelet."""
+
+
+@app.command(epilog="Example: numalign kubelet admit --machine gpu-8 --config examples/kubelet.yaml examples/pods.yaml")
+def admit(
+    pods: Files, machine: Machine, config: Config = None, kubelet_version: Version = None, fmt: Output = Format.TABLE
+) -> None:
+    """Tell which pods a kubelet admits, in the order given, where it puts them, and why it refuses the others.
+
+    Exit code: 0 if all are admitted, 1 if one is not, 2 if something that was given cannot be used."""
+    from numalign.api import errors
+    from numalign.kubelet.refusals import StartRefusal
+
+    if [machine, config, *pods].count("-") > 1:
+        output.fail("standard input can be read once; write - in one place only")
+    try:
+        answer = _answer(pods, machine, config, kubelet_version)
+    except (errors.BadObject, StartRefusal) as problem:
+        output.fail(str(problem))
+    output.show(_drawn(answer) if fmt is Format.TABLE else output.structured(answer, fmt))
+    if any(pod.verdict != "admitted" for pod in answer.pods):
+        raise typer.Exit(NOT_ADMITTED)
+
+
+def _answer(pods: Sequence[str], machine: str, config: str | None, version: str | None) -> Report:
+    from numalign.cli import inputs
+    from numalign.cli.admit import podfiles, reporting
+
+    started = inputs.kubelet(machine, config, version)
+    found = podfiles.read(pods)
+    for warning in (*started.warnings, *found.warnings, *found.unmodelled):
+        output.warn(warning)
+    return reporting.admit_all(started.kubelet, found.pods)
+
+
+def _drawn(answer: Report) -> str:
+    from numalign.cli import drawing
+    from numalign.cli.admit import matrix, podblocks, wording
+
+    page = drawing.Page()
+    page.add(wording.node(answer.machine, answer.kubelet))
+    for pod in answer.pods:
+        page.add()
+        podblocks.draw(page, pod)
+    page.add()
+    matrix.draw(page, answer)
+    page.add()
+    page.add(wording.summary([pod.verdict for pod in answer.pods]))
+    return page.text()

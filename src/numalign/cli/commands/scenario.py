@@ -1,0 +1,108 @@
+"""`numalign scenario`: stories that users know, played on the embedded cluster in a moment, and judged."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.api.errors import BadObject
+from numalign.cli import output, recordings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numalign.simulator.scenarios.story import Story
+
+app = typer.Typer(help="Stories played on an embedded cluster, in virtual time.", no_args_is_help=True)
+
+OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="how to print the result")]
+Which = Annotated[str, typer.Argument(metavar="NAME|FILE", help="a scenario of the catalogue, or a file")]
+SAY_EVERY = 2.0
+"""Seconds between two words about how far it is."""
+
+
+@app.callback()
+def scenario() -> None:
+    """Stories played on an embedded cluster, in virtual time."""
+
+
+@app.command("list", epilog="Example: numalign scenario list")
+def list_(fmt: OutputFormat = output.Format.TABLE) -> None:
+    """Name the scenarios that ship with numalign."""
+    from numalign.simulator.scenarios import catalogue
+
+    titles = {name: catalogue.story(name).title for name in catalogue.names()}
+    if fmt is not output.Format.TABLE:
+        return output.show(output.structured(titles, fmt))
+    width = max(map(len, titles))
+    output.show("\n".join(f"{name:<{width}}  {title}" for name, title in titles.items()))
+
+
+@app.command(epilog="Example: numalign scenario show gpu-mix")
+def show(name: Annotated[str, typer.Argument(help="a scenario of the catalogue")]) -> None:
+    """Print a scenario's file, to read or to start one's own from."""
+    from numalign.simulator.scenarios import catalogue
+
+    try:
+        output.show(catalogue.text(name).rstrip())
+    except BadObject as problem:
+        output.fail(str(problem))
+
+
+@app.command(epilog="Example: numalign scenario run rejection-storm")
+def run(
+    which: Which,
+    scheduler: Annotated[str, typer.Option(help="who places the pods")] = "default-scheduler",
+    seed: Annotated[int | None, typer.Option(help="another run of the same story")] = None,
+    record: Annotated[Path | None, typer.Option(help="write what happened into this file, a JSON line each")] = None,
+    fmt: OutputFormat = output.Format.TABLE,
+) -> None:
+    """Play a scenario and judge it. Ends with 0 if everything held that was expected, else with 1."""
+    from numalign.cli.commands import clusterinputs
+    from numalign.simulator.scenarios import history, judging, playing
+
+    try:
+        story = clusterinputs.story(which)
+        recordings.require_file(record)
+        progress = Progress(story.lasts)
+        played = playing.play(story, scheduler, seed, progress.at)
+    except BadObject as problem:
+        output.fail(str(problem))
+    recordings.write(record, history.encode(played.lines))
+    for refused in played.refused:
+        output.warn(refused)
+    measures = judging.measures(played.lines)
+    violations = [str(each) for each in judging.judge(story, scheduler, played.lines)]
+    if fmt is output.Format.TABLE:
+        output.show(_page(story, scheduler, measures, violations))
+    else:
+        result = {"scenario": story.name, "scheduler": scheduler, "measures": measures, "violations": violations}
+        output.show(output.structured(result, fmt))
+    raise typer.Exit(1 if violations else 0)
+
+
+def _page(story: Story, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
+    from numalign.simulator.scenarios import durations
+    from numalign.simulator.scenarios.judging import MEASURES
+
+    numbers = [f"{name:<16} {number:>10,.10g}  {MEASURES[name]}" for name, number in measures.items()]
+    head = f"{story.name}: {story.title}\n{len(story.nodes)} nodes, {durations.text(story.lasts)}, by {scheduler}\n"
+    held = "everything held that was expected"
+    return "\n".join([head, *numbers, "", *([f"DID NOT HOLD: {each}" for each in violations] or [held])])
+
+
+class Progress:
+    """Says on stderr how far the story is, if it takes long."""
+
+    def __init__(self, lasts: float) -> None:
+        self._lasts = lasts
+        self._said = time.monotonic()
+
+    def at(self, seconds: float) -> None:
+        if time.monotonic() - self._said > SAY_EVERY:
+            self._said = time.monotonic()
+            print(f"{seconds:,.0f} of {self._lasts:,.0f} seconds played", file=sys.stderr, flush=True)

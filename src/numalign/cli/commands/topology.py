@@ -1,0 +1,50 @@
+"""`numalign topology`: the zones of nodes, what is free in them, and the pods that hold the rest."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from numalign.cli import output, sources
+from numalign.cli.output import Format
+from numalign.cli.scheduler import pages
+from numalign.cli.scheduler.pages import Reach
+
+app = typer.Typer()
+
+Output = Annotated[Format, typer.Option("--output", "-o", help="how to print the answer")]
+Node = Annotated[str, typer.Argument(metavar="[NODE]", help="one node in full; without it, all of them")]
+
+
+@app.command(epilog="Example: numalign topology worker-3")
+def topology(
+    node: Node = "",
+    kubeconfig: sources.Kubeconfig = "",
+    context: sources.Context = "",
+    snapshot: sources.File = "",
+    server: sources.Server = "",
+    token_file: pages.TokenFile = "",
+    certificate_authority: pages.Authority = "",
+    insecure: pages.Insecure = False,
+    fmt: Output = Format.TABLE,
+) -> None:
+    """Show the zones of nodes, with what is free in them and the pods that hold the rest.
+
+    Exit code: 0, or 2 if there is no such node or the cluster cannot be asked."""
+    from numalign.api.errors import BadObject
+    from numalign.cli.topology import answer, draw
+
+    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    source = sources.Source(kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach)
+    try:
+        with sources.at_once():
+            asked = answer.Asked(sources.taken(source), sources.publications(source))
+            told, problems = answer.nodes(asked, node)
+    except BadObject as problem:
+        output.fail(str(problem))
+    for each in problems:
+        output.warn(each)
+    if fmt is not Format.TABLE:
+        return output.show(output.structured(told[0] if node else told, fmt))
+    output.show(draw.node(told[0]) if node else draw.cluster(told))

@@ -1,0 +1,1 @@
+"""What `numalign explain` asks and prints."""

@@ -1,0 +1,1 @@
+"""What the commands of `numalign lab` do and print."""

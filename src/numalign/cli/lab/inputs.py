@@ -1,0 +1,47 @@
+"""What `numalign lab up` was asked for, as nodes. Whatever cannot be used raises BadObject, before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from numalign.api.decode import fields
+from numalign.cli import inputs, yamlfiles
+from numalign.lab import deviceconfig, spec
+from numalign.lab.spec import NodeSpec
+
+
+class Asked(Struct, frozen=True):
+    """The options that describe nodes, as they were typed."""
+
+    nodes: int
+    machine: str
+    policy: str
+    scope: str
+    kubelet_config: Path | None
+    devices: Path | None
+
+
+def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
+    """All alike, with numbers behind their name."""
+    machine = inputs.machine(asked.machine)
+    config = _mapping(asked.kubelet_config, "KubeletConfiguration") if asked.kubelet_config else None
+    # What was typed counts more than what the file says.
+    typed = {"topologyManagerPolicy": asked.policy, "topologyManagerScope": asked.scope}
+    more = {key: value for key, value in typed.items() if value}
+    one = spec.node("node", machine, kubelet=config, more=more)
+    return spec.repeated(_with_devices(one, asked.devices), asked.nodes)
+
+
+def _with_devices(node: NodeSpec, path: Path | None) -> NodeSpec:
+    if path is None:
+        return node
+    devices = _mapping(path, "Devices")
+    return structs.replace(node, devices=devices, machine=deviceconfig.known(node.machine, devices, str(path)))
+
+
+def _mapping(path: Path, kind: str) -> dict[str, Any]:
+    document = yamlfiles.only(str(path))
+    return fields.named(fields.root(document.value, kind, document.place))

@@ -1,0 +1,183 @@
+"""`numalign lab up`, `down`, `status`, `logs`, `shell`: clusters of real kubelets on made-up machines.
+
+Parses, hands over to the lab, prints. A lab stays behind in a process of its own, which is the parent of all others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.api.errors import BadObject
+from numalign.cli import output
+
+if TYPE_CHECKING:
+    from numalign.lab.state import NodeTold, Piece, Running
+
+USUAL = "numalign"
+
+Name = Annotated[str, typer.Option("--name", help="which lab")]
+NameArgument = Annotated[str, typer.Argument(metavar="[NAME]", help="which lab")]
+OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="how to print the result")]
+
+
+def up(
+    name: Name = USUAL,
+    nodes: Annotated[int, typer.Option(min=1, max=50, help="how many nodes")] = 3,
+    machine: Annotated[str, typer.Option(help="a preset's name, or a machine file")] = "2x16",
+    policy: Annotated[str, typer.Option(help="topology manager policy; else the file's, or single-numa-node")] = "",
+    scope: Annotated[str, typer.Option(help="topology manager scope; else the file's, or container")] = "",
+    kubelet_config: Annotated[
+        Path | None, typer.Option(help="a KubeletConfiguration; without one CPUs and memory are managed statically")
+    ] = None,
+    devices: Annotated[
+        Path | None, typer.Option(help="what the device plugins have; else what the machine says")
+    ] = None,
+    controllers: Annotated[bool, typer.Option(help="run kube-controller-manager")] = True,
+    scheduler: Annotated[bool, typer.Option("--scheduler", help="run our scheduler, numalign")] = False,
+    stock_scheduler: Annotated[bool, typer.Option("--stock-scheduler", help="run kube-scheduler")] = False,
+    reference_scheduler: Annotated[
+        bool, typer.Option("--reference-scheduler", help="run one with NodeResourceTopologyMatch, named reference")
+    ] = False,
+    agent: Annotated[bool, typer.Option("--agent", help="run our agent on every node")] = False,
+    nfd: Annotated[bool, typer.Option("--nfd", help="run nfd-topology-updater on every node")] = False,
+    foreground: Annotated[bool, typer.Option("--foreground", help="stay here until interrupted")] = False,
+    fmt: OutputFormat = output.Format.TABLE,
+) -> None:
+    """Start real kubelets on made-up machines, and say which KUBECONFIG leads to them.
+
+    Exit code: 0 once all nodes are Ready, 1 if they do not get there, 2 if the options or this machine forbid it."""
+    from numalign.cli.lab import host, inputs
+    from numalign.lab.errors import LabError
+    from numalign.lab.spec import LabSpec
+
+    try:
+        asked = inputs.Asked(nodes, machine, policy, scope, kubelet_config, devices)
+        wanted = LabSpec(
+            name=name,
+            nodes=inputs.nodes_of(asked),
+            controllers=controllers,
+            scheduler=scheduler,
+            agent=agent,
+            nfd=nfd,
+            stock_scheduler=stock_scheduler,
+            reference_scheduler=reference_scheduler,
+        )
+        host.require(wanted)
+    except (BadObject, LabError) as problem:
+        output.fail(str(problem))
+    try:
+        if foreground:
+            return host.stay(wanted)
+        found = host.started(name)
+    except LabError as problem:
+        output.fail(str(problem), code=1)
+    output.show(output.structured(found, fmt) if fmt is not output.Format.TABLE else _lines(found))
+
+
+def down(name: NameArgument = USUAL) -> None:
+    """End a lab, or clear away what is left of one; nothing of it stays."""
+    from numalign.lab import ability, state
+
+    try:
+        ended = state.SHELF.end(name)
+        cleared = state.clear(name)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if not (ended or cleared):
+        output.fail(f"no lab {name} runs; `numalign lab status` lists those that do", code=1)
+    if not state.SHELF.every():
+        ability.release()
+    output.show(f"{name} is down")
+
+
+def status(fmt: OutputFormat = output.Format.TABLE) -> None:
+    """List the labs on this machine, with their programs."""
+    from numalign.lab import state
+
+    found = state.SHELF.every()
+    if fmt is not output.Format.TABLE:
+        return output.show(output.structured(found, fmt))
+    told = [f"{_lines(each)}\n{_pieces(each)}" for each in found]
+    stale = sorted(set(state.SHELF.names()) - {each.name for each in found})
+    told += [f"{name}: has ended, or is starting; `numalign lab down {name}` clears it away" for name in stale]
+    output.show("\n\n".join(told) or "no lab runs; `numalign lab up` starts one")
+
+
+def logs(
+    part: Annotated[str, typer.Argument(metavar="[PART]", help="such as kube-apiserver or node-0/kubelet")] = "",
+    name: Name = USUAL,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="go on with what is said from now on")] = False,
+) -> None:
+    """Show what a program of a lab has said, also if the lab did not come up; without a name, which there are."""
+    from numalign.cli import following
+    from numalign.lab import state
+
+    try:
+        found = state.logs(name)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if not found:
+        output.fail(f"no lab {name} runs; `numalign lab up` starts one", code=1)
+    if not part:
+        return output.show("\n".join(f"{title:<28} {log}" for title, log in found.items()))
+    if part not in found:
+        output.fail(f"no part {part} in lab {name}; there are {', '.join(found)}")
+    following.show(found[part], follow=follow, while_there=state.SHELF.folder(name))
+
+
+def shell(
+    node: Annotated[str, typer.Argument(metavar="[NODE]", help="which node; the first if not given")] = "",
+    command: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="instead of a shell")] = None,
+    name: Name = USUAL,
+) -> None:
+    """A shell, or a command, that sees what the node's kubelet sees: its /sys, /proc and /var/lib/kubelet."""
+    import shutil
+
+    from numalign.lab import launching
+
+    lab = _lab(name)
+    chosen = next((each for each in lab.nodes if each.name == (node or lab.nodes[0].name)), None)
+    if chosen is None:
+        output.fail(f"no node {node} in lab {name}; there are {', '.join(each.name for each in lab.nodes)}")
+    _enter(lab, chosen)
+    words = command or [os.environ.get("SHELL", "/bin/sh")]
+    program = shutil.which(words[0])
+    if program is None:
+        output.fail(f"no command {words[0]}", code=127)
+    argv = launching.command([program, *words[1:]], chosen.mounts)
+    os.execv(argv[0], argv)
+
+
+def _enter(lab: Running, node: NodeTold) -> None:
+    path = f"{lab.tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    # kubectl remembers what a server serves, by its address: of no use once the lab is down.
+    cache = str(Path(lab.kubeconfig).with_name("kubectl-cache"))
+    os.environ.update(KUBECONFIG=lab.kubeconfig, KUBECACHEDIR=cache, NODE_NAME=node.name, PATH=path)
+
+
+def _lab(name: str) -> Running:
+    from numalign.lab import state
+
+    try:
+        found = state.SHELF.running(name) or state.SHELF.last_told(name)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if found is None:
+        output.fail(f"no lab {name} runs; `numalign lab up` starts one", code=1)
+    return found
+
+
+def _lines(found: Running) -> str:
+    return f"{found.name}: {found.words}, at {found.url}\nexport KUBECONFIG={found.kubeconfig}"
+
+
+def _pieces(found: Running) -> str:
+    return "\n".join(f"  {each.title:<28} {_condition(each)}" for each in found.pieces)
+
+
+def _condition(piece: Piece) -> str:
+    restarts = f", started {piece.starts} times" if piece.starts > 1 else ""
+    return f"runs as {piece.pid}{restarts}" if piece.runs else f"does not run{restarts}"

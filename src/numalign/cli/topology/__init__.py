@@ -1,0 +1,1 @@
+"""What `numalign topology` and `numalign agent show` print."""

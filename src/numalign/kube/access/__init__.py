@@ -1,0 +1,1 @@
+"""Credentials: kubeconfig, in-cluster accounts and exec plugins."""

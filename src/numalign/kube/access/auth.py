@@ -1,0 +1,149 @@
+"""Who we are to the API server, kept fresh.
+
+`Access` is all that is needed to reach a server as somebody: `kubeconfig` and `incluster` make one, `sending` asks it
+for headers before each call and tells it about a 401, `dialing` for a TLS context. A `Source` obtains an identity and
+says how long it is good for; `Login` remembers it that long. No repr shows a secret."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import quote
+
+from numalign.api import errors
+from numalign.kube.clock import Clock
+from numalign.kube.transport import dial as dialing
+from numalign.kube.transport.dial import Dial
+from numalign.kube.transport.server import Server
+from numalign.kube.transport.tls import Certificate, Contexts
+
+Headers = tuple[tuple[str, str], ...]
+
+NOTHING_MORE: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
+REREAD: Final = 60.0
+"""Seconds after which files are looked at again; tokens are rotated long before they expire."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    headers: Headers = field(default=(), repr=False)
+    certificate: Certificate | None = None
+
+
+@dataclass(frozen=True)
+class Obtained:
+    identity: Identity
+    good_for: float | None = None
+    """Seconds; None: for ever."""
+
+
+Source = Callable[[], Awaitable[Obtained]]
+
+
+class Login:
+    """One identity at a time: obtained when first needed, when it ran out, and when the server refused it."""
+
+    def __init__(self, source: Source, clock: Clock) -> None:
+        self._source = source
+        self._clock = clock
+        self._kept: Identity | None = None
+        self._refused = False
+        self._until: float | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def identity(self) -> Identity:
+        if self._kept is None or self._has_run_out():
+            async with self._one_at_a_time:
+                if self._kept is None or self._has_run_out():
+                    self._kept = await self._obtained()
+        return self._kept
+
+    @property
+    def has_worked(self) -> bool:
+        return self._kept is not None
+
+    def refuse(self, identity: Identity) -> None:
+        """The server did not take it; unless it was replaced meanwhile, the next call gets a new one."""
+        if identity is self._kept:
+            self._refused = True
+
+    def _has_run_out(self) -> bool:
+        return self._refused or (self._until is not None and self._clock.now() >= self._until)
+
+    async def _obtained(self) -> Identity:
+        obtained = await self._source()
+        self._refused = False
+        self._until = None if obtained.good_for is None else self._clock.now() + obtained.good_for
+        # Equal ones stay the same object, so that connections made with it are kept.
+        return self._kept if self._kept is not None and obtained.identity == self._kept else obtained.identity
+
+
+@dataclass
+class Access:
+    server: Server
+    login: Login = field(repr=False)
+    contexts: Contexts | None = field(default=None, repr=False)
+    """None: plain HTTP."""
+    namespace: str = "default"
+    """Where the user or the pod is at home."""
+    dial: Dial = dialing.dial
+    """How connections are made; a server in the same process needs no socket."""
+
+
+def bearer(token: str) -> Headers:
+    return (("Authorization", f"Bearer {token}"),)
+
+
+def basic(username: str, password: str) -> Headers:
+    return (("Authorization", f"Basic {b64encode(f'{username}:{password}'.encode()).decode()}"),)
+
+
+def unchanging(identity: Identity) -> Source:
+    async def obtain() -> Obtained:
+        return Obtained(identity)
+
+    return obtain
+
+
+def from_files(read: Callable[[], Identity]) -> Source:
+    """Read again every minute. A file that cannot be read for a moment, while it is replaced, leaves the last one."""
+    last: list[Identity] = []
+
+    async def obtain() -> Obtained:
+        try:
+            last[:] = [read()]
+        except errors.BadObject:
+            if not last:
+                raise
+        return Obtained(last[0], REREAD)
+
+    return obtain
+
+
+def file_bytes(path: str, source: str, field: str) -> bytes:
+    """What a file holds that `field` of `source` names."""
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as problem:
+        why = f"{path} cannot be read: {getattr(problem, 'strerror', None) or 'not a file name'}"
+        raise errors.BadObject("Kubeconfig", source, field, why) from None
+
+
+def token_text(raw: bytes | str, source: str, field: str) -> str:
+    """A token as it may stand in a header; what it is stays out of the message."""
+    text = raw.decode("utf-8", "replace").strip() if isinstance(raw, bytes) else raw.strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise errors.BadObject("Kubeconfig", source, field, "holds no token: one word of printable ASCII is wanted")
+    return text
+
+
+def impersonating(
+    user: str, uid: str = "", groups: Sequence[str] = (), extra: Mapping[str, Sequence[str]] = NOTHING_MORE
+) -> Headers:
+    """`extra` are facts about the user by name; a header takes any name once it is percent-encoded."""
+    named = [("Impersonate-User", user), ("Impersonate-Uid", uid), *(("Impersonate-Group", group) for group in groups)]
+    told = [(f"Impersonate-Extra-{quote(name, safe='')}", value) for name, values in extra.items() for value in values]
+    return tuple((name, value) for name, value in [*named, *told] if value)

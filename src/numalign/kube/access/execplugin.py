@@ -1,0 +1,171 @@
+"""Credentials from a program that the kubeconfig names (client.authentication.k8s.io v1 and v1beta1).
+
+`kubeconfig` turns an `exec` block into a `Source` here. What the program prints is never shown, as it is a secret;
+what it says on standard error is, as it is meant for people."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from numalign.api import errors
+from numalign.api.decode import decode
+from numalign.api.decode.structs import Wire
+from numalign.kube import errors as refusals
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Identity, Obtained
+from numalign.kube.clock import Clock
+from numalign.kube.transport.tls import Certificate
+
+GROUP: Final = "client.authentication.k8s.io"
+VERSIONS: Final = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
+KIND: Final = "ExecCredential"
+INFO: Final = "KUBERNETES_EXEC_INFO"
+PATIENCE: Final = 60.0
+AHEAD: Final = 10.0
+"""Seconds before its end at which a credential is renewed, so that no call carries one that ends on its way."""
+
+InteractiveMode = Literal["", "Never", "IfAvailable", "Always"]
+
+
+class EnvVar(Wire, frozen=True):
+    name: str = ""
+    value: str = ""
+
+    def __repr__(self) -> str:
+        return f"EnvVar({self.name})"
+
+
+class Plugin(Wire, frozen=True):
+    api_version: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[EnvVar, ...] = ()
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: InteractiveMode = ""
+
+
+class CredentialStatus(Wire, frozen=True):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: str | None = None
+
+    def __repr__(self) -> str:
+        return "CredentialStatus(...)"
+
+
+class Credential(Wire, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    status: CredentialStatus | None = None
+
+
+class Asked(Struct, frozen=True):
+    """The plugin, where it was configured, and what it may be told of the cluster."""
+
+    plugin: Plugin
+    source: str
+    cluster: Mapping[str, object]
+
+    def bad(self, why: str) -> errors.BadObject:
+        return errors.BadObject("Kubeconfig", self.source, "exec", f"{errors.clipped(self.plugin.command)} {why}")
+
+
+def source(asked: Asked, clock: Clock) -> auth.Source:
+    if asked.plugin.api_version not in VERSIONS:
+        raise asked.bad(f"wants apiVersion {errors.echo(asked.plugin.api_version)}; known are {' and '.join(VERSIONS)}")
+
+    async def obtain() -> Obtained:
+        return obtained(asked, await _printed(asked), clock.wall())
+
+    return obtain
+
+
+def obtained(asked: Asked, printed: bytes, now: datetime) -> Obtained:
+    """The identity in what the plugin printed."""
+    try:
+        credential = decode.decode(Credential, printed)
+    except errors.BadObject as problem:
+        raise asked.bad(f"printed no {KIND}: {problem.field or 'output'} is not as it should be") from None
+    if (credential.kind, credential.api_version) != (KIND, asked.plugin.api_version):
+        named = f"{errors.echo(credential.kind)} of {errors.echo(credential.api_version)}"
+        raise asked.bad(f"printed {named}, and {KIND} of {asked.plugin.api_version} is wanted")
+    status = credential.status or CredentialStatus()
+    if not (status.token or status.client_certificate_data):
+        raise asked.bad("printed neither status.token nor status.clientCertificateData")
+    if bool(status.client_certificate_data) != bool(status.client_key_data):
+        raise asked.bad("printed only one of status.clientCertificateData and status.clientKeyData")
+    return Obtained(_identity(asked, status), _good_for(asked, status, now))
+
+
+def _identity(asked: Asked, status: CredentialStatus) -> Identity:
+    pair = status.client_certificate_data.encode(), status.client_key_data.encode()
+    token = auth.token_text(status.token, asked.source, "exec, status.token") if status.token else ""
+    return Identity(auth.bearer(token) if token else (), Certificate(*pair) if all(pair) else None)
+
+
+def _good_for(asked: Asked, status: CredentialStatus, now: datetime) -> float | None:
+    if status.expiration_timestamp is None:
+        return None
+    try:
+        end = datetime.fromisoformat(status.expiration_timestamp)
+    except ValueError:
+        raise asked.bad("printed a status.expirationTimestamp that is no RFC 3339 time") from None
+    end = end if end.tzinfo else end.replace(tzinfo=UTC)
+    return max(0.0, (end - now).total_seconds() - AHEAD)
+
+
+async def _printed(asked: Asked) -> bytes:
+    interactive = _interactive(asked)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            asked.plugin.command,
+            *asked.plugin.args,
+            stdin=None if interactive else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=None if interactive else asyncio.subprocess.PIPE,
+            env=_environment(asked, interactive),
+        )
+    except (OSError, ValueError) as problem:
+        hint = f"; {refusals.on_one_line(asked.plugin.install_hint)}" if asked.plugin.install_hint else ""
+        raise asked.bad(f"cannot be started: {getattr(problem, 'strerror', None) or 'not a command'}{hint}") from None
+    return await _result(asked, process)
+
+
+async def _result(asked: Asked, process: asyncio.subprocess.Process) -> bytes:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            printed, complaint = await process.communicate()
+    except TimeoutError:
+        raise asked.bad(f"did not end within {PATIENCE:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        said = refusals.on_one_line((complaint or b"").decode("utf-8", "replace").strip())
+        raise asked.bad(f"ended with {process.returncode}{f': {said}' if said else ''}")
+    return printed
+
+
+def _interactive(asked: Asked) -> bool:
+    mode, terminal = asked.plugin.interactive_mode, sys.stdin is not None and sys.stdin.isatty()
+    if mode == "Always" and not terminal:
+        raise asked.bad("asks questions (interactiveMode Always), and there is no terminal to answer on")
+    return terminal and mode in ("Always", "IfAvailable")
+
+
+def _environment(asked: Asked, interactive: bool) -> dict[str, str]:
+    told: dict[str, object] = {"interactive": interactive}
+    if asked.plugin.provide_cluster_info:
+        told["cluster"] = asked.cluster
+    info = {"apiVersion": asked.plugin.api_version, "kind": KIND, "spec": told}
+    named = {each.name: each.value for each in asked.plugin.env}
+    return {**os.environ, **named, INFO: msgspec.json.encode(info).decode()}

@@ -1,0 +1,48 @@
+"""Access from inside a pod: the API server of its cluster, as the pod's service account.
+
+The scheduler and the agent call `access`. The token is re-read every minute and after a 401, the authority when its
+file changes (kube-scheduler spec 7.5)."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from numalign.api import errors
+from numalign.kube.access import auth
+from numalign.kube.access.auth import Access, Identity, Login
+from numalign.kube.clock import Clock, SystemClock
+from numalign.kube.transport.server import Server
+from numalign.kube.transport.tls import Contexts, Trust
+
+FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+HOST: Final = "KUBERNETES_SERVICE_HOST"
+PORT: Final = "KUBERNETES_SERVICE_PORT"
+SOURCE: Final = "in-cluster"
+
+
+def access(environment: Mapping[str, str] = os.environ, folder: str = FOLDER, clock: Clock | None = None) -> Access:
+    """BadObject where this is no pod with a service account."""
+    host, port = environment.get(HOST, ""), environment.get(PORT, "443")
+    if not host or not port.isdecimal():
+        why = f"{HOST} and {PORT} do not name a server; is this a pod?"
+        raise errors.BadObject("Kubeconfig", SOURCE, "environment", why)
+
+    def read() -> Identity:
+        raw = auth.file_bytes(f"{folder}/token", SOURCE, "token")
+        return Identity(auth.bearer(auth.token_text(raw, SOURCE, "token")))
+
+    read()
+    return Access(
+        server=Server(host, int(port)),
+        login=Login(auth.from_files(read), clock or SystemClock()),
+        contexts=Contexts(Trust(file=f"{folder}/ca.crt"), SOURCE),
+        namespace=_namespace(folder),
+    )
+
+
+def _namespace(folder: str) -> str:
+    try:
+        return Path(folder, "namespace").read_text().strip() or "default"
+    except (OSError, ValueError):
+        return "default"

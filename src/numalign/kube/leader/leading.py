@@ -1,0 +1,158 @@
+"""Leadership performed: get the lease, run what only a leader may run, renew beside it, give the lease back.
+
+The scheduler's main calls `lead`. What was started is cancelled the moment leadership cannot be proven any more, and
+`Election.leads` answers no from then on. The client should be one of its own, so that no burst of binds can keep a
+renewal waiting (kube-scheduler spec 6.7)."""
+
+import asyncio
+import logging
+import math
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube import errors
+from numalign.kube.client import Client
+from numalign.kube.events import events
+from numalign.kube.events.events import Occurrence, Reporter
+from numalign.kube.leader.lease import USUAL, Election, Terms
+from numalign.kube.objects import Lease, ObjectReference
+from numalign.kube.resources import EVENTS, LEASES, Target
+
+LOG: Final = logging.getLogger(__name__)
+REASON: Final = "LeaderElection"
+PATIENCE: Final = 2.0
+"""Seconds that an event about the lease may take: nobody waits for one."""
+
+
+class LeadershipLost(Exception):
+    """The lease could not be renewed in time: the process has to end, and start again as a candidate."""
+
+
+def own_identity() -> str:
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+def election(name: str, namespace: str, terms: Terms = USUAL, identity: str = "") -> Election:
+    return Election(identity or own_identity(), ObjectMeta(name=name, namespace=namespace), terms)
+
+
+async def lead(
+    client: Client, candidate: Election, work: Callable[[], Awaitable[None]], reporter: Reporter | None = None
+) -> None:
+    """Wait for leadership, then run `work`. LeadershipLost if it is lost before `work` ends.
+
+    `reporter`: as whom to write events about it; None: nobody."""
+    await acquire(client, candidate)
+    LOG.info("%s became leader", candidate.identity)
+    telling = asyncio.ensure_future(_told(client, candidate, reporter, "became leader"))
+    working = asyncio.ensure_future(work())
+    renewing = asyncio.ensure_future(_renew_until_lost(client, candidate))
+    try:
+        await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise LeadershipLost(
+                f"{candidate.identity} stopped leading: not renewed within {candidate.terms.renew:g} s"
+            )
+        await working
+    finally:
+        await _cancelled(renewing)
+        await _cancelled(working)
+        await _cancelled(telling)
+        await release(client, candidate)
+        await _told(client, candidate, reporter, "stopped leading")
+
+
+async def acquire(client: Client, candidate: Election) -> None:
+    clock = client.sender.clock
+    while not await attempt(client, candidate):
+        await clock.sleep(candidate.pause(clock.chance()))
+
+
+async def attempt(client: Client, candidate: Election, seconds: float = math.inf) -> bool:
+    """One try to get or keep the lease, within `seconds` at most; False: not ours, for now."""
+    try:
+        async with client.sender.clock.timeout(min(seconds, max(1.0, candidate.terms.renew / 2))):
+            return await _attempted(client, candidate)
+    except (errors.KubeError, TimeoutError) as problem:
+        LOG.info("lease not written: %s", str(problem) or "no answer in time")
+        candidate.doubts()
+        return False
+
+
+async def release(client: Client, candidate: Election) -> None:
+    """Best effort: a peer that is not told takes over when the lease has run out."""
+    lease = candidate.released(client.sender.clock.wall())
+    if lease is None:
+        return
+    try:
+        async with client.sender.clock.timeout(candidate.terms.renew):
+            await client.update(_target(lease), lease)
+    except (errors.KubeError, TimeoutError) as problem:
+        LOG.info("lease not released: %s", str(problem) or "no answer in time")
+
+
+async def _told(client: Client, candidate: Election, reporter: Reporter | None, what: str) -> None:
+    """An event about the lease, as the stock scheduler writes it; best effort, and soon or not at all."""
+    if reporter is None:
+        return
+    clock, lease = client.sender.clock, candidate.place
+    regarding = ObjectReference(
+        api_version=LEASES.api_version, kind=LEASES.kind, namespace=lease.namespace, name=lease.name, uid=candidate.uid
+    )
+    note = f"{candidate.identity} {what}"
+    event = events.event(
+        Occurrence(regarding=regarding, reason=REASON, action=REASON, note=note), reporter, clock.wall()
+    )
+    try:
+        async with clock.timeout(PATIENCE):
+            await client.create(EVENTS.within(lease.namespace), event)
+    except (errors.KubeError, TimeoutError) as problem:
+        LOG.info("event not written: %s", str(problem) or "no answer in time")
+
+
+async def _renew_until_lost(client: Client, candidate: Election) -> None:
+    clock = client.sender.clock
+    while (left := candidate.left(clock.now())) > 0:
+        await clock.sleep(min(candidate.terms.retry, left))
+        # Bounded by what is left, so that a silent server cannot carry us past the deadline.
+        await attempt(client, candidate, candidate.left(clock.now()))
+
+
+async def _attempted(client: Client, candidate: Election) -> bool:
+    clock = client.sender.clock
+    if candidate.needs_look:
+        candidate.saw(await _read(client, candidate), clock.now())
+    sent_at = clock.now()
+    wanted = candidate.wanted(sent_at, clock.wall())
+    if wanted is None:
+        return False
+    exists = bool(wanted.metadata.resource_version)
+    written = await (client.update(_target(wanted), wanted) if exists else _created(client, wanted))
+    candidate.wrote(written, sent_at, clock.now())
+    return True
+
+
+async def _read(client: Client, candidate: Election) -> Lease | None:
+    try:
+        return await client.get(LEASES.at(candidate.place.name, candidate.place.namespace))
+    except errors.NotFound:
+        return None
+
+
+async def _created(client: Client, lease: Lease) -> Lease:
+    return await client.create(LEASES.within(lease.metadata.namespace), lease)
+
+
+def _target(lease: Lease) -> Target[Lease]:
+    return LEASES.at(lease.metadata.name, lease.metadata.namespace)
+
+
+async def _cancelled(task: asyncio.Future[None]) -> None:
+    """Ended, whatever it was doing; what went wrong in it was told or does not matter any more."""
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()

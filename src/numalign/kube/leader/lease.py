@@ -1,0 +1,135 @@
+"""Leadership by a Lease, as a state machine: what to write, and whether we lead right now.
+
+`leading` performs the writes. The rules are kube-scheduler's (kube-scheduler spec 6.7): a record that changed is timed
+by our own clock from when we saw it, never by the times in it. Fencing: `leads(now)` is false from the renew deadline
+on, counted from before the last good renewal was sent, whatever the network does; others wait the longer lease
+duration from after they saw it, so that at no moment two of us think they lead."""
+
+import math
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube.clock import microtime
+from numalign.kube.objects import Lease, LeaseSpec
+
+JITTER: Final = 1.2
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """The durations, in seconds. ValueError where they could not keep two leaders apart."""
+
+    lease: float = 15.0
+    renew: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.lease > self.renew:
+            raise ValueError("the lease duration has to be longer than the renew deadline")
+        if not self.renew > JITTER * self.retry:
+            raise ValueError(f"the renew deadline has to be longer than {JITTER} retry periods")
+        if not (self.retry > 0 and self.lease >= 1):
+            raise ValueError("the retry period has to be above 0 s, and the lease duration at least 1 s")
+
+
+USUAL: Final = Terms()
+
+
+class Election:
+    """One candidate. It looks (`saw`), asks what to write (`wanted`), and says how that went (`wrote`)."""
+
+    def __init__(self, identity: str, place: ObjectMeta, terms: Terms = USUAL) -> None:
+        self.identity = identity
+        self.terms = terms
+        self.place = place
+        self._seen: Lease | None = None
+        self._seen_at = float("-inf")
+        self._renewed_at = float("-inf")
+        self._may_skip_look = False
+        self.follows_another = False
+        """Whether anybody else ever held the lease, as far as we saw."""
+
+    def leads(self, now: float) -> bool:
+        """Whether acting is allowed; ask before everything that only a leader may do."""
+        return self.left(now) > 0
+
+    def left(self, now: float) -> float:
+        """Seconds for which acting is allowed if no renewal succeeds any more."""
+        return self._renewed_at + self.terms.renew - now
+
+    @property
+    def holder(self) -> str:
+        return (self._seen.spec.holder_identity or "") if self._seen else ""
+
+    @property
+    def uid(self) -> str:
+        """Of the record, as far as it is known."""
+        return self._seen.metadata.uid if self._seen else ""
+
+    @property
+    def needs_look(self) -> bool:
+        """A leader renews on what it wrote last; after any doubt the record is read first."""
+        return not self._may_skip_look
+
+    def saw(self, lease: Lease | None, now: float) -> None:
+        """The record as it is now; None: there is none."""
+        if lease is None or self._seen is None or lease.spec != self._seen.spec:
+            self._seen_at = now
+        self._seen = lease
+        self.follows_another = self.follows_another or (lease is not None and self.holder != self.identity)
+
+    def wanted(self, now: float, wall: datetime) -> Lease | None:
+        """The record to write, or None while somebody else holds it."""
+        if self._is_held_by_another(now):
+            return None
+        old = self._seen.spec if self._seen else LeaseSpec()
+        keeps = self.holder == self.identity
+        moment = microtime(wall)
+        transitions = old.lease_transitions or 0
+        spec = LeaseSpec(
+            holder_identity=self.identity,
+            # Rounded up: others wait for what stands here, and have to wait longer than our fence lets us act.
+            lease_duration_seconds=math.ceil(self.terms.lease),
+            acquire_time=old.acquire_time if keeps else moment,
+            renew_time=moment,
+            lease_transitions=transitions if keeps or self._seen is None else transitions + 1,
+        )
+        return Lease(self._metadata(), spec)
+
+    def wrote(self, lease: Lease, sent_at: float, now: float) -> None:
+        """The server took it."""
+        self._seen, self._seen_at = lease, now
+        self._renewed_at = sent_at
+        self._may_skip_look = True
+
+    def doubts(self) -> None:
+        """A write was refused or got no answer: whose the record is has to be looked up."""
+        self._may_skip_look = False
+
+    def released(self, wall: datetime) -> Lease | None:
+        """The record that gives leadership away at once, or None where there is nothing to give."""
+        if self.holder != self.identity or self._seen is None:
+            return None
+        moment = microtime(wall)
+        spec = msgspec.structs.replace(
+            self._seen.spec, holder_identity="", lease_duration_seconds=1, acquire_time=moment, renew_time=moment
+        )
+        self._renewed_at = float("-inf")
+        return Lease(self._metadata(), spec)
+
+    def pause(self, chance: float) -> float:
+        """Seconds until the next try of one who does not lead; a leader renews every `terms.retry`."""
+        return self.terms.retry * (1 + JITTER * chance)
+
+    def _is_held_by_another(self, now: float) -> bool:
+        # Their duration counts, as it is theirs that they were promised; ours where they did not say.
+        spec = self._seen.spec if self._seen else LeaseSpec()
+        promised = self.terms.lease if spec.lease_duration_seconds is None else spec.lease_duration_seconds
+        return self.holder not in ("", self.identity) and now < self._seen_at + promised
+
+    def _metadata(self) -> ObjectMeta:
+        """With the version we know, so that the server refuses it if somebody wrote meanwhile."""
+        return self._seen.metadata if self._seen else self.place

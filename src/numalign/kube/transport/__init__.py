@@ -1,0 +1,1 @@
+"""HTTP to an API server: connections, TLS, proxies, deadlines and rate limits."""

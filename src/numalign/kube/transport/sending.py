@@ -1,0 +1,139 @@
+"""Calls performed: login, rate limit, retries and counting around the transport.
+
+`Sender.call` gives the body of a success or raises one of `errors`; `Sender.stream` opens a watch, once, as the watch
+has its own way of trying again; `Sender.prepare` opens a connection before it is needed. Which failure is worth another
+try is decided in `retries`."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from numalign.api.errors import BadObject
+from numalign.kube import errors
+from numalign.kube.access.auth import Access, Identity
+from numalign.kube.clock import Clock
+from numalign.kube.metrics import Metrics
+from numalign.kube.request import Request
+from numalign.kube.transport import retries
+from numalign.kube.transport.dial import CannotConnect
+from numalign.kube.transport.exchange import Answer, Broken, Response
+from numalign.kube.transport.ratelimit import Bucket
+from numalign.kube.transport.transport import DEFAULT_LIMITS, Limits, Transport, Unwanted, Wanted, always
+
+NO_ANSWER: Final = "<error>"
+CONTEXT_HOLDS: Final = 1.0
+"""Seconds after which it is asked again whom to trust: that looks at a file, which is much for every call."""
+NETWORK: Final = (CannotConnect, Broken, Unwanted, TimeoutError)
+"""What keeps an answer from coming."""
+
+
+class Sender:
+    def __init__(
+        self, access: Access, clock: Clock, limits: Limits = DEFAULT_LIMITS, bucket: Bucket | None = None
+    ) -> None:
+        self.metrics = Metrics()
+        self.clock = clock
+        self._access = access
+        self._bucket = bucket
+        self._seconds = limits.call_seconds
+        self._transport = Transport(access, limits, clock.now, self.metrics)
+        self._context_of: tuple[Identity, ssl.SSLContext, float] | None = None
+        """Whose it is, and since when."""
+
+    async def call(self, request: Request, wanted: Wanted = always) -> bytes:
+        """The body of the answer, tried as often as it makes sense, and while it is wanted."""
+        tries, refused_login = 0, False
+        while True:
+            tries += 1
+            try:
+                return await self._sent(request, wanted)
+            except errors.Unauthorized:
+                # Tokens are rotated under us: one more look at where they come from (kube-scheduler spec 7.5).
+                if refused_login:
+                    raise
+                refused_login = True
+            except errors.KubeError as problem:
+                pause = retries.pause(request, problem, tries, self.clock.chance())
+                if pause is None:
+                    raise
+                await self.clock.sleep(pause)
+            self.metrics.retries[request.verb] += 1
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Answer]:
+        """An answer to be read piece by piece. What breaks while it is read is raised as an error of this call."""
+        identity = await self._admitted(request)
+        started, code = self.clock.now(), NO_ANSWER
+        try:
+            async with self._transport.stream(request, identity.headers, self._context(identity)) as answer:
+                code = str(answer.status)
+                if answer.status != 200:
+                    async with asyncio.timeout(self._seconds):
+                        raise self._refusal(request, identity, await answer.whole())
+                yield answer
+        except NETWORK as problem:
+            raise _in_our_words(request, problem) from None
+        finally:
+            self.metrics.answered(request.verb, code, self.clock.now() - started)
+
+    async def prepare(self) -> None:
+        """For one call more at a time: it will not have to wait for a handshake. Where there is no connection to be
+        had, that call tells."""
+        with suppress(CannotConnect, BadObject):
+            await self._transport.prepare(self._context(await self._access.login.identity()))
+
+    def close(self) -> None:
+        self._transport.close()
+
+    async def _sent(self, request: Request, wanted: Wanted) -> bytes:
+        identity = await self._admitted(request)
+        started, code = self.clock.now(), NO_ANSWER
+        try:
+            response = await self._transport.send(request, identity.headers, self._context(identity), wanted)
+            code = str(response.status)
+        except NETWORK as problem:
+            raise _in_our_words(request, problem) from None
+        finally:
+            self.metrics.answered(request.verb, code, self.clock.now() - started)
+        if not 200 <= response.status < 300:
+            raise self._refusal(request, identity, response)
+        return response.body
+
+    async def _admitted(self, request: Request) -> Identity:
+        wait = self._bucket.take(self.clock.now()) if self._bucket else 0.0
+        if wait:
+            self.metrics.limited_seconds += wait
+            await self.clock.sleep(wait)
+        login = self._access.login
+        try:
+            return await login.identity()
+        except BadObject as problem:
+            if not login.has_worked:
+                raise
+            # Whoever gives out logins is away like a server may be, and no mistake in the settings.
+            raise errors.Unreachable(request.verb, request.words, str(problem), sent=False) from None
+
+    def _context(self, identity: Identity) -> ssl.SSLContext | None:
+        if self._access.contexts is None:
+            return None
+        now, known = self.clock.now(), self._context_of
+        if known is None or known[0] is not identity or now - known[2] >= CONTEXT_HOLDS:
+            self._context_of = known = identity, self._access.contexts.context(identity.certificate), now
+        return known[1]
+
+    def _refusal(self, request: Request, identity: Identity, response: Response) -> errors.Refusal:
+        if response.status == 401:
+            self._access.login.refuse(identity)
+        return errors.refusal(request, response.status, response.body, response.headers.get("retry-after", ""))
+
+
+def _in_our_words(request: Request, problem: Exception) -> errors.KubeError:
+    if isinstance(problem, CannotConnect):
+        return errors.Unreachable(request.verb, request.words, str(problem), sent=False)
+    if isinstance(problem, Broken):
+        return errors.Unreachable(request.verb, request.words, str(problem))
+    if isinstance(problem, Unwanted):
+        return errors.Withdrawn(request.verb, request.words)
+    return errors.TimedOut(request.verb, request.words, "no answer in time")

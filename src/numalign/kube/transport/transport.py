@@ -1,0 +1,154 @@
+"""Bytes to the server and back: kept connections, a bound on how many, and a time limit on every call.
+
+`sending` calls `send` for an answer in one piece and `stream` for a watch. Streams have connections of their own, so
+that no watch ever takes one from a bind. Retries, logins and what an answer means are decided above."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from msgspec import Struct
+
+import numalign
+from numalign.kube.access.auth import Access, Headers
+from numalign.kube.metrics import Metrics
+from numalign.kube.request import JSON, Request
+from numalign.kube.transport.deadlines import Deadlines
+from numalign.kube.transport.exchange import Answer, Connection, Response
+
+USER_AGENT: Final = f"numalign/{numalign.__version__}"
+LONGEST_IDLE: Final = 45.0
+"""Seconds; servers close idle connections after 90, and a call must not meet that moment."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    connections: int = 96
+    connect_seconds: float = 10.0
+    call_seconds: float = 30.0
+    """Of one try, from sending to the last byte of the answer."""
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+Wanted = Callable[[], bool]
+"""Asked in the moment in which a call leaves, however long it had to wait for that."""
+
+
+class Unwanted(Exception):
+    """Nothing was sent."""
+
+
+def always() -> bool:
+    return True
+
+
+class Transport:
+    def __init__(self, access: Access, limits: Limits, now: Callable[[], float], metrics: Metrics) -> None:
+        self._server = access.server
+        self._dial = access.dial
+        self._limits = limits
+        self._now = now
+        self._metrics = metrics
+        self._idle: list[tuple[ssl.SSLContext | None, Connection]] = []
+        self._room = asyncio.Semaphore(limits.connections)
+        self._busy = 0
+        """Connections that are being opened or used."""
+        self._deadlines = Deadlines(limits.call_seconds)
+        self._common: tuple[Headers | None, str] = None, ""
+
+    async def send(
+        self, request: Request, headers: Headers, context: ssl.SSLContext | None, wanted: Wanted = always
+    ) -> Response:
+        """TimeoutError, `exchange.Broken`, `dialing.CannotConnect` or `Unwanted` if no whole answer came."""
+        await self._enter()
+        self._busy += 1
+        try:
+            connection = self._kept(context) or await self._opened(context)
+            if not wanted():
+                connection.close()
+                raise Unwanted
+            answer = connection.send(self._bytes(request, headers))
+            self._deadlines.watch(answer)
+            try:
+                return await answer.whole()
+            finally:
+                self._give_back(context, connection, answer)
+        finally:
+            self._busy -= 1
+            self._room.release()
+
+    async def prepare(self, context: ssl.SSLContext | None) -> None:
+        """One connection more is open and idle, if more are allowed; `dialing.CannotConnect` if it cannot be had."""
+        async with self._room:
+            if len(self._idle) + self._busy >= self._limits.connections:
+                return
+            self._busy += 1
+            try:
+                self._keep(context, await self._opened(context))
+            finally:
+                self._busy -= 1
+
+    @asynccontextmanager
+    async def stream(self, request: Request, headers: Headers, context: ssl.SSLContext | None) -> AsyncIterator[Answer]:
+        """An answer that has started; it is read with `Answer.read` and may be left at any time."""
+        connection = await self._opened(context)
+        try:
+            answer = connection.send(self._bytes(request, headers))
+            async with asyncio.timeout(self._limits.call_seconds):
+                await answer.started()
+            yield answer
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        for _, connection in self._idle:
+            connection.close()
+        self._idle.clear()
+
+    async def _enter(self) -> None:
+        """Until there is room for one more connection, which is at once as a rule."""
+        if not self._room.locked():
+            await self._room.acquire()
+            return
+        async with asyncio.timeout(self._limits.call_seconds):
+            await self._room.acquire()
+
+    def _kept(self, context: ssl.SSLContext | None) -> Connection | None:
+        """A connection that is open already."""
+        while self._idle:
+            # The one that was used last is the least likely to have been closed.
+            made_with, connection = self._idle.pop()
+            fresh = self._now() - connection.idle_since < LONGEST_IDLE
+            if connection.usable and fresh and made_with is context:
+                return connection
+            connection.close()
+        return None
+
+    async def _opened(self, context: ssl.SSLContext | None) -> Connection:
+        self._metrics.connections += 1
+        return await self._dial(self._server, context, self._limits.connect_seconds)
+
+    def _give_back(self, context: ssl.SSLContext | None, connection: Connection, answer: Answer) -> None:
+        if answer.complete and connection.usable:
+            self._keep(context, connection)
+        else:
+            connection.close()
+
+    def _keep(self, context: ssl.SSLContext | None, connection: Connection) -> None:
+        connection.idle_since = self._now()
+        self._idle.append((context, connection))
+
+    def _bytes(self, request: Request, headers: Headers) -> bytes:
+        body = request.body
+        about = f"Content-Type: {request.content_type}\r\nContent-Length: {len(body)}\r\n" if body else ""
+        start = f"{request.method} {self._server.prefix}{request.target} HTTP/1.1\r\n"
+        return f"{start}{self._always(headers)}{about}\r\n".encode("latin-1") + body
+
+    def _always(self, headers: Headers) -> str:
+        """The headers of every request, put together once per identity."""
+        if headers is not self._common[0]:
+            fields = (("Host", self._server.authority), ("User-Agent", USER_AGENT), ("Accept", JSON), *headers)
+            self._common = headers, "".join(f"{name}: {value}\r\n" for name, value in fields)
+        return self._common[1]

@@ -1,0 +1,1 @@
+"""Lists and watches: informers, their stores and the state machine of a watch."""

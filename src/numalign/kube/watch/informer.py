@@ -1,0 +1,269 @@
+"""A resource of the cluster, held in a store and kept true; handlers learn every change once and in order per object.
+
+The scheduler and the agent make one per resource and run it as a task. What to do next is decided in `watch`, what an
+object means in `store`; this is the loop that performs both. It ends only by being cancelled, or by a handler's own
+error: no answer of the server can end it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, NoReturn, TypeVar, cast
+
+from msgspec import Struct
+
+from numalign.api.errors import BadObject
+from numalign.kube import errors, request
+from numalign.kube.client import Client
+from numalign.kube.objects import Status
+from numalign.kube.resources import Named, Target
+from numalign.kube.transport.exchange import Answer
+from numalign.kube.watch import lines, reading
+from numalign.kube.watch.outage import Outage
+from numalign.kube.watch.reading import Unreadable
+from numalign.kube.watch.store import Change, Finding, Store
+from numalign.kube.watch.watch import Follow, LookAtAll, Meaning, Wait, Watch
+
+T = TypeVar("T", bound=Named)
+
+LOG: Final = logging.getLogger(__name__)
+DELETED: Final = "DELETED"
+AT_ONCE: Final = 100
+"""Changes told in a row."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    selection: request.Selection = request.EVERYTHING
+    page: int = request.PAGE
+    resync: float | None = None
+    """Seconds after which everything is looked at again, to repair; off, as nothing should need it."""
+    share: Callable[[Any], Any] | None = None
+    """Done to every object before it is kept: equal parts of many need not be kept many times."""
+    initial_events: bool = True
+    """Ask for what is there as a stream, where the server offers it; else always by list."""
+
+
+DEFAULTS: Final = Options()
+
+
+class Informer(Generic[T]):
+    def __init__(
+        self,
+        client: Client,
+        target: Target[T],
+        handler: Callable[[Change[T]], None],
+        options: Options = DEFAULTS,
+    ) -> None:
+        self.store: Store[T] = Store()
+        self._sender = client.sender
+        self._target = target
+        self._handler = handler
+        self._options = options
+        self._watch = Watch(offers_initial=options.initial_events, resync=options.resync)
+        self._outage = Outage()
+        self._finding: Finding[T] = Finding(self.store)
+        self._synced = asyncio.Event()
+        self._stream: Answer | None = None
+        self._left = False
+        """Whether it was we who ended the last stream."""
+        self._wishes = self._heard = 0
+        """How often a new look was wished for, and up to which wish the last look began after it."""
+        self._wished, self._granted = asyncio.Event(), asyncio.Event()
+
+    @property
+    def has_synced(self) -> bool:
+        """Everything there was at some moment since the start is in the store, and the handler knows it."""
+        return self._synced.is_set()
+
+    async def synced(self) -> None:
+        await self._synced.wait()
+
+    async def looked_again(self) -> None:
+        """Until everything there is now is in the store, and the handler knows it, however far the stream is behind."""
+        self._wishes += 1
+        self._granted.clear()
+        # Who asks has a reason to think that the server answers: one try need not wait for its turn.
+        self._watch.hurry()
+        self._wished.set()
+        self._leave_stream()
+        await self._granted.wait()
+
+    async def run(self) -> NoReturn:
+        while True:
+            try:
+                await self._perform()
+            except errors.KubeError as problem:
+                self._note(problem)
+
+    async def _perform(self) -> None:
+        clock = self._sender.clock
+        self._left = False
+        if self._heard < self._wishes:
+            self._watch.forget()
+        match self._watch.step(clock.now(), clock.chance()):
+            case Wait(seconds):
+                await self._pause(seconds)
+            case LookAtAll():
+                await self._look_at_all()
+            case Follow() as step:
+                await self._follow(step)
+
+    async def _pause(self, seconds: float) -> None:
+        """Until then, or until somebody wishes for a look."""
+        self._wished.clear()
+        turns = [asyncio.ensure_future(self._sender.clock.sleep(seconds)), asyncio.ensure_future(self._wished.wait())]
+        try:
+            await asyncio.wait(turns, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in turns:
+                each.cancel()
+
+    def _note(self, problem: errors.KubeError) -> None:
+        if self._left:
+            return  # no failure, after which a new look would have to wait
+        now = self._sender.clock.now()
+        if (lasted := self._outage.failed(now)) is not None:
+            LOG.warning("%s%s", problem, f"; for {lasted:.0f} s by now" if lasted else "")
+        self._watch.failed(problem, now, self._sender.clock.chance())
+
+    def _worked(self) -> None:
+        if (lasted := self._outage.worked(self._sender.clock.now())) is not None:
+            LOG.info("%s: the server answers again, after %.0f s", self._target.words, lasted)
+
+    async def _look_at_all(self) -> None:
+        self._begin_finding()
+        token = ""
+        while True:
+            asked = request.page(self._target, self._options.selection, self._options.page, token)
+            page = self._page(await self._sender.call(asked))
+            self._finding.add(map(self._reported, page.items))
+            token = page.metadata.continue_
+            if not token:
+                break
+        self._watch.listed(page.metadata.resource_version, self._sender.clock.now())
+        self._worked()
+        await self._finish_finding()
+
+    async def _follow(self, step: Follow) -> None:
+        clock, asked = self._sender.clock, request.watch(self._target, self._options.selection, step.since)
+        if step.since.initial:
+            self._begin_finding()
+        self._sender.metrics.watches[self._target.resource.plural] += 1
+        async with self._sender.stream(asked) as answer:
+            self._watch.opened(clock.now())
+            self._worked()
+            self._stream = answer
+            if self._heard < self._wishes:
+                # Wished for while the stream was being opened: what it goes on from is older than the wish.
+                self._leave_stream()
+            try:
+                await self._read(asked, answer, step)
+            finally:
+                self._stream = None
+        if not self._left:
+            self._watch.ended(clock.now(), clock.chance())
+
+    async def _read(self, asked: request.Request, answer: Answer, step: Follow) -> None:
+        split = lines.Lines()
+        while self._watch.is_collecting:
+            piece = await self._piece(answer, self._watch.patience(step))
+            if not piece:
+                return
+            for event in self._events(split, piece):
+                if self._take(asked, event):
+                    await self._finish_finding()
+        await self._hear(asked, answer, split, self._watch.patience(step))
+
+    async def _hear(self, asked: request.Request, answer: Answer, split: lines.Lines, quiet: float) -> None:
+        """News until the stream ends; TimeoutError where it is silent for so many seconds."""
+        clock, left = self._sender.clock, quiet
+        while True:
+            heard: float | None = None
+            try:
+                # A timer for each piece would cost more than to read it: there is one for many, and only when it goes
+                # off somebody asks when the last one came.
+                async with clock.timeout(left):
+                    while piece := await answer.read():
+                        heard = clock.now()
+                        for event in self._events(split, piece):
+                            self._take(asked, event)
+                    return
+            except TimeoutError:
+                if heard is None:
+                    raise
+                left = heard + quiet - clock.now()
+
+    def _leave_stream(self) -> None:
+        if self._stream is not None:
+            self._left = True
+            self._stream.abandon()
+
+    def _page(self, body: bytes) -> reading.Page[T]:
+        try:
+            return reading.page(self._target.resource, body)
+        except BadObject as problem:
+            raise errors.Unreachable("list", self._target.words, str(problem)) from None
+
+    def _events(self, split: lines.Lines, piece: bytes) -> Iterator[reading.Event[T]]:
+        try:
+            for line in split.feed(piece):
+                yield reading.event(self._target.resource, line)
+        except (BadObject, lines.TooLong) as problem:
+            raise errors.Unreachable("watch", self._target.words, str(problem)) from None
+
+    async def _piece(self, answer: Answer, quiet: float) -> bytes:
+        async with self._sender.clock.timeout(quiet):
+            return await answer.read()
+
+    def _take(self, asked: request.Request, event: reading.Event[T]) -> bool:
+        """Whether with it all that is there was seen."""
+        thing = event.object
+        if isinstance(thing, Status):
+            raise errors.refused(asked, thing.code, thing)
+        meta = thing.metadata
+        meaning = self._watch.saw(event.type, meta.resource_version, meta.annotations)
+        self._count(event.type, meaning)
+        if meaning is not Meaning.COMPLETE and not isinstance(thing, reading.Bookmark):
+            self._use(thing, meaning, gone=event.type == DELETED)
+        return meaning is Meaning.COMPLETE
+
+    def _use(self, thing: T | Unreadable, meaning: Meaning, gone: bool) -> None:
+        if meaning is Meaning.DELIVER:
+            self._tell(self.store.remove(thing) if gone else self.store.put(self._reported(thing)))
+        elif meaning is Meaning.COLLECT and gone:
+            self._finding.discard(thing)
+        elif meaning is Meaning.COLLECT:
+            self._finding.add([self._reported(thing)])
+
+    def _begin_finding(self) -> None:
+        self._sender.metrics.relists[self._target.resource.plural] += 1
+        self._finding = Finding(self.store)
+        self._heard = self._wishes
+
+    async def _finish_finding(self) -> None:
+        """Tells what is new, and lets others have their turn now and then: it may be all pods of a large cluster."""
+        found, self._finding = self._finding, Finding(self.store)
+        changes = self.store.replace(found)
+        for first in range(0, len(changes), AT_ONCE):
+            self._tell(changes[first : first + AT_ONCE])
+            await asyncio.sleep(0)
+        self._synced.set()
+        if self._heard == self._wishes:
+            self._granted.set()
+        else:
+            self._leave_stream()
+
+    def _tell(self, changes: list[Change[T]]) -> None:
+        for change in changes:
+            self._handler(change)
+
+    def _reported(self, thing: T | Unreadable) -> T | Unreadable:
+        if isinstance(thing, Unreadable):
+            LOG.warning("left out: %s", thing.problem)
+            self._sender.metrics.unreadable[self._target.resource.plural] += 1
+            return thing
+        share = self._options.share
+        return thing if share is None else cast(T, share(thing))
+
+    def _count(self, kind: str, meaning: Meaning) -> None:
+        counted = meaning.name if meaning is Meaning.DUPLICATE else kind
+        self._sender.metrics.watch_events[self._target.resource.plural, counted] += 1

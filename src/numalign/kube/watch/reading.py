@@ -1,0 +1,138 @@
+"""Lists and watch events out of bytes, each object decoded once.
+
+`client` and `informer` read every page and line here. The good case is one typed pass over the whole; only where that
+fails is each object read on its own, and one that nothing can be made of is an `Unreadable` that still says whose it
+is, so that a store neither loses nor keeps it by mistake."""
+
+from functools import lru_cache, partial
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from numalign.api import errors
+from numalign.api.decode import decode, structs
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube.objects import Status
+from numalign.kube.resources import Named, Resource
+
+T = TypeVar("T", bound=Named)
+
+BOOKMARK: Final = "BOOKMARK"
+ERROR: Final = "ERROR"
+
+
+class ListMeta(structs.Wire, frozen=True):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Whose(structs.Wire, frozen=True):
+    """As much of an object's metadata as tells it from others."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Unreadable(Struct, frozen=True):
+    """An object that is there, and of which no more is known than whose it is and what is wrong with it."""
+
+    metadata: ObjectMeta
+    problem: errors.BadObject
+
+
+class Bookmark(structs.Wire, frozen=True):
+    """An object in form only: its version is the message, and required fields may be null."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class Page(Struct, Generic[T], frozen=True):
+    metadata: ListMeta
+    items: list[T | Unreadable]
+
+
+class Event(Struct, Generic[T], frozen=True):
+    type: str
+    object: T | Unreadable | Bookmark | Status
+
+
+SPECIAL: Final[dict[str, type[Bookmark] | type[Status]]] = {BOOKMARK: Bookmark, ERROR: Status}
+
+Item = TypeVar("Item")
+
+
+class _List(structs.Wire, Generic[Item], frozen=True):
+    metadata: ListMeta = ListMeta()
+    items: list[Item] | None = None
+
+
+class _Event(structs.Wire, Generic[Item], frozen=True):
+    type: str
+    object: Item
+
+
+class _Owned(structs.Wire, frozen=True):
+    metadata: Whose = Whose()
+
+
+def page(resource: Resource[T], raw: bytes) -> Page[T]:
+    """BadObject only where the list as a whole is no list."""
+    try:
+        known = _decoder(_List, resource.struct).decode(raw)
+        if all(item.metadata.name for item in known.items or ()):
+            return Page(known.metadata, known.items or [])
+    except decode.UNREADABLE:
+        pass
+    split = _split(_List, f"{resource.kind}List", raw)
+    read = partial(one, resource)
+    return Page(split.metadata, [read(bytes(item)) for item in split.items or ()])
+
+
+def event(resource: Resource[T], line: bytes) -> Event[T]:
+    """BadObject only where the line is no event."""
+    try:
+        known = _decoder(_Event, resource.struct).decode(line)
+        if known.type not in SPECIAL and known.object.metadata.name:
+            return Event(known.type, known.object)
+    except decode.UNREADABLE:
+        pass
+    split = _split(_Event, "WatchEvent", line)
+    if split.type in SPECIAL:
+        return Event(split.type, decode.decode(SPECIAL[split.type], bytes(split.object)))
+    return Event(split.type, one(resource, bytes(split.object)))
+
+
+def one(resource: Resource[T], raw: bytes) -> T | Unreadable:
+    try:
+        read = resource.read(raw)
+        if read.metadata.name:
+            return read
+        problem = errors.BadObject(resource.kind, "", "metadata.name", "is missing; the object was left out")
+    except errors.BadObject as met:
+        problem = met
+    return Unreadable(_identity(raw), problem)
+
+
+def _identity(raw: bytes) -> ObjectMeta:
+    try:
+        whose = decode.decode(_Owned, raw).metadata
+    except errors.BadObject:
+        return ObjectMeta()
+    return ObjectMeta(**msgspec.structs.asdict(whose))
+
+
+def _split(form: Any, kind: str, raw: bytes) -> Any:
+    """Envelope and objects apart, the latter still as bytes."""
+    try:
+        return _decoder(form, Raw).decode(raw)
+    except decode.UNREADABLE:
+        raise errors.BadObject(kind, "", "", "is not as Kubernetes sends it; the answer may have been cut") from None
+
+
+@lru_cache(maxsize=64)
+def _decoder(form: Any, item: Any) -> msgspec.json.Decoder[Any]:
+    # The hooks are those of `decode`: quantities keep the text they were written in.
+    return msgspec.json.Decoder(form[item], dec_hook=structs.decoded, float_hook=str)

@@ -1,0 +1,113 @@
+"""What is known of one resource, and what each new look at it changes.
+
+`informer` puts in what it read and hands on the changes; everyone else only reads. An object that was deleted and made
+again under its name is two changes, never an update. Pure: no I/O, no clock."""
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube.resources import Named
+from numalign.kube.watch.reading import Unreadable
+
+T = TypeVar("T", bound=Named)
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+class Change(Struct, Generic[T], frozen=True):
+    """Added without `old`, deleted without `new`, else updated."""
+
+    old: T | None
+    new: T | None
+    final: T | None = None
+    """Of a deleted object its last state, if the server told; unknown where only its absence was noticed."""
+
+
+class Store(Generic[T]):
+    def __init__(self) -> None:
+        self._objects: dict[Key, T] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        return self._objects.get((namespace, name))
+
+    def put(self, thing: T | Unreadable) -> list[Change[T]]:
+        """It was seen as it is now."""
+        key = key_of(thing.metadata)
+        old = self._objects.get(key)
+        if isinstance(thing, Unreadable):
+            return self._replaced_unreadably(old, thing)
+        if old is None:
+            self._objects[key] = thing
+            return [Change(None, thing)]
+        if not is_same(old.metadata, thing.metadata):
+            self._objects[key] = thing
+            return [Change(old, None), Change(None, thing)]
+        if old.metadata.resource_version == thing.metadata.resource_version:
+            return []
+        self._objects[key] = thing
+        return [Change(old, thing)]
+
+    def remove(self, thing: T | Unreadable) -> list[Change[T]]:
+        """It was seen to be deleted."""
+        old = self._objects.get(key_of(thing.metadata))
+        if old is None or not is_same(old.metadata, thing.metadata):
+            return []
+        del self._objects[key_of(thing.metadata)]
+        return [Change(old, None, None if isinstance(thing, Unreadable) else thing)]
+
+    def replace(self, found: "Finding[T]") -> list[Change[T]]:
+        """Everything there is was seen. What is gone comes first, as it makes room for what is new."""
+        gone = [key for key in self._objects if key not in found.objects]
+        changes = [Change(self._objects.pop(key), None) for key in gone]
+        for thing in found.objects.values():
+            changes += self.put(thing)
+        return changes
+
+    def _replaced_unreadably(self, old: T | None, thing: Unreadable) -> list[Change[T]]:
+        """Of the same object the last readable state is kept; another one in its place ends it."""
+        if old is None or is_same(old.metadata, thing.metadata):
+            return []
+        del self._objects[key_of(old.metadata)]
+        return [Change(old, None)]
+
+
+class Finding(Generic[T]):
+    """All objects that one look finds, gathered page by page; those that did not change stay the same in memory."""
+
+    def __init__(self, known: Store[T]) -> None:
+        self.objects: dict[Key, T | Unreadable] = {}
+        self._known = known
+
+    def add(self, things: Iterable[T | Unreadable]) -> None:
+        for thing in things:
+            meta = thing.metadata
+            old = self._known.get(meta.name, meta.namespace)
+            unchanged = (
+                old is not None
+                and is_same(old.metadata, meta)
+                and old.metadata.resource_version == meta.resource_version
+                and not isinstance(thing, Unreadable)
+            )
+            self.objects[key_of(meta)] = old if unchanged and old is not None else thing
+
+    def discard(self, thing: T | Unreadable) -> None:
+        self.objects.pop(key_of(thing.metadata), None)
+
+
+def key_of(meta: ObjectMeta) -> Key:
+    return meta.namespace, meta.name
+
+
+def is_same(one: ObjectMeta, other: ObjectMeta) -> bool:
+    """One object at two times, not two objects of one name."""
+    return one.uid == other.uid

@@ -1,0 +1,171 @@
+"""Following one resource, as a state machine: what to do next, and what an event or a failure means.
+
+`informer` performs the steps and reports back; no socket and no clock in this file. The rules are those of
+kube-scheduler spec 7.2 and 7.3: resume where the last stream ended, take bookmarks, look at everything again only when
+the server has forgotten our version, and never trust a stream that is silent for too long."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.kube import errors
+from numalign.kube.backoff import Backoff
+from numalign.kube.request import Since
+from numalign.kube.watch.reading import BOOKMARK
+
+INITIAL_END: Final = "k8s.io/initial-events-end"
+SHORTEST_STREAM: Final = 300
+SPREAD: Final = 300
+"""Seconds that streams last, between the one and the sum: many watchers do not all come back at once."""
+MARGIN: Final = 15.0
+"""Seconds past its end after which a silent stream is given up."""
+INITIAL_QUIET: Final = 30.0
+"""Seconds of silence after which a server that was asked for what is there is taken not to know how."""
+TOO_SHORT: Final = 1.0
+"""A stream that ends sooner and brought nothing is a failure, however politely it ended."""
+
+
+class Wait(Struct, frozen=True):
+    seconds: float
+
+
+class LookAtAll(Struct, frozen=True):
+    """List every object, page by page."""
+
+
+class Follow(Struct, frozen=True):
+    since: Since
+    quiet: float
+    """Seconds in which the server has to end the stream, news or not."""
+
+
+Step = Wait | LookAtAll | Follow
+
+
+class Meaning(enum.Enum):
+    COLLECT = "part of what is there; keep it until all of it is"
+    COMPLETE = "what was collected is all there is"
+    DELIVER = "news"
+    NOTHING = "a bookmark"
+    DUPLICATE = "seen before"
+
+
+@dataclass
+class Watch:
+    version: str = ""
+    """Up to which everything is known; empty: nothing is."""
+    offers_initial: bool = True
+    """Whether the server is taken to send what is there at the start of a stream (WatchList)."""
+    resync: float | None = None
+    """Seconds after which everything is looked at again, to repair what went wrong unnoticed."""
+    _backoff: Backoff = field(default_factory=Backoff)
+    _not_before: float = float("-inf")
+    _opened: float = 0.0
+    _news: int = 0
+    _initial: bool = False
+    _progress: bool = True
+    _looked: float = 0.0
+
+    def step(self, now: float, chance: float) -> Step:
+        if now < self._not_before:
+            return Wait(self._not_before - now)
+        if self._until_resync(now) <= 0:
+            self.version = ""
+        self._initial = not self.version and self.offers_initial
+        if not self.version and not self._initial:
+            return LookAtAll()
+        # A stream that has to end for a resync is asked to: the server does it in order, and nothing is cut.
+        seconds = max(1, int(min(SHORTEST_STREAM + chance * SPREAD, self._until_resync(now))))
+        since = Since(version=self.version, seconds=seconds, initial=self._initial)
+        return Follow(since, seconds + MARGIN)
+
+    @property
+    def is_collecting(self) -> bool:
+        """Whether the stream still sends what is there, and not news."""
+        return self._initial
+
+    def patience(self, step: Follow) -> float:
+        """Seconds without a byte after which the stream has stalled, as it stands now: until all that is there was
+        sent there is no reason for a pause, later there need not be any news."""
+        return INITIAL_QUIET if self._initial else step.quiet
+
+    def opened(self, now: float) -> None:
+        self._opened, self._news = now, 0
+
+    def forget(self) -> None:
+        """Up to where everything is known: it is to be looked at again."""
+        self.version = ""
+
+    def hurry(self) -> None:
+        """The next step need not wait, whatever failed before; how long the one after it waits stays as it was."""
+        self._not_before = float("-inf")
+
+    def listed(self, version: str, now: float) -> None:
+        self.version, self._looked = version, now
+
+    def saw(self, kind: str, version: str, annotations: Mapping[str, str]) -> Meaning:
+        self._news += 1
+        if kind == BOOKMARK:
+            return self._bookmark(version, annotations)
+        if self._initial:
+            # Old objects come with old versions here: only the end of it says where we are (7.2, rule 5).
+            return Meaning.COLLECT
+        if is_old(version, self.version):
+            return Meaning.DUPLICATE
+        self.version, self._progress = version or self.version, True
+        return Meaning.DELIVER
+
+    def ended(self, now: float, chance: float) -> None:
+        """The server closed the stream in order, as it does when its time is up."""
+        if self._initial or (not self._news and now - self._opened < TOO_SHORT):
+            self._wait(now, chance)
+
+    def failed(self, problem: errors.KubeError, now: float, chance: float) -> None:
+        if isinstance(problem, errors.TooManyRequests):
+            self._not_before = now + (problem.retry_after or 1.0)
+        elif self._initial and self._is_unsupported(problem):
+            self.offers_initial = False
+        elif is_expired(problem):
+            # At once, unless the version that was forgotten is the one just given: then the server needs time.
+            if not self.version or not self._progress:
+                self._wait(now, chance)
+            self.version, self._progress = "", False
+        else:
+            self._wait(now, chance)
+
+    def _bookmark(self, version: str, annotations: Mapping[str, str]) -> Meaning:
+        if self._initial and annotations.get(INITIAL_END) != "true":
+            return Meaning.NOTHING
+        complete, self._initial = self._initial, False
+        if not is_old(version, self.version):
+            self.version = version or self.version
+        if complete:
+            self._looked = self._opened
+        return Meaning.COMPLETE if complete else Meaning.NOTHING
+
+    def _until_resync(self, now: float) -> float:
+        return float("inf") if self.resync is None or not self.version else self._looked + self.resync - now
+
+    def _is_unsupported(self, problem: errors.KubeError) -> bool:
+        # Servers that know the wish refuse it where it is switched off; older ones ignore it and never say "all".
+        return isinstance(problem, errors.BadRequest | errors.Invalid | errors.TimedOut)
+
+    def _wait(self, now: float, chance: float) -> None:
+        self._not_before = now + self._backoff.failed(now, chance)
+
+
+def is_old(version: str, known: str) -> bool:
+    """Whether an event of this version has been seen. Versions of a resource grow; what is no number only differs."""
+    if version.isdecimal() and known.isdecimal():
+        return int(version) <= int(known)
+    return bool(version) and version == known
+
+
+def is_expired(problem: errors.KubeError) -> bool:
+    """The server cannot go on from our version: it is too old for it, or it was restored to before it."""
+    return isinstance(problem, errors.Gone) or (
+        isinstance(problem, errors.Refusal) and problem.has_cause(errors.TOO_NEW)
+    )

@@ -1,0 +1,1 @@
+"""Generators of cases for the kubelet's managers and the scheduler plugin."""

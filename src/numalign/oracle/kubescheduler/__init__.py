@@ -1,0 +1,1 @@
+"""Our scheduler's rules beside the real kube-scheduler."""

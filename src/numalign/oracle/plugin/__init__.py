@@ -1,0 +1,1 @@
+"""Our reference flavour beside the real NodeResourceTopologyMatch."""

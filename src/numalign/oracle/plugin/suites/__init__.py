@@ -1,0 +1,1 @@
+"""Recorded cases of the scheduler plugin, by the part of the plugin that they test."""

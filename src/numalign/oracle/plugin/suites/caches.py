@@ -1,0 +1,161 @@
+"""Recorded behaviour of the plugin's caches: whole sessions, single look-ups, and the helpers of a resync."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from numalign.api.nrt import fingerprint
+from numalign.oracle.divergence import Difference
+from numalign.oracle.plugin.suites import cachecycles, objects, scenarios
+from numalign.oracle.plugin.suites.suite import Case, Deliberate, Suite
+from numalign.placement.reference import args, classes
+from numalign.placement.reference.args import ForeignPodsDetect, PreemptionMode, ResyncMethod
+from numalign.placement.reference.caches import foreignpods, podgroups, records, repairs, reports
+from numalign.placement.reference.caches.overreserve import OverReserve
+from numalign.placement.reference.caches.records import Record
+from numalign.placement.reference.caches.repairs import Repair
+from numalign.placement.reference.caches.rules import Rules
+
+REASONS = {
+    Repair.LATE_REPORT: "a report that appears after the start is never cached; we take it in",
+    Repair.REPORT_GONE: "a deleted report is used for good; we forget the node",
+    Repair.MISSED_SETTINGS: "changed settings are seen by the watch only; a round of ours finds them too",
+    Repair.EMPTY_NODE: "a node without relevant pods never recovers; we accept the fingerprint of no pods",
+    Repair.ENDED_PODS: "a report without pods that have ended never matches; we accept it as well",
+    Repair.STARTING_PODS: "a report with pods that are bound and Pending never matches; we accept it as well",
+    Repair.PINNED_PODS: "a report that signs only pods that its node pins may never match; we accept it as well",
+    Repair.UNREPORTED_POD: "a refresh drops reservations of pods that the report cannot know yet; we keep them",
+    Repair.RESYNC_WINDOW: "a refresh drops what happened since it read the cluster; we keep it",
+}
+
+
+def _differs_by(repair: Repair) -> Deliberate:
+    """The repair shows if the session goes another way with it than with only those before it in the list."""
+    before = frozenset(list(Repair)[: list(Repair).index(repair)])
+
+    def applies(given: Mapping[str, Any]) -> bool:
+        return scenarios.play(given, before) != scenarios.play(given, before | {repair})
+
+    return Deliberate(f"cache-{repair}", REASONS[repair], applies, _is_unmended)
+
+
+def _is_unmended(case: Case) -> bool:
+    """The recording is what comes out with every stall left in."""
+    return not _same_objects(case["expect"], {"steps": scenarios.play(case["input"], repairs.NONE)})
+
+
+def _session(case: Case) -> object:
+    return {"steps": scenarios.play(case["input"])}
+
+
+def _same_objects(expected: Any, answered: Any) -> Sequence[Difference]:
+    """Reports are compared as they are read: a field may be left out or be written empty."""
+    return objects.by_amount(_as_read(expected), _as_read(answered))
+
+
+def _as_read(value: Any, key: str = "") -> Any:
+    if isinstance(value, Mapping):
+        if key == "nrt":
+            return msgspec.to_builtins(objects.report(value))
+        return {name: _as_read(each, name) for name, each in value.items()}
+    return [_as_read(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _look_up(case: Case) -> object:
+    given = case["input"]
+    cache = scenarios.cache_of(given, list(map(objects.report, objects.reports(given))), Rules())
+    if given["hasForeignPods"] and isinstance(cache, OverReserve):
+        cache.has_foreign_pods(given["node"])
+    found = scenarios.look_up(cache, given["node"])
+    return {"fresh": found["fresh"], "nrt": found["nrt"]}
+
+
+def _is_foreign(case: Case) -> object:
+    given, detect = case["input"], ForeignPodsDetect(case["input"]["foreignPodsDetect"])
+    pod, listed = objects.pod(given["pod"]), given["nrtResources"] or ()
+    return {"result": foreignpods.is_foreign(pod, listed, given["profileNames"] or (), detect)}
+
+
+def _pod_data(case: Case) -> object:
+    given = case["input"]
+    judge = records.judged(frozenset(given["nrtResources"] or ()))
+    grouped = podgroups.by_node(map(objects.pod, given["pods"] or ()), scenarios.relevance(given["podRelevance"]))
+    preempts = given["preemptionMode"] == PreemptionMode.ENABLED
+    noted = {node: [records.of(pod, judge) for pod in pods.relevant] for node, pods in grouped.items()}
+    return {"podData": {node: [_written(each, preempts) for each in found] for node, found in noted.items() if found}}
+
+
+def _written(record: Record, preempts: bool) -> dict[str, object]:
+    # The reference keeps either the names of the containers or a flag; we always know both.
+    return {
+        "namespace": record.namespace,
+        "name": record.name,
+        "exclusiveResources": "Unknown" if preempts else "Alloc" if record.is_exclusive else "None",
+        "hasExclusiveResources": record.is_exclusive,
+        "pinnedContainers": record.pinned if preempts else (),
+    }
+
+
+def _watched(case: Case) -> object:
+    given = case["input"]
+    steps = [
+        {"op": "watchEvent", "eventType": given["event"]["type"], "nrt": given["event"]["object"]},
+        {"op": "desynced"},
+    ]
+    session = {
+        "cacheType": "OverReserve",
+        "initialNRTs": given["cached"],
+        "initialPods": [],
+        "podRelevance": "Always",
+        "preemptionMode": "Disabled",
+        "cache": None,
+        "profileNames": [],
+        "steps": steps,
+    }
+    desynced: Any = scenarios.play(session)[-1]
+    return {"configChanged": desynced["configChanged"]}
+
+
+def _names(case: Case) -> object:
+    raw = case["input"]["nrt"]
+    return {"names": None if raw is None else sorted(classes.listed_by(objects.report(raw)))}
+
+
+def _signature(case: Case) -> reports.Signature:
+    return reports.signature(objects.report(case["input"]["nrt"]), ResyncMethod(case["input"]["resyncMethod"]))
+
+
+def _checked(case: Case) -> object:
+    given = case["input"]
+    kept = (pod for pod in given["pods"] or () if pod["hasExclusiveResources"] or not given["onlyExclusive"])
+    try:
+        fingerprint.check(given["fingerprint"], ((pod["namespace"], pod["name"]) for pod in kept))
+    except fingerprint.FingerprintError as problem:
+        return {"error": problem.reason}
+    return {"error": None}
+
+
+SUITES: tuple[Suite, ...] = (
+    Suite("cache_scenario", _session, _same_objects, tuple(map(_differs_by, Repair))),
+    Suite("get_cached_nrt", _look_up, _same_objects),
+    Suite("is_foreign_pod", _is_foreign),
+    Suite("node_to_pod_data", _pod_data),
+    Suite("node_to_pod_data_exclusive", _pod_data),
+    Suite("watch_attr_change", _watched),
+    Suite(
+        "cache_resync_method",
+        lambda case: {"method": args.resync_method(scenarios.cache_args(case["input"]["cache"]))},
+    ),
+    Suite(
+        "foreign_pods_detect_mode",
+        lambda case: {"mode": args.foreign_pods_detect(scenarios.cache_args(case["input"]["cache"]))},
+    ),
+    Suite("resource_names_from_nrt", _names),
+    Suite("fingerprint_from_nrt", lambda case: {"fingerprint": _signature(case).text}),
+    Suite("fingerprint_method_from_nrt", lambda case: {"onlyExclusive": _signature(case).only_exclusive}),
+    Suite("check_fingerprint_for_node", _checked),
+    *cachecycles.SUITES,
+)

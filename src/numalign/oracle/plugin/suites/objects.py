@@ -1,0 +1,77 @@
+"""Kubernetes objects in recorded cases, made into what the modules under test read; and amounts, compared by value.
+
+Objects are read as the API would give them, but a case may leave out a name, so the readers that insist on one are
+not used here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from numalign.api.decode import decode, quantity
+from numalign.api.nrt.placementcodec import ContainerRef
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod, ResourceList
+from numalign.oracle.divergence import Difference
+from numalign.oracle.plugin.suites import suite
+from numalign.placement.reference import args, numanodes
+from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
+from numalign.placement.reference.filter import Seen
+
+Raw = Mapping[str, Any]
+
+AMOUNTS = frozenset({"capacity", "allocatable", "available"})
+AMOUNT_MAPS = frozenset({"resources", "requests"})
+
+
+def pod(raw: Raw) -> Pod:
+    return decode.decode(Pod, raw)
+
+
+def node(raw: Raw) -> Node:
+    return decode.decode(Node, raw)
+
+
+def report(raw: Raw) -> NodeResourceTopology:
+    return decode.decode(NodeResourceTopology, raw)
+
+
+def settings(given: Raw) -> NodeResourceTopologyMatchArgs:
+    """The plugin's arguments; what a case leaves out is as the plugin has it."""
+    return args.complete(given.get("config") or {})
+
+
+def reports(given: Raw) -> Sequence[Raw]:
+    return given.get("nrts") or ()
+
+
+def resources(raw: Mapping[str, str] | None) -> ResourceList:
+    return {name: quantity.parse(text) for name, text in (raw or {}).items()}
+
+
+def seen(name: str, given: Raw) -> Seen:
+    """What the cache would say about the node of that name: the case lists the reports."""
+    named = next((each for each in reports(given) if each["metadata"]["name"] == name), None)
+    return Seen(given.get("fresh", True), None if named is None else numanodes.read(report(named)))
+
+
+def placement(raw: Iterable[Raw] | None) -> dict[ContainerRef, int] | None:
+    if raw is None:
+        return None
+    return {ContainerRef(each["namespace"], each["pod"], each["container"]): each["numaNode"] for each in raw}
+
+
+def by_amount(expected: Any, answered: Any) -> Sequence[Difference]:
+    """Everything counts, except how a quantity is written."""
+    return suite.exactly(_canonical(expected), _canonical(answered))
+
+
+def _canonical(value: Any, key: str = "") -> Any:
+    if isinstance(value, Mapping):
+        inner = key if key in AMOUNT_MAPS else ""
+        return {name: _canonical(each, inner or name) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(each) for each in value]
+    is_amount = isinstance(value, str) and key in AMOUNTS | AMOUNT_MAPS
+    return {"nanos": quantity.parse(value).nanos} if is_amount else value

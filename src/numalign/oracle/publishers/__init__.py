@@ -1,0 +1,1 @@
+"""Our agent and reports beside the real publishers, RTE and NFD."""

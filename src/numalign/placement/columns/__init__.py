@@ -1,0 +1,1 @@
+"""The cluster as arrays: one row per node. The engine writes them; every other package of placement reads them."""

@@ -1,0 +1,229 @@
+"""A pod tried on one row in earnest, with everything the ledger knows about the node.
+
+`exactflavour` comes here with pods that numbers alone do not place, and the ledger with pods that others have bound.
+`commit` does the thinking; here it gets its row, the programs of pending pods and, where a complete report allows it,
+the kubelet's own managers to ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import admission
+from numalign.kubelet import demand as demands
+from numalign.kubelet.state import KubeletState
+from numalign.placement.columns import requests
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Program
+from numalign.placement.columns.shapes import Shape, Shapes
+from numalign.placement.commit import anyorder, askkubelet, restorekubelet
+from numalign.placement.commit import place as commit
+from numalign.placement.commit.askkubelet import Question
+from numalign.placement.commit.place import Newcomer, Path, Placement
+from numalign.placement.commit.restorekubelet import Restored
+from numalign.placement.ledger import unobservedzones
+from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
+from numalign.placement.ledger.nodeledger import Book, Row
+from numalign.placement.ledger.sync import Mirror
+from numalign.placement.rowmodel import fromledger
+from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
+
+NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
+NOBODY_COMES: Final[Mapping[str, Pod]] = MappingProxyType({})
+MOST_ALONE: Final = 4096
+"""Placements that are remembered."""
+Looks = tuple[object, ...]
+
+
+class Committed(Struct, frozen=True):
+    """What the pod holds, and what is known otherwise of pods that are pending beside it."""
+
+    holding: Holding
+    revised: tuple[Holding, ...] = ()
+
+
+class Committer:
+    """`paths` counts how placements were found."""
+
+    def __init__(self, mirror: Mirror, shapes: Shapes, *, trust_bind_order: bool) -> None:
+        self.paths: Counter[str] = Counter()
+        self._mirror = mirror
+        self._shapes = shapes
+        self._trusting = trust_bind_order
+        self._programs: dict[tuple[int, NodeRules], Program] = {}
+        self._alone: dict[Looks, Placement] = {}
+        """Where nobody is pending, and numbers alone decide."""
+
+    def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> Committed | None:
+        """None: the pod is not certain to be admitted there, whatever the order in which pods arrive.
+
+        `coming`: pods by uid that the row has as pending, and that the ledger does not know."""
+        # At a start the same pods are found on thousands of nodes that look the same.
+        looks = _looks(shape, row) if not row.pending else None
+        known = self._alone.get(looks) if looks is not None else None
+        placement = known or self._found(pod, shape, row, coming)
+        if looks is not None and placement.path is Path.ALONE:
+            self._remember(looks, placement)
+        self.paths[placement.path] += 1
+        if not placement.verdict.fits:
+            return None
+        return Committed(_holding(pod, shape, placement), placement.revised)
+
+    def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
+        rules = row.facts.rules
+        return commit.place(
+            fromledger.settled(row, self._mirror.columns.resources),
+            [each if each.promised else _as_far_as_known(each) for each in row.pending],
+            Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
+            lambda number: self.program(number, rules),
+            trust_bind_order=self._trusting,
+        )
+
+    def _remember(self, looks: Looks, placement: Placement) -> None:
+        if len(self._alone) >= MOST_ALONE:
+            self._alone.clear()
+        self._alone[looks] = placement
+
+    def revised(self, row: Row) -> Sequence[Holding]:
+        """Pending pods that may be in more places than was known, the row having more room than they were placed on."""
+        rules, resources = row.facts.rules, self._mirror.columns.resources
+        settled = fromledger.settled(row, resources)
+        pending = [_as_far_as_known(each) for each in row.pending]
+        found = anyorder.place(settled, pending, Program(()), lambda number: self.program(number, rules))
+        if found is None:
+            return [self._anywhere(each, row) for each in row.pending]
+        before = {each.uid: each for each in row.pending}
+        return [_either(before[each.uid], each) for each in found.revised]
+
+    def _anywhere(self, holding: Holding, row: Row) -> Holding:
+        program = self.program(holding.shape, row.facts.rules)
+        if program is None:
+            return holding
+        every = (row.facts.rules.every_zone,)
+        return structs.replace(
+            holding,
+            source=Source.UNKNOWN,
+            promised=holding.promised or holding.source is Source.PREDICTED,
+            entries=unobservedzones.anywhere(program, row.facts, self._mirror.columns.resources),
+            containers=tuple(ContainerZones(each.container, every) for each in holding.containers),
+        )
+
+    def program(self, number: int, rules: NodeRules) -> Program | None:
+        """What nodes of these rules are asked for a shape; None: of this pod no spec was seen."""
+        if number < 0:
+            return None
+        found = self._programs.get((number, rules))
+        if found is None:
+            made = requests.program(self._shapes.all[number], rules, self._mirror.columns.resources)
+            found = self._programs[number, rules] = made
+        return found
+
+    def retain_shapes(self, used: Container[int]) -> None:
+        """Programs of these shapes are needed further on."""
+        self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
+        self._alone.clear()
+
+    def _answer(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> RowVerdict:
+        """By the kubelet's own managers (engine spec R9)."""
+        topology, book = self._mirror.topology(row.facts.node), self._mirror.ledger.book(row.facts.node)
+        program = self.program(shape.number, row.facts.rules)
+        if topology is None or book is None or program is None or _has_left(book):
+            return NOT_DECIDED
+        resources = self._mirror.columns.resources
+        pods = {**{uid: record.pod for uid, record in book.records.items()}, **coming}
+        restored = restorekubelet.restored(topology, {each.metadata.full_name: each for each in pods.values()})
+        if restored is None:
+            return NOT_DECIDED
+        return askkubelet.answer(
+            Question(
+                kubelet=restored.kubelet,
+                state=_without(restored, [uid for uid, record in book.records.items() if record.absent]),
+                pending=[pods[each.uid] for each in row.pending],
+                pod=pod,
+                program=program,
+                row=fromledger.charged(row, resources),
+                resources=resources,
+            )
+        )
+
+
+def _looks(shape: Shape, row: Row) -> Looks:
+    """All that decides where a pod of this shape goes on a row without pending pods, but for what ids decide."""
+    facts = row.facts
+    return (
+        shape.number,
+        facts.rules,
+        facts.supplies,
+        facts.classes,
+        facts.free_full_core_cpus,
+        facts.cores,
+        tuple(facts.unknown_size.items()),
+        tuple(row.settled),
+        tuple(row.settled_homeless),
+        row.settled_entries,
+        row.settled_groups,
+    )
+
+
+def _has_left(book: Book) -> bool:
+    """Whether a pod left after the report, which still shows it. One that the report never had is in nobody's way, and
+    may be remembered for minutes where nothing else happens."""
+    return any(record.life is not Life.LIVE and record.cover is not Cover.NO for record in book.records.values())
+
+
+def _without(restored: Restored, uids: Iterable[str]) -> KubeletState:
+    """As if these pods had ended."""
+    state = restored.state
+    for uid in uids:
+        state = state.without_pod(uid)
+    return admission.collect(restored.kubelet, state) if state is not restored.state else state
+
+
+def _as_far_as_known(holding: Holding) -> Holding:
+    """A pod that may be anywhere stays so: it is no use to ask where a pod of its shape would go."""
+    return holding if holding.source is not Source.UNKNOWN else structs.replace(holding, shape=-1)
+
+
+def _either(before: Holding, now: Holding) -> Holding:
+    """A pod that is where it was predicted to be, or where it would go by now."""
+    masks = {each.container: each.possible for each in before.containers}
+    containers = tuple(
+        ContainerZones(each.container, tuple(sorted({*each.possible, *masks.get(each.container, ())})))
+        for each in now.containers
+    )
+    return structs.replace(now, entries=_joined(before.entries, now.entries), containers=containers)
+
+
+def _joined(before: Sequence[Entry], now: Sequence[Entry]) -> tuple[Entry, ...]:
+    """By column at most as much as either says, anywhere that either says."""
+    found = []
+    for column in sorted({entry.column for entry in (*before, *now)}):
+        parts = [[entry for entry in half if entry.column == column] for half in (before, now)]
+        amounts = [sum(entry.amount for entry in part) for part in parts]
+        zones = reduce(or_, (entry.zones for part in parts for entry in part))
+        sure = amounts[0] == amounts[1] and all(entry.certain and entry.zones for part in parts for entry in part)
+        found.append(Entry(column, max(amounts), zones, certain=sure))
+    return tuple(found)
+
+
+def _holding(pod: Pod, shape: Shape, placement: Placement) -> Holding:
+    names: Sequence[str] = [container.name for container in pod.in_admission_order()]
+    possible = placement.verdict.possible
+    return Holding(
+        uid=demands.identity(pod),
+        name=pod.metadata.full_name,
+        source=Source.PREDICTED,
+        entries=placement.verdict.everything,
+        containers=tuple(ContainerZones(name, masks) for name, masks in zip(names, possible, strict=False)),
+        shape=shape.number,
+        interchangeable=placement.interchangeable,
+        unsteady=not placement.verdict.steady,
+    )

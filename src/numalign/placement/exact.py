@@ -1,0 +1,256 @@
+"""The exact flavour: predicts what each node's kubelet will do with a pod.
+
+`engine` hands facts and pods over. `table` says what every row answers to a shape; `place` puts a pod on one row: on
+the columns alone where every container has one zone whatever happens, else by `commit` on the ledger's row. A row on
+which the pod is not certain to be admitted answers so until it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Final
+
+from numalign.api.errors import BadObject
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement import kernels
+from numalign.placement.columns import fit, templates
+from numalign.placement.columns.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
+from numalign.placement.columns.shapes import Shape, Shapes
+from numalign.placement.columns.templates import Templates, aligned
+from numalign.placement.columns.tenants import Tenants
+from numalign.placement.commit.committer import Committer
+from numalign.placement.decisions import LAST_RESORT, NOTHING, Code, Codes, Decision, Held, Holder, Wake
+from numalign.placement.facts import BindFailed, Fact
+from numalign.placement.kernels import scalar
+from numalign.placement.kernels.block import Kernel
+from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.ledger.holdings import Holding
+from numalign.placement.ledger.nodeledger import Row
+from numalign.placement.ledger.sync import Mirror
+from numalign.placement.rowmodel import evaluate
+from numalign.placement.rowmodel.evaluate import Verdict
+from numalign.placement.settings import Settings
+from numalign.placement.verdicts import chargerow
+from numalign.placement.verdicts.evaluation import Evaluation
+from numalign.placement.verdicts.verdicts import Settled, Verdicts, VerdictTable
+
+MOST_SEARCHES: Final = 8
+"""For one pod: each takes as long as a thousand decisions. Rows beyond count as not certain."""
+CODES: Final = {
+    Verdict.DOES_NOT_FIT: Code.DOES_NOT_FIT,
+    Verdict.NOT_CERTAIN: Code.NOT_CERTAIN,
+    Verdict.NOT_DECIDED: Code.NOT_DECIDED,
+}
+
+
+class ExactFlavour:
+    """Decisions on the mirrored ledger."""
+
+    def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, tenants: Tenants) -> None:
+        self.mirror = Mirror(columns, shapes, self._placed_by_others, self._revised)
+        self.committer = Committer(self.mirror, shapes, trust_bind_order=settings.trust_bind_order)
+        weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
+        self.evaluation = Evaluation(columns, Scoring(settings.strategy, weights), self._ask, scalar)
+        self.verdicts = Verdicts(columns, self.evaluation, settings.live_shapes)
+        self._settings = settings
+        self.columns = columns
+        self._shapes = shapes
+        self.tenants = tenants
+        self._searches = 0
+        """For the pod at hand, so far."""
+
+    def apply(self, fact: Fact) -> list[Wake]:
+        return self.mirror.apply(fact)
+
+    def charges(self, uid: str) -> bool:
+        """Whether a pod that is gone may still run, for all that is known."""
+        return self.mirror.charges(uid)
+
+    def shapes_in_use(self) -> set[int]:
+        """Numbers that somebody here may ask about."""
+        return self.mirror.ledger.shapes() | self.verdicts.shapes() | set(self.columns.tenure.tolist())
+
+    def retain_shapes(self, used: Container[int]) -> None:
+        """What was kept for others is forgotten."""
+        self.mirror.ledger.retain_shapes(used)
+        self.committer.retain_shapes(used)
+
+    def survey(self, shape: Shape) -> Codes:
+        """Every row's answer as it is now; `place` keeps it true for the pod at hand."""
+        self.mirror.refresh()
+        self.next_pod()
+        return self.table(shape).codes
+
+    def table(self, shape: Shape) -> VerdictTable:
+        """The shape's answers, true for the columns as they are now."""
+        table = self.verdicts.find(shape)
+        if table.seen == self.columns.log.generation:
+            return table  # a survey is mostly followed by a placement
+        self.verdicts.refresh(table)
+        return table
+
+    def place(self, pod: Pod, shape: Shape, number: int) -> Decision | None:
+        """The pod on a row that somebody else has picked."""
+        uid = demands.identity(pod)
+        if uid in self.tenants:
+            self._withdraw(uid)
+        self.mirror.refresh()
+        table = self.table(shape)
+        if table.codes.item(number) < 0:
+            return None
+        return self._placed(pod, table, number)
+
+    @property
+    def kernel(self) -> Kernel:
+        """What evaluates rows: plain Python until `warm` has loaded machine code."""
+        return self.evaluation.kernel
+
+    def warm(self) -> bool:
+        """Use machine code from now on; False where numba is missing."""
+        loaded = kernels.load()
+        if loaded is None:
+            return False
+        self.evaluation.kernel = loaded
+        return True
+
+    def next_pod(self) -> None:
+        """Searches are counted from here on."""
+        self._searches = 0
+
+    def _withdraw(self, uid: str) -> None:
+        """A pod is decided once more: what was decided before did not come about."""
+        self.mirror.apply(BindFailed(uid))
+        self.tenants.drop(uid)
+        self.mirror.refresh()
+
+    def _placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
+        """Try the pod on a row in earnest. None: it is not certain to be admitted there, which holds until the row
+        changes."""
+        score = table.codes.item(number)
+        if self.columns.flat.kind[number] == UNREPORTED:
+            return self._placed_unreported(pod, table, number)
+        decision = self._placed_simply(pod, table, number)
+        if decision is not None:
+            return decision
+        if score > LAST_RESORT and self._is_mixed(table, number):
+            table.turn_down(number, LAST_RESORT, demands.identity(pod))
+            return None
+        held = self._placed_by_model(pod, table, number)
+        if held is None:
+            table.turn_down(number, Code.NOT_CERTAIN, demands.identity(pod))
+            return None
+        self.mirror.refresh()
+        return self._counted(self._decision(pod, table, number, held), table)
+
+    def _placed_unreported(self, pod: Pod, table: VerdictTable, number: int) -> Decision:
+        """Where only the node as a whole counts: whether it has room for another one is known right away."""
+        decision, log = self._decision(pod, table, number, NOTHING), self.columns.log
+        is_current = table.seen == log.generation
+        has_room = fit.charge(self.columns, number, table.totals)
+        self.tenants.note_one(decision.uid, self.columns.names[number], table.totals.pairs)
+        self.mirror.enter((decision,), (number,), (NOBODY,))
+        if is_current:
+            table.seen = log.generation
+            if not has_room:
+                table.codes[number] = Code.TOTALS
+        return decision
+
+    def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
+        """By numbers alone, where every container has one zone in whatever order pods arrive."""
+        columns, flat = self.columns, self.columns.flat
+        kind, tenure, masks = flat.kind[number], flat.tenure[number], table.masks[number].tobytes()
+        if flat.loose[number] or tenure == UNSOUND:
+            return None
+        settled = self._settled(table, kind, masks)
+        if settled is None or not chargerow.takes(flat, number, settled[0]):
+            return None
+        spots, template = settled
+        if spots.amounts:
+            if self._hangs_on_order(table, number, masks):
+                return None
+            flat.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
+        chargerow.take(flat, number, spots, self.evaluation.plan(table, kind))
+        fit.charge(columns, number, table.totals)
+        decision = self._decision(pod, table, number, template)
+        self.tenants.note_one(decision.uid, columns.names[number], table.totals.pairs)
+        self.mirror.enter((decision,), (number,), (tenure,))
+        return decision
+
+    def _settled(self, table: VerdictTable, kind: int, masks: bytes) -> Settled | None:
+        """What pods of these zones take and hold, the same for all of them; None: they are not simple."""
+        width = self.columns.flat.width
+        key = kind, width, masks
+        if key not in table.settled:
+            spots = chargerow.spots(self.evaluation.plan(table, kind), masks, width)
+            known = self._templates(table, kind)
+            table.settled[key] = (spots, known[templates.key(masks)]) if spots is not None else None
+        return table.settled[key]
+
+    def _is_mixed(self, table: VerdictTable, number: int) -> bool:
+        """Whether pods of other shapes are on their way to this node, and their order counts."""
+        alike = self.columns.flat.tenure[number] in (NOBODY, table.shape.number)
+        return not self._settings.trust_bind_order and not alike
+
+    def _hangs_on_order(self, table: VerdictTable, number: int, masks: bytes) -> bool:
+        """Whether another order of the pods that are on their way to this node could move this one (engine spec R2).
+
+        Free amounts lie between those with none of the others charged and with all of them. Fewer zones are possible
+        the less is free, so a pod that gets the same zones at both ends gets them always; and pods of one shape only
+        change places with each other."""
+        if not self._is_mixed(table, number):
+            return False
+        kind = int(self.columns.kind[number])
+        settled = self.evaluation.block(kind)._replace(free=self.columns.settled)
+        code, alone = self.evaluation.kernel.evaluate_row(settled, number, self.evaluation.plan(table, kind))
+        return code < 0 or bytes(alone) != masks
+
+    def _templates(self, table: VerdictTable, kind: int) -> Templates:
+        found = table.templates.get(kind)
+        if found is None:
+            rules, program = self.columns.kinds[kind], self.evaluation.program(table, kind)
+            found = table.templates[kind] = Templates(rules, program, table.shape.number)
+        return found
+
+    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> Holder | None:
+        if self._is_mixed(table, number):
+            self._searches += 1
+            if self._searches > MOST_SEARCHES:
+                return None
+        row = self.mirror.row(number)
+        found = self.committer.place(pod, table.shape, row)
+        if found is None:
+            return None
+        self.mirror.predict(number, pod, found.holding, found.revised)
+        return Held(aligned(found.holding.containers, row.facts.rules), found.holding.entries)
+
+    def _decision(self, pod: Pod, table: VerdictTable, number: int, holder: Holder) -> Decision:
+        self.next_pod()
+        warning = self.evaluation.judgement(table, self.columns.flat.kind[number]).reason
+        uid, node, score = demands.identity(pod), self.columns.names[number], table.codes.item(number)
+        return Decision(uid, node, score, warning, holder, pod)
+
+    def _counted(self, decision: Decision, table: VerdictTable) -> Decision:
+        """For the node as a whole."""
+        self.tenants.put(decision.uid, decision.node, table.totals.pairs)
+        return decision
+
+    def _ask(self, table: VerdictTable, number: int) -> int:
+        program = self.evaluation.program(table, int(self.columns.kind[number]))
+        verdict = evaluate.evaluate(self.mirror.state(number), program)
+        if verdict.code is Verdict.NOT_DECIDED and self.mirror.topology(self.columns.names[number]) is not None:
+            return LAST_RESORT
+        if not verdict.fits:
+            return CODES[verdict.code]
+        return self.evaluation.score(table, number, verdict.possible)
+
+    def _placed_by_others(self, pod: Pod, row: Row) -> Sequence[Holding]:
+        """Where a pod may be that somebody else has bound; nothing: nobody can tell."""
+        try:
+            shape = self._shapes.intern(pod)
+        except BadObject:
+            return ()
+        found = self.committer.place(pod, shape, row)
+        return (found.holding, *found.revised) if found is not None else ()
+
+    def _revised(self, row: Row) -> Sequence[Holding]:
+        return self.committer.revised(row)

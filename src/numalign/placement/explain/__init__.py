@@ -1,0 +1,1 @@
+"""Reasons as data, the sentences made from them, and what-if questions."""

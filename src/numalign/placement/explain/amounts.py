@@ -1,0 +1,40 @@
+"""Amounts as people read them: `8 CPUs`, `1.5Gi memory`, `2 example.com/gpu`.
+
+`wording` puts these into sentences. What is needed is rounded up and what there is down, so that two amounts that
+differ never read the same."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numalign.api.objects import resourcenames
+
+SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+HUNDREDTHS: Final = 100
+
+
+def named(resource: str, amount: int, *, up: bool = False) -> str:
+    """With the resource's name; cpu in thousandths."""
+    number = bare(resource, amount, up=up)
+    if resource == resourcenames.CPU:
+        return f"{number} CPU" if amount == 1000 else f"{number} CPUs"
+    return f"{number} {resource}"
+
+
+def bare(resource: str, amount: int, *, up: bool = False) -> str:
+    """The number alone."""
+    if resource == resourcenames.CPU:
+        return _decimal(*divmod(amount, 1000), digits=3)
+    return _bytes(amount, up=up) if resourcenames.is_bytes(resource) else str(amount)
+
+
+def _bytes(amount: int, *, up: bool) -> str:
+    """In the largest unit of which there is one, with two digits after the point."""
+    power = min(max(0, (amount.bit_length() - 1) // 10), len(SUFFIXES) - 1)
+    unit = 1 << 10 * power
+    hundredths = -(-amount * HUNDREDTHS // unit) if up else amount * HUNDREDTHS // unit
+    return _decimal(*divmod(hundredths, HUNDREDTHS), digits=2) + SUFFIXES[power]
+
+
+def _decimal(whole: int, rest: int, *, digits: int) -> str:
+    return f"{whole}.{rest:0{digits}d}".rstrip("0") if rest else str(whole)

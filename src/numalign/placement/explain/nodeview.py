@@ -1,0 +1,152 @@
+"""One node as the ledger has it: what each zone offers, what is free there, and which pods hold the rest.
+
+`numalign topology` and `numalign explain` show it; suggestions ask who holds what. A copy at one moment, by real zone
+ids. Amounts are whole CPUs, bytes and devices; `free` has every known pod charged, as far as it is known where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from numalign.api.nrt.topologymanager import Policy, Scope
+from numalign.placement.engine import Engine
+from numalign.placement.exact import ExactFlavour
+from numalign.placement.ledger.charges import Life
+from numalign.placement.ledger.holdings import Entry, Holding, Source
+from numalign.placement.ledger.nodeledger import Book, Row
+from numalign.placement.ledger.podrecord import Record
+from numalign.placement.reports.nodefacts import Assumption
+
+Zones = tuple[int, ...]
+"""Real ids; none: devices that belong to no zone."""
+
+
+class Charge(Struct, frozen=True, kw_only=True):
+    """A part of what a pod holds; with several zones it lies somewhere in them."""
+
+    resource: str
+    amount: int
+    zones: Zones
+    certain: bool = True
+    """Or it may be there or not."""
+
+
+class Tenant(Struct, frozen=True, kw_only=True):
+    """A pod that is on the node, or may still be."""
+
+    uid: str
+    name: str
+    """namespace/name"""
+    source: Source
+    """How it is known where it sits."""
+    is_leaving: bool = False
+    """Its object is gone, and its containers may still run."""
+    is_pending: bool = False
+    """The node has not been seen to have admitted it."""
+    containers: Mapping[str, tuple[Zones, ...]]
+    """By container the zones it is aligned to, or all sets that are possible; containers that are not are left out."""
+    charges: tuple[Charge, ...] = ()
+
+    @property
+    def zones(self) -> Zones:
+        """Where anything of it is, or may be."""
+        return tuple(sorted({zone for charge in self.charges for zone in charge.zones}))
+
+
+class Cell(Struct, frozen=True):
+    """One resource of one zone, of devices that touch several, or of those that touch none."""
+
+    zones: Zones
+    allocatable: int
+    free: int
+
+
+class Occupancy(Struct, frozen=True, kw_only=True):
+    node: str
+    policy: Policy
+    scope: Scope
+    zones: Zones
+    resources: Mapping[str, tuple[Cell, ...]]
+    tenants: tuple[Tenant, ...]
+    assumptions: frozenset[Assumption] = frozenset()
+
+    def holders(self, resource: str, zones: Iterable[int]) -> dict[str, int]:
+        """By uid, how much of the resource pods hold in these zones for sure."""
+        inside, found = set(zones), dict[str, int]()
+        for tenant in self.tenants:
+            held = sum(
+                each.amount for each in tenant.charges if each.resource == resource and inside >= set(each.zones)
+            )
+            if held:
+                found[tenant.uid] = held
+        return found
+
+
+def of(engine: Engine, node: str) -> Occupancy | None:
+    """None: the node has no report, or the flavour keeps no books."""
+    if not isinstance(engine.flavour, ExactFlavour):
+        return None
+    ledger = engine.flavour.mirror.ledger
+    row = ledger.row(node)
+    if row is None:
+        return None
+    book = ledger.book(node)
+    rules, names = row.facts.rules, engine.columns.resources.names
+    return Occupancy(
+        node=node,
+        policy=rules.policy,
+        scope=rules.scope,
+        zones=rules.zones,
+        resources={name: cells for name in row.facts.supplies if (cells := _cells(row, names.index(name), name))},
+        tenants=_tenants(book, names) if book is not None else (),
+        assumptions=row.facts.assumptions,
+    )
+
+
+def _cells(row: Row, column: int, name: str) -> tuple[Cell, ...]:
+    supply, zones = row.facts.supplies[name], row.facts.rules.zones
+    free = row.free[column :: row.width]
+    cells = [
+        Cell((zone,), most, max(0, min(left, most)))
+        for zone, most, left in zip(zones, supply.allocatable, free, strict=True)
+        if most
+    ]
+    for each in row.facts.classes:
+        if each.resource == name and each.zones:
+            cells.append(Cell(row.facts.rules.real(each.zones), each.size, each.free))
+    if supply.homeless_size:
+        cells.append(Cell((), supply.homeless_size, max(0, row.homeless[column])))
+    return tuple(cells)
+
+
+def _tenants(book: Book, names: Sequence[str]) -> tuple[Tenant, ...]:
+    records = sorted(book.records.values(), key=lambda record: record.order)
+    return tuple(_tenant(record, book.zones, names) for record in records if record.life is not Life.ENDED)
+
+
+def _tenant(record: Record, zones: Zones, names: Sequence[str]) -> Tenant:
+    holding = record.holding or Holding(uid=record.uid, name=record.name, source=Source.UNKNOWN)
+    return Tenant(
+        uid=record.uid,
+        name=record.name,
+        source=holding.source,
+        is_leaving=record.life is Life.LINGERING,
+        is_pending=record.is_pending,
+        containers={
+            each.container: tuple(_real(mask, zones) for mask in each.possible)
+            for each in holding.containers
+            if each.possible
+        },
+        charges=tuple(_charge(entry, zones, names) for entry in holding.entries if entry.amount),
+    )
+
+
+def _charge(entry: Entry, zones: Zones, names: Sequence[str]) -> Charge:
+    return Charge(
+        resource=names[entry.column], amount=entry.amount, zones=_real(entry.zones, zones), certain=entry.certain
+    )
+
+
+def _real(mask: int, zones: Zones) -> Zones:
+    return tuple(zone for position, zone in enumerate(zones) if mask >> position & 1)

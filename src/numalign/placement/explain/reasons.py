@@ -1,0 +1,230 @@
+"""Why a pod does not fit on a node, and what would make it fit, as data.
+
+`explain` asks for one reason per node and `merged` combines reasons of one kind. `scheduler.advice` makes suggestions.
+Zones go by their real ids, containers by name and place in admission order. Amounts are integers: cpu in thousandths,
+everything else in whole units. This module holds no text: `wording` says reasons and suggestions in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import Final, TypeVar
+
+from msgspec import Struct, structs
+
+from numalign.api.attributes.intent import Intent
+from numalign.api.nrt.topologymanager import Policy, Scope
+from numalign.kubelet.demand import Role
+from numalign.placement.columns.intent import Unkept
+from numalign.placement.decisions import Code
+from numalign.placement.reports.nodefacts import Assumption
+from numalign.placement.rowmodel.causes import Cause
+
+
+class NodeCause(StrEnum):
+    """What stands in the way before any zone is looked at."""
+
+    NO_NODE = "no-node"
+    TOTALS = "node-totals"
+    POD_COUNT = "pod-count"
+    PLUGIN = "plugin"
+    """The reference flavour refuses; it does not say more than `role` and `scope`."""
+
+
+AnyCause = Cause | NodeCause | Unkept
+
+T = TypeVar("T")
+WHOLE_NODE: Final = 0
+
+SHORTAGES: Final[frozenset[AnyCause]] = frozenset(
+    {
+        Cause.NO_COMMON_ZONES,
+        Cause.TOO_FEW_CPUS,
+        Cause.TOO_FEW_DEVICES,
+        Cause.TOO_LITTLE_MEMORY,
+        NodeCause.TOTALS,
+    }
+)
+"""Causes of which one resource alone may be the whole story."""
+
+
+class ZoneShare(Struct, frozen=True):
+    """What one zone has of a resource, and what it lacks of the need."""
+
+    zone: int
+    free: int
+    short: int
+
+
+class Lack(Struct, frozen=True, kw_only=True):
+    """One resource of what was looked for; it may well be there, and something else in the way."""
+
+    resource: str
+    need: int
+    zones: int = WHOLE_NODE
+    """In how many zones it has to be; 0: anywhere on the node."""
+    most: int | None = None
+    """The most that so many zones have free; of several nodes, the best. None: amounts do not tell."""
+    too_large: bool = False
+    """Whether it would be short on the empty node, too."""
+    by_zone: tuple[ZoneShare, ...] = ()
+    """Empty where several nodes are meant."""
+
+    @property
+    def is_short(self) -> bool:
+        return self.most is not None and self.most < self.need
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Equal for nodes that differ in what they have, but not in what is asked of them."""
+        return self.resource, self.need, self.zones, self.too_large
+
+
+class Reason(Struct, frozen=True, kw_only=True, dict=True):
+    """One node's answer, or one that many nodes share."""
+
+    code: Code
+    cause: AnyCause
+    policy: Policy | None = None
+    scope: Scope | None = None
+    """None: the node has no report, zones did not come into it, or nodes differ in it."""
+    container: str = ""
+    """Empty: the pod as a whole."""
+    place: int = -1
+    role: Role | None = None
+    lacks: tuple[Lack, ...] = ()
+    closest: tuple[int, ...] = ()
+    """The zones that came closest."""
+    structural: bool = False
+    """Whether it would be so on the empty node, too: waiting does not help."""
+    after_init: bool = False
+    """Whether the container has to use what init containers leave in their zones."""
+    threads_per_core: int = 1
+    wish: Intent | None = None
+    """Where the node does not keep it."""
+    waiting_for: tuple[str, ...] = ()
+    """Pods on their way to the node, where the answer hangs on how they settle."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What was supposed about the node because its report does not say."""
+
+    @cached_property
+    def worst(self) -> Lack | None:
+        """The resource that is furthest from being enough, if one alone is not; first of all one that never will be."""
+        short = [lack for lack in self.lacks if lack.is_short]
+        return min(short, key=lambda lack: (not lack.too_large, (lack.most or 0) / lack.need), default=None)
+
+    @cached_property
+    def told(self) -> tuple[Lack, ...]:
+        """What a sentence about it names: the one resource that is short, else all that were looked for together."""
+        # Where one zone has to hold everything, what takes more than one is simply too much.
+        too_wide = self.cause is Cause.DIFFERENT_ZONE_COUNTS and self.policy == "single-numa-node"
+        alone = self.worst if too_wide or self.cause in SHORTAGES else None
+        return self.lacks if alone is None else (alone,)
+
+    @cached_property
+    def kind(self) -> tuple[object, ...]:
+        """Reasons of one kind are one line of a summary."""
+        lacks = tuple(lack.kind for lack in self.told)
+        subject = self.cause, self.place, self.container, self.role, lacks
+        return (*subject, self.after_init, *self._named)
+
+    @property
+    def _named(self) -> tuple[object, ...]:
+        if isinstance(self.cause, Unkept):
+            return self.policy, self.scope
+        return (self.threads_per_core,) if self.cause is Cause.PARTIAL_CORES else ()
+
+
+class Group(Struct, frozen=True):
+    """Nodes that refuse for one kind of reason."""
+
+    reason: Reason
+    """With the best numbers that any of the nodes has."""
+    nodes: tuple[str, ...]
+
+
+def merged(alike: Sequence[Reason]) -> Reason:
+    """One reason for many of one kind."""
+    first = alike[0]
+    if len(alike) == 1:
+        return first
+    return structs.replace(
+        first,
+        policy=_common([reason.policy for reason in alike]),
+        scope=_common([reason.scope for reason in alike]),
+        lacks=tuple(_best(column) for column in zip(*(reason.told for reason in alike), strict=True)),
+        closest=(),
+        waiting_for=tuple(sorted({name for reason in alike for name in reason.waiting_for})),
+        assumptions=tuple(sorted({each for reason in alike for each in reason.assumptions})),
+    )
+
+
+def _common(values: Sequence[T]) -> T | None:
+    return values[0] if len(set(values)) == 1 else None
+
+
+def _best(lacks: Iterable[Lack]) -> Lack:
+    known = list(lacks)
+    amounts = [lack.most for lack in known if lack.most is not None]
+    return structs.replace(known[0], most=max(amounts, default=None), by_zone=())
+
+
+class Suggestion(Struct, frozen=True, kw_only=True, tag_field="kind", rename="camel"):
+    """Base of all kinds."""
+
+
+class Freeing(Suggestion, frozen=True, kw_only=True, tag="free-pods"):
+    """If these pods were gone from the node."""
+
+    node: str
+    pods: tuple[str, ...]
+    resource: str = ""
+    """What the node lacks, if that is one resource, and how much of it these pods hold there."""
+    amount: int = 0
+    zones: tuple[int, ...] = ()
+
+
+class Shrinking(Suggestion, frozen=True, kw_only=True, tag="ask-for-less"):
+    """If a container asked for that much."""
+
+    container: str
+    resource: str
+    amount: int
+    instead_of: int
+    nodes: tuple[str, ...]
+
+
+class Oversized(Suggestion, frozen=True, kw_only=True, tag="too-large"):
+    """No node is large enough; an empty one would be if the container asked for that much."""
+
+    container: str
+    resource: str
+    amount: int
+    instead_of: int
+    fits_now: Shrinking | None = None
+    policy: str = ""
+    """Policy under which some empty node would take the pod as it is."""
+
+
+class Relaxing(Suggestion, frozen=True, kw_only=True, tag="change-rule"):
+    """If a rule did not refuse it."""
+
+    plugin: str
+    change: str
+    """Half a sentence: if it tolerated ..."""
+    nodes: tuple[str, ...]
+
+
+class Absent(Suggestion, frozen=True, kw_only=True, tag="no-such-resource"):
+    resource: str
+
+
+class Waiting(Suggestion, frozen=True, kw_only=True, tag="wait"):
+    """The answer depends on pods that are on their way to the node."""
+
+    node: str
+    pods: tuple[str, ...]
+
+
+AnySuggestion = Freeing | Shrinking | Oversized | Relaxing | Absent | Waiting

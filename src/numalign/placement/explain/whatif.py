@@ -1,0 +1,209 @@
+"""One pod asked of nodes as they would be: some pods gone, others promised their place there.
+
+Preemption asks before it evicts anybody, the scheduling cycle before it takes room that was promised to another pod.
+The exact flavour answers by the ledger's row without those pods and by `committing`, the plugin's by its own
+simulation (scheduler plugin spec 16). Totals are looked at as the engine counts them. Books and columns stay as they
+are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+from msgspec import structs
+
+from numalign.api.errors import BadObject
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement.columns import fit
+from numalign.placement.columns.columns import UNREPORTED, VACANT
+from numalign.placement.columns.requests import Ask, Program
+from numalign.placement.columns.shapes import Shape
+from numalign.placement.commit.committer import NOBODY_COMES, Committed
+from numalign.placement.engine import Engine
+from numalign.placement.exact import ExactFlavour
+from numalign.placement.ledger.holdings import Holding
+from numalign.placement.ledger.nodeledger import Row
+from numalign.placement.reference import demand
+from numalign.placement.reference.flavour import ReferenceFlavour
+from numalign.placement.rowmodel import evaluate, state
+from numalign.placement.rowmodel.evaluate import Verdict
+
+NOBODY_HOLDS: Final[Mapping[str, int]] = {}
+
+
+class WhatIf(Protocol):
+    """About one pod; true until the next fact or decision."""
+
+    def has_totals(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        """Whether the node as a whole would have room with pods of these uids gone and these others there."""
+
+    def admits(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        """Whether its kubelet would admit the pod then, for certain, in whatever order those others arrive."""
+
+    def leaves_room(self, row: int, leaving: Collection[str], promised: Sequence[Pod]) -> bool:
+        """Whether these others, for whom `leaving` are on their way out, would still be admitted after the pod."""
+
+    def holders(self, row: int) -> Mapping[str, int]:
+        """Pods of which zones have something, or may have, by uid: the positions of those zones as a mask."""
+
+    def is_possible(self, row: int) -> bool:
+        """Whether the node could ever take the pod: False if it could not, were it empty."""
+
+
+def of(engine: Engine, pod: Pod, shape: Shape) -> WhatIf:
+    flavour = engine.flavour
+    return ExactWhatIf(engine, flavour, pod, shape) if isinstance(flavour, ExactFlavour) else PluginWhatIf(flavour, pod)
+
+
+class ExactWhatIf:
+    def __init__(self, engine: Engine, flavour: ExactFlavour, pod: Pod, shape: Shape) -> None:
+        self._engine, self._flavour, self._pod, self._shape = engine, flavour, pod, shape
+        self._columns, self._mirror = flavour.columns, flavour.mirror
+        self._mirror.refresh()
+        self._table = flavour.verdicts.table(shape)
+
+    def has_totals(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        columns, node = self._columns, self._columns.names[row]
+        gone = [requests for uid in without if (requests := self._flavour.tenants.requests(uid, node)) is not None]
+        others = [fit.totals(self._engine.shape(other), columns).pairs for other in beside]
+        if int(columns.pods[row]) - len(gone) + len(others) >= int(columns.most_pods[row]):
+            return False
+        left = {
+            column: columns.offered.item(row, column) - columns.requested.item(row, column) - amount
+            for column, amount in self._table.totals.pairs
+        }
+        for sign, pairs in (*((1, each) for each in gone), *((-1, each) for each in others)):
+            for column, amount in pairs:
+                if column in left:
+                    left[column] += sign * amount
+        return all(amount >= 0 for amount in left.values())
+
+    def admits(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        kind = int(self._columns.kind[row])
+        if not self._is_allowed(kind):
+            return False
+        if self._asks_nothing(kind):
+            return True
+        with self._mirror.ledger.without(without):
+            return self._admits_all(self._row(row, changed=bool(without)), (*beside, self._pod))
+
+    def leaves_room(self, row: int, leaving: Collection[str], promised: Sequence[Pod]) -> bool:
+        kind = int(self._columns.kind[row])
+        own = None if self._asks_nothing(kind) else self._placed(self._pod, self._mirror.row(row), {})
+        if own is None:
+            return True
+        with self._mirror.ledger.without(leaving):
+            supposed = self._row(row, changed=bool(leaving))
+            # A pod that would not be admitted in any case is not kept out by this one.
+            hopeful = [other for other in promised if self._admits_all(supposed, (other,))]
+            return self._admits_all(_with(supposed, own), hopeful, {demands.identity(self._pod): self._pod})
+
+    def holders(self, row: int) -> Mapping[str, int]:
+        book = self._mirror.ledger.book(self._columns.names[row])
+        if book is None or self._asks_nothing(int(self._columns.kind[row])):
+            return NOBODY_HOLDS
+        everywhere = (1 << len(book.zones)) - 1
+        found = {}
+        for uid, record in book.records.items():
+            entries = record.holding.entries if record.holding is not None else None
+            mask = everywhere if entries is None else _union(entry.zones for entry in entries)
+            if mask or entries:
+                found[uid] = mask
+        return found
+
+    def is_possible(self, row: int) -> bool:
+        kind = int(self._columns.kind[row])
+        if not self._is_allowed(kind):
+            return False
+        facts = self._mirror.facts(row)
+        if facts is None or self._asks_nothing(kind):
+            return True
+        known, key = self._table.possible, (kind, facts.supplies.stock)
+        if key not in known:
+            verdict = evaluate.evaluate(state.empty(facts, self._columns.resources), self._program(kind))
+            known[key] = verdict.code is not Verdict.DOES_NOT_FIT
+        return known[key]
+
+    def _asks_nothing(self, kind: int) -> bool:
+        return kind == UNREPORTED or not any(map(_is_something, _asks(self._program(kind))))
+
+    def _program(self, kind: int) -> Program:
+        return self._flavour.evaluation.program(self._table, kind)
+
+    def _is_allowed(self, kind: int) -> bool:
+        return kind != VACANT and self._flavour.evaluation.judgement(self._table, kind).allowed
+
+    def _row(self, row: int, *, changed: bool) -> Row:
+        """Of a node from which pods are gone, those that have not arrived yet may go elsewhere."""
+        supposed = self._mirror.row(row)
+        if not changed or not supposed.pending:
+            return supposed
+        return _revised(supposed, {each.uid: each for each in self._flavour.committer.revised(supposed)})
+
+    def _admits_all(self, row: Row, pods: Sequence[Pod], coming: Mapping[str, Pod] = NOBODY_COMES) -> bool:
+        """All of them, one beside the other."""
+        known = dict(coming)
+        for pod in pods:
+            committed = self._placed(pod, row, known)
+            if committed is None:
+                return False
+            row, known[demands.identity(pod)] = _with(row, committed), pod
+        return True
+
+    def _placed(self, pod: Pod, row: Row, coming: Mapping[str, Pod]) -> Committed | None:
+        try:
+            shape = self._shape if pod is self._pod else self._engine.shape(pod)
+        except BadObject:
+            return None
+        return self._flavour.committer.place(pod, shape, row, coming)
+
+
+class PluginWhatIf:
+    """The reference plugin knows nothing of nominated pods, nor of totals, which other rules look after."""
+
+    def __init__(self, flavour: ReferenceFlavour, pod: Pod) -> None:
+        self._flavour, self._wanted = flavour, demand.of(pod)
+
+    def has_totals(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        return True
+
+    def admits(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        return self._flavour.status_without(self._wanted, row, without).is_success
+
+    def leaves_room(self, row: int, leaving: Collection[str], promised: Sequence[Pod]) -> bool:
+        return True
+
+    def holders(self, row: int) -> Mapping[str, int]:
+        """The plugin tells nobody whom it believes where."""
+        return dict.fromkeys(self._flavour.pods_on(row), 1)
+
+    def is_possible(self, row: int) -> bool:
+        return True
+
+
+def _with(row: Row, committed: Committed) -> Row:
+    """The row with a pod more on its way there."""
+    revised = _revised(row, {each.uid: each for each in committed.revised})
+    return structs.replace(revised, pending=(*revised.pending, committed.holding))
+
+
+def _revised(row: Row, holdings: Mapping[str, Holding]) -> Row:
+    return structs.replace(row, pending=tuple(holdings.get(each.uid, each) for each in row.pending))
+
+
+def _asks(program: Program) -> list[Ask]:
+    every = [step.ask for step in program.steps]
+    return [*every, *(ask for ask in (program.whole, program.budget) if ask is not None)]
+
+
+def _is_something(ask: Ask) -> bool:
+    named = (*(ask.memory or ()), *ask.devices)
+    return bool(ask.cpus or ask.memory is None or any(amount for _, amount in named))
+
+
+def _union(masks: Iterable[int]) -> int:
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found

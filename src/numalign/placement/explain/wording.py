@@ -1,0 +1,324 @@
+"""All sentences about why a pod does not fit and what would make it fit.
+
+Events, logs, pages and the command line call `sentence` for one node, `line` for a group of nodes, `warning` and
+`assumption` for notes, `suggestion` for what would help, and `unavailable` for the message of an Event. `reference`
+says a reason in the words of NodeResourceTopologyMatch and kube-scheduler. No other module turns reasons into text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from numalign.kubelet.demand import Role
+from numalign.placement.columns.intent import Unkept
+from numalign.placement.decisions import Code
+from numalign.placement.explain.amounts import bare, named
+from numalign.placement.explain.reasons import (
+    Absent,
+    AnyCause,
+    AnySuggestion,
+    Freeing,
+    Group,
+    Lack,
+    NodeCause,
+    Oversized,
+    Reason,
+    Relaxing,
+    Shrinking,
+    Waiting,
+)
+from numalign.placement.reference import status
+from numalign.placement.reports.nodefacts import Assumption
+from numalign.placement.rowmodel.causes import Cause
+
+MOST_NAMES: Final = 3
+"""Pods and nodes that a sentence names; more are counted."""
+
+NO_NODES: Final = "no nodes available to schedule pods"
+"""kube-scheduler's words."""
+PROMISED: Final = "node(s) keep their zones for nominated pods"
+REJECTED: Final = "node(s) turned away pods like this one"
+REJECTED_REPLICAS: Final = "node(s) keep turning away replicas of the same owner"
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+"""kube-scheduler's words."""
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+"""kube-scheduler's words, as the one above."""
+NO_ZONES: Final = "cannot align the pod even without pods of lower priority"
+NOT_ENDED: Final = "node(s) have pods that have not ended yet"
+NOT_NEEDED: Final = "node(s) may take the pod without preemption"
+
+SHORT: Final = "{subject} needs {need} {in_zones}, best {zones_have} {most}{ever}"
+SHORT_ON_NODE: Final = "{subject} needs {need}, at most {most} free on a node"
+TOGETHER: Final = "{subject} needs {need} {in_zones}, and no {zones_have} room for it"
+AFTER_INIT: Final = "{subject} needs {need} {in_zones}, and the zones of its init containers have no room for it"
+WHERE_SHORT: Final[Mapping[AnyCause, str]] = {
+    Cause.NO_COMMON_ZONES: SHORT,
+    Cause.TOO_FEW_CPUS: SHORT_ON_NODE,
+    Cause.TOO_FEW_DEVICES: SHORT_ON_NODE,
+    Cause.TOO_LITTLE_MEMORY: SHORT_ON_NODE,
+}
+"""Where one resource alone is not enough."""
+
+UNTOLD: Final[Mapping[AnyCause, str]] = {
+    Cause.TOO_FEW_CPUS: "the pod's own CPUs do not suffice for all of its containers",
+    Cause.TOO_LITTLE_MEMORY: "the memory manager finds no zones for {subject}",
+}
+"""Where the amounts have nothing to do with it."""
+
+SENTENCES: Final[Mapping[AnyCause, str]] = {
+    Cause.NO_COMMON_ZONES: TOGETHER,
+    Cause.DIFFERENT_ZONE_COUNTS: "{subject} has to get everything from the same zones, but takes {counts}",
+    Cause.TOO_FEW_CPUS: "{subject} needs {need}, more than are free",
+    Cause.TOO_FEW_DEVICES: "{subject} needs {need}, more than are free",
+    Cause.TOO_LITTLE_MEMORY: "{subject} needs {need}, which the zones that it is aligned to do not have",
+    Cause.MEMORY_GROUP: "{subject} needs memory of several zones, some of which are bound to other zones by other pods",
+    Cause.NO_HEALTHY_DEVICE: "{subject} needs {need}, and no such device is healthy",
+    Cause.PARTIAL_CORES: "{subject} needs {need}, but only whole cores of {threads} CPUs are given out",
+    Cause.TOO_FEW_FULL_CORES: "{subject} needs {need} on whole cores, and fewer such cores are free",
+    Cause.BUDGET_USED_UP: "the pod's own resources leave nothing for containers without a share of their own",
+    Cause.NOT_WHOLE_BYTES: "{subject} asks for a fraction of a byte",
+    Cause.UNEVEN_SHARES: "{subject} needs CPUs that cannot be divided among its zones",
+    Cause.UNSETTLED_PODS: "{subject} fits or not depending on where other pods settle{pods}",
+    Cause.SIZE_UNKNOWN: "{subject} fits or not depending on the zone of {resources} that the report leaves out",
+    Cause.GROUPS_UNKNOWN: "{subject} fits or not depending on memory groups, which the report does not tell",
+    Cause.CORES_UNKNOWN: "{subject} fits or not depending on cores and sockets, which the report does not tell",
+    Cause.DEVICE_CHOICE: "{subject} fits or not depending on which devices are chosen for an earlier container",
+    Cause.CPU_IDS: "{subject} fits or not depending on which CPUs are free, which amounts do not tell",
+    Cause.MANY_ZONES: "{subject} is not decided: the node has too many sets of zones to go through",
+    Cause.MEMORY_TYPE_UNKNOWN: "{subject} is not decided: it asks for a type of memory that the node does not report",
+    Cause.NEVER_ENDS: "{subject} is not decided: the kubelet would never end looking for its CPUs",
+    NodeCause.NO_NODE: "there is a topology report, but no node that takes pods",
+    NodeCause.TOTALS: "the pod requests {need}, at most {most} left on a node{ever}",
+    NodeCause.POD_COUNT: "no more pods are allowed on a node",
+    NodeCause.PLUGIN: "NodeResourceTopologyMatch refuses: {reference}",
+    Unkept.NO_REPORT: "the pod's annotations ask for {wish}, and there is no topology report",
+    Unkept.POLICY: "the pod's annotations ask for {wish}, and policy {policy} is too weak for it",
+    Unkept.SCOPE: "the pod's annotations ask for {wish}, and the node has scope {scope} with policy {policy}",
+}
+
+ASSUMPTIONS: Final[Mapping[Assumption, str]] = {
+    Assumption.POLICY_FROM_KUBELET_DEFAULT: "policy or scope not reported; the kubelet's defaults assumed",
+    Assumption.CPU_POLICY_FROM_AMOUNTS: "CPU manager policy not reported; static where CPUs are allocatable",
+    Assumption.CPU_OPTIONS_NONE: "CPU manager options not reported; none assumed",
+    Assumption.MEMORY_POLICY_FROM_AMOUNTS: "memory manager policy not reported; Static where memory is listed",
+    Assumption.SIZE_FROM_ALLOCATABLE: "sizes of zones not reported; what is allocatable counts",
+    Assumption.GROUPS_UNKNOWN: "memory groups not reported; those of known pods count, if these explain what is in use",
+    Assumption.CORES_UNKNOWN: "cores not reported; only what holds for any cores is certain",
+    Assumption.DISTANCES_UNKNOWN: "distances between zones not reported; none are preferred",
+    Assumption.CLOSEST_DESPITE_GAPS: (
+        "prefer-closest-numa-nodes with gaps in the zones' ids ends kubelets with a panic; one that survives it assumed"
+    ),
+    Assumption.MINOR_ASSUMED: "kubelet version not reported; the newest known assumed",
+    Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
+    Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
+}
+
+STALE: Final = status.STALE.reasons[0]
+WHOLE_NODE: Final[Mapping[AnyCause, str]] = {
+    NodeCause.NO_NODE: status.NODE_NOT_FOUND.reasons[0],
+    NodeCause.TOTALS: "Insufficient {resource}",
+    NodeCause.POD_COUNT: "Too many pods",
+}
+"""The stock scheduler's words."""
+BY_ROLE: Final[Mapping[Role | None, str]] = {
+    None: status.POD.reasons[0],
+    Role.INIT: status.INIT_CONTAINER.reasons[0],
+    Role.SIDECAR: status.SIDECAR.reasons[0],
+    Role.APP: status.CONTAINER.reasons[0],
+}
+SUBJECTS: Final[Mapping[Role | None, str]] = {
+    None: "the pod",
+    Role.INIT: "init container {}",
+    Role.SIDECAR: "sidecar container {}",
+    Role.APP: "container {}",
+}
+
+
+def sentence(reason: Reason) -> str:
+    """Why, for one node or for many that are alike."""
+    return _template(reason).format_map(_readable(reason))
+
+
+def line(group: Group) -> str:
+    """The same with how many nodes it holds for."""
+    return f"{counted(len(group.nodes), 'node')}: {sentence(group.reason)}"
+
+
+def warning(group: Group) -> str:
+    """Of nodes that take the pod although they do not keep a wish."""
+    return f"{counted(len(group.nodes), 'node')}: allowed, but {sentence(group.reason)}"
+
+
+def assumption(what: Assumption, nodes: int) -> str:
+    return f"{counted(nodes, 'node')}: {ASSUMPTIONS[what]}"
+
+
+def headline(fitting: int, nodes: int) -> str:
+    return f"{fitting} of {counted(nodes, 'node')} can take the pod"
+
+
+def reference(reason: Reason) -> str:
+    """The text that the reference plugin or the stock scheduler has for it; it names no container."""
+    if reason.cause in WHOLE_NODE:
+        return WHOLE_NODE[reason.cause].format(resource=reason.told[0].resource if reason.told else "")
+    if reason.code in (Code.NOT_CERTAIN, Code.NOT_DECIDED):
+        return STALE
+    return BY_ROLE[None if reason.scope == "pod" else reason.role]
+
+
+def unavailable(nodes: int, counts: Mapping[str, int]) -> str:
+    """kube-scheduler's message for a pod that no node takes. Entries are sorted as text: "10 x" precedes "2 x"."""
+    if not nodes:
+        return NO_NODES
+    entries = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+    return f"0/{nodes} nodes are available:" + (f" {entries}." if entries else "")
+
+
+def of_zones(reason: Reason) -> str:
+    """The reason as an Event says it: the plugin's words, then ours."""
+    known, ours = reference(reason), sentence(reason)
+    if reason.cause is NodeCause.PLUGIN:
+        return known
+    # The plugin has one text for everything that it does not know, and that blames the report.
+    return ours if known == STALE else f"{known} ({ours})"
+
+
+def rejected(node: str, reason: str, pause: float) -> str:
+    """Of a pod that its node did not admit."""
+    return (
+        f"node {node} rejected the pod ({reason}); pods of the same shape are not scheduled there for {pause:g} s, "
+        "and until the node changes"
+    )
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _template(reason: Reason) -> str:
+    if reason.after_init and reason.worst is None:
+        return AFTER_INIT
+    if reason.cause is Cause.DIFFERENT_ZONE_COUNTS and len({lack.zones for lack in reason.told}) == 1:
+        # One zone has to hold everything; several types of memory may be too much for it only together.
+        return SHORT if _is_one_short(reason) else TOGETHER
+    special = WHERE_SHORT if _is_one_short(reason) else {} if reason.told else UNTOLD
+    return special.get(reason.cause, SENTENCES[reason.cause])
+
+
+def _is_one_short(reason: Reason) -> bool:
+    return len(reason.told) == 1 and reason.told[0].is_short
+
+
+def _readable(reason: Reason) -> Mapping[str, object]:
+    told = reason.told
+    zones = max((lack.zones for lack in told), default=0)
+    together = zones > 0 and len(told) > 1
+    return {
+        "subject": SUBJECTS[reason.role].format(reason.container),
+        "need": joined([named(lack.resource, lack.need, up=True) for lack in told]),
+        "most": bare(told[0].resource, told[0].most or 0) if told else "",
+        "in_zones": _in_zones(zones, together=together),
+        "zones_have": "zone has" if zones == 1 else f"{zones} zones have",
+        "counts": _counts(told),
+        "ever": " (too small even when empty)" if told and told[0].too_large else "",
+        "resources": joined([lack.resource for lack in told]) or "resources",
+        "threads": reason.threads_per_core,
+        "pods": _names(reason.waiting_for),
+        "wish": _wish(reason),
+        "policy": reason.policy,
+        "scope": reason.scope,
+        "reference": reference(reason),
+    }
+
+
+def _in_zones(zones: int, *, together: bool) -> str:
+    if together:
+        return "in the same zone" if zones == 1 else f"in the same {zones} zones"
+    return "in one zone" if zones == 1 else f"in {zones} zones"
+
+
+def _counts(lacks: Sequence[Lack]) -> str:
+    amounts: dict[int, list[str]] = {}
+    for lack in lacks:
+        amounts.setdefault(lack.zones, []).append(named(lack.resource, lack.need, up=True))
+    return ", and ".join(f"{counted(zones, 'zone')} for {joined(amounts[zones])}" for zones in sorted(amounts))
+
+
+def _wish(reason: Reason) -> str:
+    wish = reason.wish
+    if wish is None:
+        return "alignment"
+    scope = f"scope {wish.scope}" if wish.scope else ""
+    strictness = f"strictness {wish.strictness}" if wish.strictness else ""
+    return joined([part for part in (scope, strictness) if part])
+
+
+def _names(pods: Sequence[str]) -> str:
+    if not pods:
+        return ""
+    return f": {_few(pods)}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def suggestion(found: AnySuggestion) -> str:
+    """What would make the pod fit."""
+    match found:
+        case Freeing():
+            return _freeing(found)
+        case Shrinking():
+            return f"would fit {_on(found.nodes)} with {_instead(found)}"
+        case Oversized():
+            return _oversized(found)
+        case Relaxing():
+            return f"would fit {_on(found.nodes)} {found.change}"
+        case Absent(resource=resource):
+            return f"no node has any {resource}"
+        case Waiting(node=node, pods=pods):
+            arrived = "has" if len(pods) == 1 else "have"
+            return f"will be clear for {node} when {_pods(pods)} {arrived} arrived there"
+
+
+def _freeing(found: Freeing) -> str:
+    said = f"would fit on {found.node} without {_pods(found.pods)}"
+    if not found.amount:
+        return said
+    zones = f" in zone{'s' * (len(found.zones) > 1)} {joined([*map(str, found.zones)])}" if found.zones else ""
+    hold = "holds" if len(found.pods) == 1 else "hold"
+    return f"{said}, which {hold} {named(found.resource, found.amount)}{zones}"
+
+
+def _oversized(found: Oversized) -> str:
+    parts = [f"no node is big enough, even when empty: ask for {_instead(found, at_most=True)}"]
+    now = found.fits_now
+    if now is not None and now.amount == found.amount:
+        parts.append(f" (which would fit {_on(now.nodes)} now)")
+    elif now is not None:
+        parts.append(f" ({bare(now.resource, now.amount)} would fit {_on(now.nodes)} now)")
+    if found.policy:
+        parts.append(f", or use nodes with policy {found.policy}")
+    return "".join(parts)
+
+
+def _instead(found: Shrinking | Oversized, *, at_most: bool = False) -> str:
+    whose = f" in container {found.container}" if found.container else ""
+    most = "at most " if at_most else ""
+    wanted = bare(found.resource, found.instead_of, up=True)
+    return f"{most}{named(found.resource, found.amount)} instead of {wanted}{whose}"
+
+
+def _on(nodes: Sequence[str]) -> str:
+    """On the node, or on how many."""
+    return f"on {nodes[0]}" if len(nodes) == 1 else f"on {len(nodes)} nodes ({_few(nodes)})"
+
+
+def _pods(names: Sequence[str]) -> str:
+    shown = [name.removeprefix("default/") for name in names]
+    return f"pod{'s' * (len(names) != 1)} {_few(shown)}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return joined([*names[:MOST_NAMES], *([f"{more} more"] if more > 0 else [])])

@@ -1,0 +1,139 @@
+"""How one pod bends a node's free amounts away from what the report says.
+
+A report's amounts account for the pods it covers. Pods that it does not cover are charged on top, covered ones that
+ended since are given back, and where the node may be in either state the difference is kept as a bound (engine spec
+9): a charge that is not certain lowers what is surely free, a doubtful return raises what is possibly free. `books`
+adds shares up; the same record and report always give the same share."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.placement.ledger.holdings import Entry, Holding
+
+MOST_KNOWN: Final = 8192
+HOMELESS = -1
+"""Stands for a position: devices that belong to no zone."""
+
+Entries = tuple[Entry, ...]
+Amount = tuple[tuple[int, int], int]
+"""(column, position), and how much is added to what is free there."""
+
+
+class Life(Enum):
+    """Where a pod is in its life, as far as its resources go."""
+
+    LIVE = "live"
+    LINGERING = "lingering"
+    """Its object is gone, its containers may still run."""
+    ENDED = "ended"
+
+
+class Cover(Enum):
+    """Whether the report's amounts account for a pod."""
+
+    NO = "no"
+    YES = "yes"
+    DOUBT = "doubt"
+
+
+class Share(Struct, frozen=True):
+    """Changes of what is free, exact ones and bounds."""
+
+    exact: tuple[Amount, ...] = ()
+    charged: tuple[Entry, ...] = ()
+    """Lies somewhere in several zones, or is not certain."""
+    blocks: tuple[Entry, ...] = ()
+    """Memory of several zones that it binds into a group, of which only the sum counts (engine spec R5)."""
+    returned: tuple[Entry, ...] = ()
+    """Blocks that came free."""
+    doubtful: tuple[Entry, ...] = ()
+    """May have come free, somewhere in its zones."""
+    explained: tuple[Entry, ...] = ()
+    """What the report may have deducted for the pod."""
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether there is more to it than exact amounts."""
+        return bool(self.charged or self.blocks or self.returned or self.doubtful)
+
+
+NONE = Share()
+
+
+def share(holding: Holding, hidden: tuple[Entry, ...], life: Life, cover: Cover) -> Share:
+    """`hidden`: what the report would not show of the pod even if it covers it."""
+    if life is Life.LIVE and cover is Cover.NO:
+        return _newcomers(holding.entries)
+    shown = () if cover is Cover.NO else holding.entries
+    # Publishers who ask the managers' books deduct what they do not show, too.
+    deducted = shown + hidden
+    if life is Life.ENDED:
+        return _returned(holding.entries) if cover is Cover.YES else Share(doubtful=shown, explained=deducted)
+    held = hidden if cover is Cover.YES else holding.entries
+    if life is Life.LIVE:
+        return _charge(held, deducted, certain=cover is not Cover.DOUBT)
+    # It may be there still or not, whatever the report says: the pod resources API omits such pods.
+    return _charge(held, deducted, certain=False, doubtful=shown)
+
+
+def _newcomers(entries: Entries) -> Share:
+    """Of a pod that the report knows nothing of. Replicas hold the same entries, and have one share between them."""
+    known = _KNOWN.get(id(entries))
+    if known is None:
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[id(entries)] = entries, _charge(entries, (), certain=True)
+    return known[1]
+
+
+_KNOWN: Final[dict[int, tuple[Entries, Share]]] = {}
+"""By the identity of entries, which are kept with it, so that nothing else gets it."""
+
+
+def is_block(entry: Entry) -> bool:
+    """Whether it is memory that lies in all of its zones as one group, or in one zone."""
+    return entry.certain and 0 < entry.span == entry.zones.bit_count()
+
+
+def _charge(entries: Entries, explained: Entries, *, certain: bool, doubtful: Entries = ()) -> Share:
+    if not entries:
+        return Share(doubtful=doubtful, explained=explained)
+    exact: list[Amount] = []
+    charged: list[Entry] = []
+    blocks: list[Entry] = []
+    for entry in entries:
+        # What has no zone counts in the node's sum alone, where the lower bound is all that is looked at.
+        if not entry.zones or (certain and entry.is_exact):
+            exact.append(_exact(entry, -1))
+        elif certain and is_block(entry):
+            blocks.append(entry)
+        else:
+            charged.append(entry if certain else structs.replace(entry, certain=False))
+    return Share(
+        exact=tuple(exact),
+        charged=tuple(charged),
+        blocks=tuple(blocks),
+        doubtful=doubtful,
+        explained=explained,
+    )
+
+
+def _returned(entries: Entries) -> Share:
+    exact: list[Amount] = []
+    blocks: list[Entry] = []
+    doubtful: list[Entry] = []
+    for entry in entries:
+        if entry.is_exact:
+            exact.append(_exact(entry, 1))
+        else:
+            (blocks if is_block(entry) else doubtful).append(entry)
+    return Share(exact=tuple(exact), returned=tuple(blocks), doubtful=tuple(doubtful), explained=entries)
+
+
+def _exact(entry: Entry, sign: int) -> Amount:
+    position = entry.zones.bit_length() - 1 if entry.zones else HOMELESS
+    return (entry.column, position), sign * entry.amount

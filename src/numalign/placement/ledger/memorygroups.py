@@ -1,0 +1,116 @@
+"""The memory manager's groups after pods came and went since the report.
+
+`books` asks for every row. Under single-numa-node no group can arise and the report's word stands. Elsewhere pods that
+the report does not cover bind zones on top of it, in the order of their binding; once a covered one has ended, groups
+follow from the blocks that remain (engine spec R5), and so they do where the report has none, if it has what these pods
+hold. Blocks whose zones are not certain are entries of the row, and the row model sees the doubt there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from numalign.placement.columns import zonesets
+from numalign.placement.columns.resources import Resources
+from numalign.placement.ledger import charges
+from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.ledger.holdings import Entry
+from numalign.placement.ledger.podrecord import Record
+from numalign.placement.reports import supplies
+from numalign.placement.reports.nodefacts import Groups, RowFacts
+from numalign.placement.rowmodel import state
+
+
+def groups(
+    facts: RowFacts,
+    records: Iterable[Record],
+    resources: Resources,
+    *,
+    perhaps_free: Iterable[Entry] = (),
+    pending: bool = True,
+) -> Groups | None:
+    """With pods that are pending, or without. None: not known, or memory is not managed.
+
+    `perhaps_free`: what the report has of pods that may be gone, and their groups with them."""
+    found = facts.groups
+    if facts.rules.policy == "single-numa-node" or not facts.rules.static_memory:
+        return found
+    if any(_is_memory(entry, resources) for entry in perhaps_free):
+        return None
+    shown, ended, later = _sorted(records)
+    if found is None:
+        lingering = [record for record in records if record.life is Life.LINGERING]
+        found = _told_by_pods(facts, shown, [*ended, *later, *lingering], resources)
+    elif any(_memory(record, resources) for record in ended):
+        found = _remaining(len(facts.rules.zones), shown, resources)
+    for record in later:
+        for entry in _memory(record, resources) if found and (pending or not record.is_pending) else ():
+            found = state.bound(found, entry.zones) if found and _is_block(entry) else found
+    return found
+
+
+def _sorted(records: Iterable[Record]) -> tuple[list[Record], list[Record], list[Record]]:
+    """Pods whose blocks the report's groups contain, those that have given theirs back, those that came on top."""
+    shown: list[Record] = []
+    ended: list[Record] = []
+    later: list[Record] = []
+    for record in records:
+        if record.life is Life.LIVE and not record.absent:
+            (shown if record.cover is Cover.YES else later).append(record)
+        elif record.cover is Cover.YES and record.life is not Life.LINGERING:
+            ended.append(record)
+    later.sort(key=lambda record: record.order)
+    return shown, ended, later
+
+
+def _told_by_pods(
+    facts: RowFacts, shown: Sequence[Record], others: Sequence[Record], resources: Resources
+) -> Groups | None:
+    """Of a node that reports none (engine spec R8): those of the pods on it, if what is in use is what they have.
+
+    `others`: pods that the report may have as well, or may have no more."""
+    found = _remaining(len(facts.rules.zones), shown, resources)
+    if found is None:
+        return None
+    stock = facts.supplies.stock
+    for place, name in enumerate(stock.names):
+        if not supplies.is_memory(name):
+            continue
+        column = resources.column(name)
+        offered, left = stock.of(place, stock.allocatable), stock.of(place, facts.supplies.free)
+        for cell in {*found.cells}:
+            used = sum(offered[at] - left[at] for at in zonesets.positions(cell))
+            least = _held(shown, column, cell, resources)
+            if not least <= used <= least + _held(others, column, cell, resources):
+                return None
+    return found
+
+
+def _held(records: Iterable[Record], column: int, zones: int, resources: Resources) -> int:
+    entries = (entry for record in records for entry in _memory(record, resources))
+    return sum(entry.amount for entry in entries if entry.column == column and entry.zones & zones)
+
+
+def _remaining(zones: int, shown: Sequence[Record], resources: Resources) -> Groups | None:
+    held: set[int] = set()
+    for record in shown:
+        entries = _memory(record, resources)
+        if record.holding is None or not all(map(_is_block, entries)):
+            return None
+        held.update(entry.zones for entry in entries)
+    # Which of two blocks that overlap came last decides, and that is not known.
+    if any(one != other and one & other for one in held for other in held):
+        return None
+    return state.grouped(zones, held)
+
+
+def _memory(record: Record, resources: Resources) -> list[Entry]:
+    entries = record.holding.entries if record.holding else ()
+    return [entry for entry in entries if entry.zones and _is_memory(entry, resources)]
+
+
+def _is_memory(entry: Entry, resources: Resources) -> bool:
+    return supplies.is_memory(resources.names[entry.column])
+
+
+def _is_block(entry: Entry) -> bool:
+    return entry.is_exact or charges.is_block(entry)

@@ -1,0 +1,364 @@
+"""One node's page in the ledger: its report, its pods, and the running sums of what they take and give back.
+
+`ledger` enters and strikes records; `row` says what is free. Sums are kept as pods come and go and never gathered
+anew: `fresh_sums` does that from nothing, for tests and for whoever doubts them. Free amounts are never more than the
+node can have, whatever a belief gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct, field, structs
+
+from numalign.api.attributes.podplacements import PodPlacement
+from numalign.api.nrt.placementcodec import Payload
+from numalign.placement.columns import zonesets
+from numalign.placement.columns.resources import Resources
+from numalign.placement.ledger import memorygroups
+from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Share
+from numalign.placement.ledger.holdings import Entry, Holding
+from numalign.placement.ledger.podrecord import Record
+from numalign.placement.reports.nodefacts import Groups, RowFacts
+
+Spot = tuple[int, int]
+"""Column and position."""
+Table = list[int]
+"""Zone by zone, in each by column."""
+Tops = Mapping[int, Sequence[int]]
+"""By column and position: what can be free at most."""
+Counted = tuple[Share, bool]
+"""A share, and whether it is pending."""
+NOT_COUNTED: Final[Counted] = NONE, False
+NO_ZONES: Final[tuple[int, ...]] = ()
+MOST_KNOWN: Final = 8192
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """What is free on a node. `settled` leaves out pods that are pending; `free` has all of them charged."""
+
+    facts: RowFacts
+    free: Table
+    settled: Table
+    homeless: list[int]
+    """By column: free devices that belong to no zone, all pods charged."""
+    settled_homeless: list[int]
+    entries: tuple[Entry, ...]
+    """Charges in `free` that lie in several zones or are not certain."""
+    settled_entries: tuple[Entry, ...]
+    pending: tuple[Holding, ...]
+    """In the order of binding."""
+    groups: Groups | None
+    settled_groups: Groups | None
+
+    @property
+    def width(self) -> int:
+        """How many columns a zone has in the tables."""
+        return len(self.homeless)
+
+
+class Sums(Struct):
+    """Shares of many records in one. What is pending is kept apart, so that a row can be had without it."""
+
+    settled: dict[Spot, int] = field(default_factory=dict)
+    pending: dict[Spot, int] = field(default_factory=dict)
+    explained: dict[Spot, int] | None = field(default_factory=dict)
+    """The most that the report may have deducted for pods that it covers. None: nobody asked since it names them."""
+    vague: dict[str, None] = field(default_factory=dict)
+    """Pods whose shares are more than exact amounts."""
+
+    def change(self, uid: str, before: Counted, after: Counted) -> None:
+        """A pod's share was one and is another now."""
+        for (share, pending), sign in ((before, -1), (after, 1)):
+            if share.exact:
+                _add(self.pending if pending else self.settled, share.exact, sign)
+        # Mostly the report explains the same of a pod, whatever becomes of it.
+        if self.explained is not None and before[0].explained is not after[0].explained:
+            _add(self.explained, _everywhere(before[0].explained), -1)
+            _add(self.explained, _everywhere(after[0].explained), 1)
+        self.vague.pop(uid, None)
+        if after[0].is_vague:
+            self.vague[uid] = None
+
+
+class Book:
+    """A node's report, the records of its pods by uid, and their sums."""
+
+    __slots__ = (
+        "contradicted",
+        "facts",
+        "is_exact",
+        "looks",
+        "matched",
+        "named",
+        "node",
+        "payload",
+        "pending",
+        "perhaps_free",
+        "records",
+        "remains",
+        "restless",
+        "strange_since",
+        "sums",
+        "suspected",
+        "unjudged",
+        "unplaced",
+        "zones",
+    )
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.facts: RowFacts | None = None
+        self.zones = NO_ZONES
+        """Ids that positions in records stand for; they outlive the report."""
+        self.looks = 0
+        """How many different reports have come in."""
+        self.records: dict[str, Record] = {}
+        self.remains: dict[str, int] = {}
+        """Finished pods whose objects are still there, by uid: their hashes. Kubelets before 1.34 list them."""
+        self.pending: dict[str, Record] = {}
+        self.sums = Sums()
+        self.payload: Payload | None = None
+        """The last one that was read with the pods that the report covers."""
+        self.is_exact = False
+        """Whether it is known just which pods the report speaks of."""
+        self.matched: int | None = None
+        """Looks when a fingerprint was last that of pods that we know; None: never."""
+        self.named: tuple[PodPlacement, ...] | None = None
+        """What the last report said of each of its pods, if it named them all by uid."""
+        self.restless: dict[str, Record] = {}
+        """If it did: pods that a report is to be held against even if it says of them what the last one said."""
+        self.unjudged = False
+        """Whether a pod came after the report that the report may cover."""
+        self.unplaced: dict[str, Record] = {}
+        """Pods that somebody else has bound and that the model was not asked about."""
+        self.perhaps_free: tuple[Entry, ...] = ()
+        """What the report deducts for pods that are not known here, and may be gone."""
+        self.strange_since: dict[str, int] = {}
+        """By their uids: looks when each was found first."""
+        self.suspected = 0
+        """Where the last report had less free than its pods explain: bits column by column, in each by position."""
+        self.contradicted = 0
+        """Of these, where it was counted."""
+
+    def put(self, record: Record) -> None:
+        """Enter a record, or count one that has changed anew."""
+        uid, before, is_pending = record.uid, record.share, record.is_pending
+        was_pending = self.pending.pop(uid, None) is not None
+        if is_pending:
+            self.pending[uid] = record
+        record.share = after = record.computed_share()
+        self.records[uid] = record
+        if self.named is not None:
+            self._watch(record)
+        # Who holds nothing so far counts for nothing, pending or not.
+        if after is not before or (is_pending != was_pending and after is not NONE):
+            self.sums.change(uid, (before, was_pending), (after, is_pending))
+
+    def name(self, placements: tuple[PodPlacement, ...] | None) -> None:
+        """A report came in that names its pods by uid, or one that does not."""
+        was_named, self.named = self.named is not None, placements
+        if placements is None:
+            self.restless.clear()
+        elif not was_named:
+            self.sums.explained = None
+            for record in self.records.values():
+                self._watch(record)
+
+    def _watch(self, record: Record) -> None:
+        if record.is_quiet:
+            self.restless.pop(record.uid, None)
+        else:
+            self.restless[record.uid] = record
+
+    def strike(self, uid: str) -> None:
+        record = self.records.pop(uid)
+        self.unplaced.pop(uid, None)
+        self.restless.pop(uid, None)
+        self.sums.change(uid, (record.share, self.pending.pop(uid, None) is not None), NOT_COUNTED)
+        record.share = NONE
+
+    def fresh_sums(self) -> Sums:
+        """The sums gathered from nothing."""
+        sums = Sums(explained=None if self.sums.explained is None else {})
+        for record in self.records.values():
+            sums.change(record.uid, NOT_COUNTED, (record.computed_share(), record.is_pending))
+        return sums
+
+    def explained(self) -> Mapping[Spot, int]:
+        """The most that the report may have deducted for pods that it covers; kept up from now on."""
+        if self.sums.explained is None:
+            self.sums.explained = {}
+            for record in self.records.values():
+                _add(self.sums.explained, _everywhere(record.share.explained), 1)
+        return self.sums.explained
+
+    def row(self, resources: Resources) -> Row | None:
+        """None: the node has no report."""
+        return _row(self, self.facts, resources) if self.facts is not None else None
+
+
+def ceilings(facts: RowFacts, resources: Resources) -> Tops:
+    """What the node can have, devices that touch several zones included."""
+    stock = facts.supplies.stock
+    places = resources.arranged(stock.names).places
+    found = {column: stock.tops[place] for column, place in places.items()}
+    for each in facts.classes:
+        column = resources.column(each.resource)
+        below = found.get(column, (0,) * len(facts.rules.zones))
+        found[column] = tuple(top + each.size * (each.zones >> place & 1) for place, top in enumerate(below))
+    return found
+
+
+def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
+    settled, settled_homeless = _reported(facts, resources)
+    width = len(settled_homeless)
+    if not book.sums.settled and not book.sums.vague and not book.pending and not book.perhaps_free:
+        return _alike(facts, settled, settled_homeless, _groups(book, facts, resources))
+    tops = ceilings(facts, resources)
+    grouped = facts.groups is not None
+    _apply(settled, settled_homeless, book.sums.settled)
+    _cut(settled, width, tops, book.sums.settled)
+    vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
+    lasting = [record.share for record in vague if not record.is_pending]
+    entries = _vague(settled, width, tops, [*lasting, Share(doubtful=book.perhaps_free)], grouped=grouped)
+    groups = _groups(book, facts, resources)
+    if not book.pending:
+        return _alike(facts, settled, settled_homeless, groups, tuple(entries))
+    free, homeless = list(settled), list(settled_homeless)
+    _apply(free, homeless, book.sums.pending)
+    waiting = _vague(free, width, tops, [record.share for record in vague if record.is_pending], grouped=grouped)
+    pending = sorted(book.pending.values(), key=lambda record: record.order)
+    return Row(
+        facts=facts,
+        free=free,
+        settled=settled,
+        homeless=homeless,
+        settled_homeless=settled_homeless,
+        entries=(*entries, *waiting),
+        settled_entries=tuple(entries),
+        pending=tuple(record.holding for record in pending if record.holding is not None),
+        groups=groups,
+        settled_groups=_groups(book, facts, resources, pending=False),
+    )
+
+
+def _groups(book: Book, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
+    records, perhaps_free = book.records.values(), book.perhaps_free
+    return memorygroups.groups(facts, records, resources, perhaps_free=perhaps_free, pending=pending)
+
+
+def _alike(
+    facts: RowFacts, free: Table, homeless: list[int], groups: Groups | None, entries: tuple[Entry, ...] = ()
+) -> Row:
+    """A row on which no pod is pending: one table serves for both."""
+    return Row(
+        facts=facts,
+        free=free,
+        settled=free,
+        homeless=homeless,
+        settled_homeless=homeless,
+        entries=entries,
+        settled_entries=entries,
+        pending=(),
+        groups=groups,
+        settled_groups=groups,
+    )
+
+
+def _vague(free: Table, width: int, tops: Tops, shares: Sequence[Share], *, grouped: bool) -> list[Entry]:
+    """Charge and give back what is not exact; what cannot be put into numbers comes out as entries."""
+    entries: list[Entry] = []
+    maybe: dict[Spot, Entry] = {}
+    for share in shares:
+        entries += share.charged
+        for entry in share.blocks:
+            if grouped and entry.column in tops:
+                _spread(free, width, entry, -1, tops)
+            else:
+                entries.append(entry)
+        for entry in share.returned:
+            _spread(free, width, entry, 1, tops)
+        for entry in share.doubtful:
+            _collect(maybe, entry)
+    return [*entries, *_raise(free, width, tops, maybe)]
+
+
+def _collect(maybe: dict[Spot, Entry], entry: Entry) -> None:
+    for position in zonesets.positions(entry.zones):
+        spot = entry.column, position
+        before = maybe.get(spot)
+        amount = entry.amount + (before.amount if before else 0)
+        span = entry.span if before is None or before.span == entry.span else 0
+        maybe[spot] = Entry(entry.column, amount, 1 << position, certain=False, span=span)
+
+
+def _raise(free: Table, width: int, tops: Tops, maybe: Mapping[Spot, Entry]) -> Iterator[Entry]:
+    """What may have come free is free at most; the same amount, charged as a maybe, keeps it out of the least."""
+    for (column, position), entry in sorted(maybe.items(), key=lambda each: each[0]):
+        place = position * width + column
+        if column in tops and place < len(free):
+            gain = min(entry.amount, tops[column][position] - free[place])
+            if gain > 0:
+                free[place] += gain
+                yield structs.replace(entry, amount=gain)
+
+
+def _spread(free: Table, width: int, entry: Entry, sign: int, tops: Tops) -> None:
+    # Only the sum over a group counts; where the group ends with this block, all of it is free again (engine spec R5).
+    left = entry.amount
+    zones = [position for position in zonesets.positions(entry.zones) if position * width < len(free)]
+    for position in zones if entry.column in tops else ():
+        place = position * width + entry.column
+        have = free[place]
+        room = tops[entry.column][position] - have if sign > 0 else have
+        last = sign < 0 and position == zones[-1]
+        part = left if last else min(left, max(0, room))
+        free[place] += sign * part
+        left -= part
+
+
+def _reported(facts: RowFacts, resources: Resources) -> tuple[Table, list[int]]:
+    supplies, names = facts.supplies, facts.supplies.stock.names
+    places, width, _ = resources.arranged(names)
+    homeless = [0] * width
+    for column, place in places.items() if supplies.homeless else ():
+        homeless[column] = supplies.homeless[place]
+    nothing = [0] * (width * len(facts.rules.zones))
+    return resources.by_column(names, supplies.free) if supplies.free else nothing, homeless
+
+
+def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> None:
+    width = len(homeless)
+    for (column, position), amount in changes.items():
+        if column >= width:
+            continue
+        if position == HOMELESS:
+            homeless[column] += amount
+        elif position * width < len(free):
+            free[position * width + column] += amount
+
+
+def _cut(free: Table, width: int, tops: Tops, changed: Mapping[Spot, int]) -> None:
+    for column, position in changed:
+        if 0 <= position * width < len(free) and column in tops:
+            place = position * width + column
+            free[place] = min(free[place], tops[column][position])
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _everywhere(entries: tuple[Entry, ...]) -> list[Amount]:
+    """Replicas in the same zones have the same entries."""
+    return [
+        ((entry.column, position), entry.amount) for entry in entries for position in zonesets.positions(entry.zones)
+    ]
+
+
+def _add(sums: dict[Spot, int], amounts: Iterable[Amount], sign: int) -> None:
+    for spot, amount in amounts:
+        total = sums.get(spot, 0) + sign * amount
+        if total:
+            sums[spot] = total
+        else:
+            sums.pop(spot, None)

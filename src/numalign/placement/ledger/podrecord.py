@@ -1,0 +1,130 @@
+"""The ledger's note on one pod on one node.
+
+`ledger` makes and changes records, `coverage` judges them, `books` adds up their shares. Times are counted in `looks`:
+how many different reports of the node had come in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api.attributes.podplacements import PodPlacement
+from numalign.api.nrt import fingerprint
+from numalign.api.objects.pod import Pod
+from numalign.placement.facts import Forecast
+from numalign.placement.ledger import charges
+from numalign.placement.ledger.charges import Cover, Life, Share
+from numalign.placement.ledger.holdings import Entry, Holding, Source
+
+SURE: Final = 2
+"""Looks after which a report is surely younger than something that was seen; `coverage` says why."""
+PATIENT: Final = 12
+"""The same where the report's fingerprint says otherwise: it may have been long on its way, with others after it."""
+STUBBORN: Final = 64
+"""The same where the report names its pods: in the end, one that is never named holds nothing."""
+
+LIVE: Final = Life.LIVE
+COVERED: Final = Cover.YES
+"""Looked up once: every fact about a pod asks for them."""
+
+
+class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
+    """What has become of one pod on one node. Neither the pod nor the node's report tells it again: dumps keep it."""
+
+    uid: str
+    order: int
+    """Grows from pod to pod: the order of binding, as far as it was seen."""
+    bound: bool = False
+    """Whether the API server was seen to have it on this node; else it is a decision on its way."""
+    after: int = -1
+    """For a decision of ours: looks when it was made. What was reported up to then cannot cover it."""
+    holding: Holding | None = None
+    """None: the model was not asked yet where it may be."""
+    hidden: tuple[Entry, ...] = ()
+    life: Life = Life.LIVE
+    cover: Cover = Cover.NO
+    reported: bool = False
+    """Whether any report had it."""
+    found: bool = False
+    """Whether it ran already when it was first seen."""
+    started: int | None = None
+    """Looks when it was first seen to have started."""
+    start_order: int = 0
+    """Then, too: grows with `order`."""
+    ended: int = 0
+    """Looks when it ended or began to linger."""
+    end_order: int = 0
+    until: float = 0.0
+    """When lingering ends."""
+
+
+class Record(PodHistory, kw_only=True, eq=False, gc=False):
+    """One pod on one node."""
+
+    name: str
+    """namespace/name"""
+    pod: Pod
+    listed: PodPlacement | None = None
+    """What a report last said of it."""
+    forecast: Forecast | None = None
+    """Where it was to go when another scheduler bound it, until it is placed or reported."""
+    absent: bool = False
+    """Left out for the time being, as if it had ended."""
+    share: Share = charges.NONE
+    signed: int | None = None
+    """See `hash`; None: not computed yet."""
+
+    @property
+    def hash(self) -> int:
+        """As in the fingerprint."""
+        if self.signed is None:
+            self.signed = fingerprint.pod_hash(self.pod.metadata.namespace, self.pod.metadata.name)
+        return self.signed
+
+    @property
+    def is_pending(self) -> bool:
+        """Bound, in no report, and not known to have been admitted: its turn on the node is open (engine spec R2).
+
+        Pods that hold nothing exclusively have no turn."""
+        if self.life is not LIVE or self.cover is COVERED or self.started is not None or self.absent:
+            return False
+        return self.holding is None or bool(self.holding.entries)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether a report that says of it what the last one said has nothing new."""
+        if self.cover is not COVERED or self.life is not LIVE or self.listed is None or self.holding is None:
+            return False
+        return not self.pod.spec.init_containers
+
+    def is_settled(self, looks: int, sure: int = SURE) -> bool:
+        """Whether the report that makes it so many looks covers it for sure, by the age of what was seen of it."""
+        return self.cover is Cover.YES or (self.started is not None and looks >= self.started + sure)
+
+    def is_forgotten(self, looks: int, sure: int = SURE) -> bool:
+        """Whether the report was surely made after it had ended."""
+        return self.life is not Life.LIVE and looks >= self.ended + sure
+
+    @property
+    def is_predicted(self) -> bool:
+        return self.holding is not None and self.holding.source is Source.PREDICTED
+
+    def computed_share(self) -> Share:
+        if self.holding is None:
+            return charges.NONE
+        life = Life.ENDED if self.absent else self.life
+        return charges.share(
+            self.holding, self.hidden, life, self._cover_at_end() if life is Life.ENDED else self.cover
+        )
+
+    def _cover_at_end(self) -> Cover:
+        # A report shows a part of what a pod with plain init containers holds, and nobody knows which (engine spec R3).
+        known = self.listed is not None or not has_init_steps(self.pod)
+        return Cover.DOUBT if self.cover is Cover.YES and not known else self.cover
+
+
+def has_init_steps(pod: Pod) -> bool:
+    containers = pod.spec.init_containers
+    # Most pods have none, and every fact about a pod asks.
+    return bool(containers) and any(not container.is_sidecar for container in containers)

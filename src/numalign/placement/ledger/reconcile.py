@@ -1,0 +1,316 @@
+"""A report read into a node's book: pods covered, observed, corrected or forgotten.
+
+`ledger` calls `take` for a new report and `judge` once more when a pod turns up that the report may know. Which pods a
+report covers is `coverage`'s to say; here it is entered, and what contradicts a prediction is handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from numalign.api.attributes.podplacements import PodPlacement
+from numalign.placement.columns import zonesets
+from numalign.placement.ledger import coverage, interchangeable, observed, unexplained, unexplainedtotals
+from numalign.placement.ledger import podrecord as recording
+from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.ledger.divergences import Divergence, DivergenceKind
+from numalign.placement.ledger.holdings import ContainerZones, Holding, Source
+from numalign.placement.ledger.nodeledger import Book
+from numalign.placement.ledger.observed import Observation
+from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, Record
+from numalign.placement.ledger.scales import Scales
+from numalign.placement.ledger.unobserved import Beliefs
+from numalign.placement.reports import payload
+from numalign.placement.reports.nodefacts import RowFacts
+
+Placements = tuple[PodPlacement, ...]
+
+
+class Findings(Struct):
+    """What came out: predictions that were wrong, pods that are done with, entries that have no zone any more."""
+
+    divergences: list[Divergence] = field(default_factory=list)
+    struck: list[str] = field(default_factory=list)
+    vanished: int = 0
+    has_strangers: bool = False
+    """Whether the report may have pods that are not known here."""
+
+
+class Due(Struct, frozen=True):
+    """When a report that does not account for a running pod says something about the pod."""
+
+    looks: int
+    sure: int
+    latest: int
+    """The order of the youngest pod that the report has."""
+
+
+def is_repeated(book: Book, facts: RowFacts) -> bool:
+    """Whether a report tells nothing that the one before did not, and there is no pod that waits for a word."""
+    return not book.unjudged and facts == book.facts and not any(map(_is_open, book.records.values()))
+
+
+def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) -> Findings:
+    """Enter a new report, or the same one read anew."""
+    vanished = _move(book, facts.rules.zones) if book.zones != facts.rules.zones else 0
+    if book.facts is not None and book.facts.supplies.stock.names != facts.supplies.stock.names:
+        book.suspected = book.contradicted = 0
+    # The same once more is no new look at the node: whatever delivers reports may repeat one.
+    if not again and (facts.placements is not None or facts != book.facts):
+        book.looks += 1
+    book.facts = facts
+    findings = judge(book, facts, beliefs)
+    findings.vanished = vanished
+    return findings
+
+
+def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
+    """Enter which pods the report covers, with what it says of them, and what it has of others."""
+    findings = _judged(book, facts, beliefs)
+    if findings.has_strangers:
+        _meet_strangers(book, facts, beliefs)
+    elif book.strange_since:
+        book.perhaps_free, book.strange_since = (), {}
+    return findings
+
+
+def _meet_strangers(book: Book, facts: RowFacts, beliefs: Beliefs) -> None:
+    records = list(book.records.values())
+    if facts.placements is None:
+        Scales(book, facts, beliefs).need(records)
+    found = unexplained.found(facts, records, beliefs.resources)
+    book.strange_since = {uid: book.strange_since.get(uid, book.looks) for uid in found}
+    book.perhaps_free = unexplained.perhaps_free(found, book.strange_since, book.looks)
+
+
+def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
+    book.unjudged = False
+    if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
+        book.is_exact = False
+        return Findings(divergences=unexplainedtotals.unexplained(Scales(book, facts, beliefs), sure=False))
+    records, placements = _to_be_judged(book, facts.placements)
+    wide = interchangeable.widened(records)
+    remains = book.remains if coverage.lists_finished_pods(facts) else {}
+    node = coverage.Node(records, book.looks, remains, book.matched, placements)
+    scales = Scales(book, facts, beliefs)
+    judgement = coverage.judge(facts, node, scales)
+    book.is_exact = judgement.is_exact
+    if judgement.is_exact and facts.fingerprint:
+        book.matched = book.looks
+    told = judgement.is_exact or node.signs_known
+    # Where the report names every pod there is nobody to ask about.
+    latest = _latest(book.records.values(), judgement) if len(judgement.listed) < len(records) else 0
+    due = Due(book.looks, coverage.sure(facts) if told else SURE, latest)
+    findings, entered = Findings(), False
+    findings.has_strangers = _has_strangers(book, facts, len(judgement.listed) + len(book.records) - len(records))
+    for record in records if facts.placements is not None else filter(_is_open, records):
+        listed = judgement.listed.get(record.uid)
+        cover = judgement.covers.get(record.uid) or (COVERED if record.life is LIVE else Cover.NO)
+        if listed is not None and (listed != record.listed or record.holding is None):
+            findings.divergences += _observe(record, listed, wide.get(record.uid), facts, beliefs)
+        elif cover is not COVERED and _is_overdue(record, due):
+            findings.divergences += _nothing_held(record, facts) if cover is Cover.NO else ()
+            cover = COVERED
+        elif cover is record.cover and not record.pod.spec.init_containers:
+            continue
+        _enter(book, record, cover, beliefs)
+        entered = True
+    if facts.payload is not None and _can_be_read(judgement) and (entered or facts.payload != book.payload):
+        findings.divergences += _read_payload(book, facts, beliefs, wide)
+    _part(book, wide, beliefs)
+    findings.struck = [record.uid for record in records if record.life is not LIVE and _is_done_with(record, due)]
+    for uid in findings.struck:
+        book.strike(uid)
+    if facts.placements is None:
+        findings.divergences += unexplainedtotals.unexplained(scales, sure=judgement.is_exact)
+    return findings
+
+
+def _to_be_judged(book: Book, placements: Placements | None) -> tuple[list[Record], Sequence[PodPlacement]]:
+    """All but those of which a report that names its pods says what the last one said, and what it says of them."""
+    last, records, placements = book.named, book.records, placements or ()
+    changed, gone = _differing(placements, last or ())
+    # A name alone may be that of several pods, and then it takes all of them to judge.
+    by_uid = bool(placements) and "" not in [each.uid for each in changed]
+    book.name(placements if by_uid else None)
+    if last is None or not by_uid:
+        return list(records.values()), placements
+    news = book.restless | {uid: records[uid] for each in changed + gone if (uid := each.uid) in records}
+    listed = {each.uid: each for each in placements}
+    return list(news.values()), [listed[uid] for uid in news if uid in listed]
+
+
+def _differing(now: Placements, last: Placements) -> tuple[Placements, Placements]:
+    """Both without what they begin and end with in common; what did not change is mostly the same object."""
+    start, end, most = 0, 0, min(len(now), len(last))
+    while start < most and now[start] is last[start]:
+        start += 1
+    while end < most - start and now[-1 - end] is last[-1 - end]:
+        end += 1
+    return now[start : len(now) - end], last[start : len(last) - end]
+
+
+def _has_strangers(book: Book, facts: RowFacts, listed: int) -> bool:
+    """`listed`: how many of the pods that we know the report names."""
+    if facts.placements is not None:
+        return listed < len(facts.placements)
+    return bool(facts.fingerprint) and book.matched is None and book.looks <= SURE
+
+
+def _is_open(record: Record) -> bool:
+    """Whether a report that names no pods can change anything about it."""
+    settled = record.cover is COVERED and record.life is LIVE
+    return not settled or bool(record.pod.spec.init_containers)
+
+
+def _is_done_with(record: Record, due: Due) -> bool:
+    """A report that came in since it ended does not cover it. If none ever did, that one may be from before its time,
+    and the next one still have it."""
+    if record.life is not Life.ENDED or record.cover is not Cover.NO or due.looks <= record.ended:
+        return False
+    return record.reported or record.end_order < due.latest or record.is_forgotten(due.looks, due.sure)
+
+
+def part(book: Book, beliefs: Beliefs) -> None:
+    """Pods that may sit in each other's places do not stay together: each of them may have any of the places."""
+    for uid, holding in interchangeable.widened(book.records.values()).items():
+        _replace(book, book.records[uid], holding, beliefs)
+
+
+def refresh(book: Book, record: Record, beliefs: Beliefs) -> None:
+    """Count a record whose pod or whose holding has changed."""
+    facts = book.facts
+    if facts is not None:
+        if record.life is not LIVE or record.absent:
+            beliefs.ensure(record, facts)
+        record.hidden = beliefs.hidden(record, facts)
+    book.put(record)
+
+
+def _enter(book: Book, record: Record, cover: Cover, beliefs: Beliefs) -> None:
+    record.cover = cover
+    if cover is COVERED:
+        record.reported = True
+        book.unplaced.pop(record.uid, None)
+        record.forecast = None
+    elif record.holding is None and record.life is Life.LIVE:
+        book.unplaced[record.uid] = record
+    refresh(book, record, beliefs)
+
+
+def _part(book: Book, wide: Mapping[str, Holding], beliefs: Beliefs) -> None:
+    """Of pods that may sit in each other's places the report covers some, in places that it does not tell."""
+    if not wide:
+        return
+    covered = {holding.shape for uid, holding in wide.items() if book.records[uid].cover is Cover.YES}
+    for uid, holding in wide.items():
+        record = book.records[uid]
+        if record.cover is not Cover.YES and holding.shape in covered:
+            _replace(book, record, holding, beliefs)
+
+
+def _replace(book: Book, record: Record, holding: Holding, beliefs: Beliefs) -> None:
+    if record.holding != holding:
+        record.holding = holding
+        refresh(book, record, beliefs)
+
+
+def _observe(
+    record: Record, listed: PodPlacement, wide: Holding | None, facts: RowFacts, beliefs: Beliefs
+) -> list[Divergence]:
+    seen = observed.read(listed, facts, beliefs.resources, reuses=recording.has_init_steps(record.pod))
+    record.listed = listed
+    return _believe(record, seen, wide, facts, beliefs)
+
+
+def _believe(
+    record: Record, seen: Observation, wide: Holding | None, facts: RowFacts, beliefs: Beliefs
+) -> list[Divergence]:
+    before = wide or record.holding
+    wrong: list[Divergence] = []
+    if before is not None and before.source is Source.PREDICTED:
+        wrong = observed.contradictions(before, seen, facts, beliefs.resources)
+    record.holding = Holding(
+        uid=record.uid,
+        name=record.name,
+        source=Source.OBSERVED,
+        entries=seen.entries,
+        containers=_with_unseen(seen.containers, before.containers) if before else seen.containers,
+        shape=before.shape if before else -1,
+    )
+    return wrong
+
+
+def _with_unseen(seen: tuple[ContainerZones, ...], before: tuple[ContainerZones, ...]) -> tuple[ContainerZones, ...]:
+    """Containers that a report does not name are where they were taken to be."""
+    # Mostly all are seen where they were expected, and replicas have that in common.
+    if seen == before:
+        return before
+    named = {each.container for each in seen}
+    return (*seen, *[each for each in before if each.container not in named])
+
+
+def _can_be_read(judgement: coverage.Judgement) -> bool:
+    """Whether it is known for every pod if the report speaks of it."""
+    return judgement.is_exact and Cover.DOUBT not in judgement.covers.values()
+
+
+def _read_payload(book: Book, facts: RowFacts, beliefs: Beliefs, wide: Mapping[str, Holding]) -> list[Divergence]:
+    """What upstream's codec says of the pods that the report covers."""
+    book.payload = facts.payload
+    covered = [record for record in book.records.values() if record.cover is Cover.YES]
+    found = payload.observed(facts.payload, covered, facts, beliefs) if facts.payload else {}
+    wrong: list[Divergence] = []
+    for uid, seen in found.items():
+        record = book.records[uid]
+        if record.holding is None or record.holding.entries != seen.entries or not _is_observed(record):
+            wrong += _believe(record, seen, wide.get(uid), facts, beliefs)
+            refresh(book, record, beliefs)
+    return wrong
+
+
+def _is_observed(record: Record) -> bool:
+    return record.holding is not None and record.holding.source is Source.OBSERVED
+
+
+def _is_overdue(record: Record, due: Due) -> bool:
+    """It runs for so long that the report knows it, if it holds anything. One that was listed before still holds it."""
+    if record.life is not Life.LIVE or record.listed is not None or record.started is None:
+        return False
+    return record.start_order < due.latest or record.is_settled(due.looks, due.sure)
+
+
+def _latest(records: Iterable[Record], judgement: coverage.Judgement) -> int:
+    """The youngest decision of ours in a report that tells exactly whom it accounts for: whoever ran before that
+    decision was there, too, when the node was looked at."""
+    if not judgement.is_exact:
+        return 0
+    ours = [record for record in records if record.after >= 0 and record.life is LIVE]
+    covered = [record.order for record in ours if judgement.covers.get(record.uid, record.cover) is COVERED]
+    return max(covered, default=0)
+
+
+def _nothing_held(record: Record, facts: RowFacts) -> list[Divergence]:
+    before = record.holding
+    record.holding = Holding(
+        uid=record.uid, name=record.name, source=Source.OBSERVED, shape=before.shape if before else -1
+    )
+    if before is None or before.source is not Source.PREDICTED or not any(entry.certain for entry in before.entries):
+        return []
+    return [Divergence(kind=DivergenceKind.NOTHING_HELD, node=facts.node, pod=record.name)]
+
+
+def _move(book: Book, zones: tuple[int, ...]) -> int:
+    """The node has other zones than before; how many entries lost theirs."""
+    vanished = 0
+    for record in book.records.values():
+        if record.holding is None:
+            continue
+        holding = zonesets.moved_holding(record.holding, book.zones, zones)
+        vanished += len(record.holding.entries) - len(holding.entries)
+        # Whatever the report says of it is to be read again, at the new positions.
+        record.holding, record.listed, record.hidden = holding, None, ()
+        book.put(record)
+    book.zones, book.suspected, book.contradicted = zones, 0, 0
+    return vanished

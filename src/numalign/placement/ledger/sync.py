@@ -1,0 +1,299 @@
+"""The ledger's rows, mirrored in columns.
+
+`exactflavour` brings facts and decisions here and reads rows; no other module writes to the ledger. A node that changed
+is read from the ledger once before the next decision, however many facts were about it. A decision that was charged to
+the columns enters the ledger at once, and its row need not be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import gt
+
+from msgspec import structs
+
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement.columns.columns import NOBODY, Columns
+from numalign.placement.columns.shapes import Shapes
+from numalign.placement.columns.templates import Template
+from numalign.placement.decisions import NOTHING, Decision, Wake, WakeCause
+from numalign.placement.facts import (
+    BindFailed,
+    Fact,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+    ReportGone,
+    ReportRepeated,
+    ReportSeen,
+    Tick,
+)
+from numalign.placement.ledger.changes import Change
+from numalign.placement.ledger.charges import Life
+from numalign.placement.ledger.forecastcheck import Placer
+from numalign.placement.ledger.holdings import Holding
+from numalign.placement.ledger.ledger import Ledger
+from numalign.placement.ledger.nodeledger import Book, Row
+from numalign.placement.reports import nodesettings, read
+from numalign.placement.reports.nodefacts import RowFacts
+from numalign.placement.reports.read import ReportReader
+from numalign.placement.rowmodel import fromledger
+from numalign.placement.rowmodel.state import RowState
+
+Reviser = Callable[[Row], Sequence[Holding]]
+"""Pending pods that may be in other places than was predicted, now that the row has more room."""
+
+
+class Mirror:
+    """Ledger and columns, kept in step."""
+
+    def __init__(self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser) -> None:
+        self.columns = columns
+        self._reviser = reviser
+        self.ledger = Ledger(columns.resources, shapes, placer)
+        self._nodes: dict[str, Node] = {}
+        """What reports are read with, and nothing else of the Nodes."""
+        self._reports: dict[str, NodeTopology] = {}
+        """Those with facts of our agent: from them a kubelet can be restored."""
+        self._reader = ReportReader()
+        self._stale: dict[str, None] = {}
+        self._lingering: dict[str, str] = {}
+        """Pods that are gone and may still run, with their nodes."""
+        self._described: dict[int, RowFacts] = {}
+        self._loose: dict[int, Row] = {}
+        """Rows that the row model will be asked about, until it is."""
+        self._states: dict[int, RowState] = {}
+        self._alike: dict[int, list[Holding]] = {}
+
+    # Facts
+
+    def apply(self, fact: Fact) -> list[Wake]:
+        match fact:
+            case NodeSeen(node=node):
+                return self._node(node)
+            case NodeGone(name=name):
+                self._nodes.pop(name, None)
+            case ReportSeen(topology=topology):
+                return self._report(topology)
+            case ReportRepeated(node=name):
+                return self._report_again(name)
+            case ReportGone(node=name):
+                self._reports.pop(name, None)
+                self._reader.forget(name)
+                change = self.ledger.report_gone(name)
+                self._note(change)
+                # Where nothing is reported, every pod may go.
+                return [Wake(node, WakeCause.REPORT) for node in change.rows]
+            case PodSeen(pod=pod, now=now, forecast=forecast):
+                return self.changed(self.ledger.seen(pod, now, forecast))
+            case PodGone(pod=pod, now=now):
+                return self._gone(pod, now)
+            case BindFailed(uid=uid):
+                return self.changed(self.ledger.bind_failed(uid))
+            case Tick(now=now):
+                wakes = self._tick(now)
+                # Not in the way of the next pod, which may be the first one of a new leader.
+                self.refresh()
+                return wakes
+        return []
+
+    def changed(self, change: Change) -> list[Wake]:
+        self._note(change)
+        return [Wake(node, WakeCause.FREED) for node in change.freed]
+
+    def _note(self, change: Change) -> None:
+        for name in change.rows:
+            self._stale[name] = None
+
+    def charges(self, uid: str) -> bool:
+        """Whether a pod that is gone may still run, for all that is known."""
+        return uid in self._lingering
+
+    def _gone(self, pod: Pod, now: float) -> list[Wake]:
+        change = self.ledger.gone(pod, now)
+        if set(change.rows) - set(change.freed):
+            self._lingering[demands.identity(pod)] = pod.spec.node_name
+        return self.changed(change)
+
+    def _tick(self, now: float) -> list[Wake]:
+        change = self.ledger.tick(now)
+        books = {book.node: book for book in self.ledger.books()} if change.freed else {}
+        for uid, node in list(self._lingering.items()) if change.freed else ():
+            record = books[node].records.get(uid) if node in books else None
+            if record is None or record.life is not Life.LINGERING:
+                del self._lingering[uid]
+        return self.changed(change)
+
+    def _node(self, node: Node) -> list[Wake]:
+        name = node.metadata.name
+        before, self._nodes[name] = self._nodes.get(name), nodesettings.essence(node)
+        facts = self.ledger.facts(name)
+        # Heartbeats change nothing that a report is read with.
+        if facts is not None and before != self._nodes[name]:
+            self._note(self.ledger.report(self._read_again(facts, self._nodes[name]), again=True))
+        return [Wake(name, WakeCause.NODE)]
+
+    def _read_again(self, facts: RowFacts, node: Node) -> RowFacts:
+        topology = self._reports.get(facts.node)
+        return self._reader.read(topology, node) if topology is not None else read.read_again(facts, node)
+
+    def _report(self, topology: NodeTopology) -> list[Wake]:
+        self._note(self.ledger.report(self._read_report(topology)))
+        return [Wake(topology.node, WakeCause.REPORT)]
+
+    def _report_again(self, name: str) -> list[Wake]:
+        facts = self.ledger.facts(name)
+        if facts is not None:
+            self._note(self.ledger.report(facts))
+        return [Wake(name, WakeCause.REPORT)]
+
+    def _read_report(self, topology: NodeTopology) -> RowFacts:
+        if read.is_plain(topology):
+            self._reports.pop(topology.node, None)
+        else:
+            self._reports[topology.node] = topology
+        return self._reader.read(topology, self._nodes.get(topology.node))
+
+    # Rows
+
+    def refresh(self) -> None:
+        """Read every node that changed from the ledger."""
+        while self._stale:
+            name, _ = self._stale.popitem()
+            number = self.columns.rows.get(name)
+            if number is not None:
+                self._read(name, number)
+
+    def read_again(self) -> None:
+        """Read every node, for whoever doubts that rows follow the ledger."""
+        self._stale.update(dict.fromkeys(self.columns.rows))
+        self.refresh()
+
+    def adopt(self, books: Sequence[Book]) -> None:
+        """The ledger as another engine had it. Rows are shown as they are: what there was to revise is revised."""
+        for book in books:
+            self.ledger.adopt(book)
+        self._stale.clear()
+        for name, number in self.columns.rows.items():
+            self._show(number, self.ledger.row(name))
+
+    def row(self, number: int) -> Row:
+        row = self.ledger.row(self.columns.names[number])
+        assert row is not None, "rows of a kind have a report"
+        return row
+
+    def state(self, number: int) -> RowState:
+        """The row as the row model wants it; kept for rows that every shape has to ask."""
+        known = self._states.get(number)
+        if known is not None:
+            return known
+        row = self._loose.pop(number, None)
+        state = fromledger.charged(row or self.row(number), self.columns.resources)
+        if row is not None:
+            self._states[number] = state
+        return state
+
+    def facts(self, number: int) -> RowFacts | None:
+        """What the node's report says, as far as it was read."""
+        return self._described.get(number)
+
+    def topology(self, node: str) -> NodeTopology | None:
+        """The node's report, if our agent wrote it."""
+        return self._reports.get(node)
+
+    def _read(self, name: str, number: int) -> None:
+        self._show(number, self._revised(name, number))
+
+    def _show(self, number: int, row: Row | None) -> None:
+        self._loose.pop(number, None)
+        self._states.pop(number, None)
+        self._alike.pop(number, None)
+        if row is None:
+            self._described.pop(number, None)
+            self.columns.undescribe(number)
+            return
+        before = self._described.get(number)
+        if before is not row.facts:
+            self._described[number] = row.facts
+            # A row that changed hands is empty, whatever was described there before.
+            if before is None or self.columns.kind[number] < 0 or not _same_hardware(before, row.facts):
+                self.columns.describe(number, row.facts)
+        free = fromledger.free_state(row)
+        if free.loose:
+            self._loose[number] = row
+        if row.pending:
+            self._alike[number] = list(row.pending)
+        self.columns.set_free(number, free)
+
+    def _revised(self, name: str, number: int) -> Row | None:
+        """The node's row. Where something came free, pods that have not arrived yet may go there instead."""
+        row = self.ledger.row(name)
+        if row is None or not row.pending or not self._has_grown(number, row):
+            return row
+        revised = self._reviser(row)
+        if revised:
+            book = next(book for book in self.ledger.books() if book.node == name)
+            first = book.records[revised[0].uid].pod
+            self.ledger.predict(name, first, revised[0], revised[1:])
+        return self.ledger.row(name)
+
+    def _has_grown(self, number: int, row: Row) -> bool:
+        """Whether anything is free that was not when the row was last read."""
+        if self._described.get(number) is None or self.columns.rules(number) != row.facts.rules:
+            return True
+        self.columns.ensure_columns(row.width)
+        before = self.columns.settled[number, : len(row.facts.rules.zones), : row.width].ravel().tolist()
+        return len(row.settled) > len(before) or any(map(gt, row.settled, before))
+
+    # Decisions
+
+    def predict(self, number: int, pod: Pod, holding: Holding, revised: Sequence[Holding] = ()) -> None:
+        """A decision by the row model: the row is to be read again."""
+        self._note(self.ledger.predict(self.columns.names[number], pod, holding, revised))
+
+    def enter(self, decisions: Sequence[Decision], rows: Sequence[int], tenures: Sequence[int]) -> None:
+        """Decisions by templates, which have been charged to the columns; `tenures`: those of the rows before."""
+        for decision, number, tenure in zip(decisions, rows, tenures, strict=True):
+            self._enter(decision, number, tenure)
+
+    def _enter(self, decision: Decision, number: int, tenure: int) -> None:
+        template, node, pod = decision.holder, decision.node, decision.pod
+        if template is NOTHING:
+            return  # a node without a report: the pod is entered when it is seen there
+        assert isinstance(template, Template), "pods that are placed by numbers have one"
+        assert pod is not None
+        holding, revised = template.holding(pod), tuple[Holding, ...]()
+        if not holding.entries:
+            pass  # holds nothing, so its turn does not matter
+        elif tenure == NOBODY:
+            self._alike[number] = [holding]
+        elif tenure == holding.shape:
+            holding, revised = self._among_equals(number, holding)
+        self.ledger.predict(node, pod, holding, revised)
+
+    def _among_equals(self, number: int, holding: Holding) -> tuple[Holding, tuple[Holding, ...]]:
+        """Pods of one shape that got different zones by their order may each have the other's."""
+        alike = self._alike[number]
+        revised: tuple[Holding, ...] = ()
+        first = alike[0]
+        if first.interchangeable or (first.containers is not holding.containers and _zones(first) != _zones(holding)):
+            holding = structs.replace(holding, interchangeable=True)
+            if not first.interchangeable:
+                alike[:] = [structs.replace(each, interchangeable=True) for each in alike]
+                revised = tuple(alike)
+        alike.append(holding)
+        return holding, revised
+
+
+def _zones(holding: Holding) -> list[tuple[int, ...]]:
+    return [each.possible for each in holding.containers]
+
+
+def _same_hardware(before: RowFacts, after: RowFacts) -> bool:
+    """Whether a report tells nothing new but what is free."""
+    if before.rules is not after.rules and before.rules != after.rules:
+        return False
+    return before.supplies.stock is after.supplies.stock or before.supplies.stock == after.supplies.stock

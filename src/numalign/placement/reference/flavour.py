@@ -1,0 +1,225 @@
+"""The reference flavour: what NodeResourceTopologyMatch decides, over all nodes, behind the engine's door.
+
+`engine` hands facts and pods over. The plugin's cache tells what is known of a node, its filter who may go there and
+its scoring who should; for whoever has no other rules, nodes have to have room as a whole first. Reserve, Unreserve
+and PostBind of the plugin are a decision, a failed and a successful binding here. Nothing here predicts a zone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container
+from typing import Final
+
+import numpy as np
+from msgspec import Struct, structs
+from numpy.typing import NDArray
+
+from numalign.api.nrt import normalise
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import demand as demands
+from numalign.placement import settings as modes
+from numalign.placement.columns import fit
+from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.shapes import Shape
+from numalign.placement.columns.tenants import Tenants
+from numalign.placement.decisions import Code, Codes, Decision, Wake, WakeCause
+from numalign.placement.facts import (
+    BindFailed,
+    Fact,
+    NodeGone,
+    NodeSeen,
+    PodBound,
+    PodGone,
+    PodSeen,
+    ReportGone,
+    ReportSeen,
+    Tick,
+)
+from numalign.placement.reference import args, classes, demand, filter, numanodes, scoring
+from numalign.placement.reference.args import NodeResourceTopologyMatchArgs, PreemptionMode
+from numalign.placement.reference.caches import selection
+from numalign.placement.reference.caches.cache import Cache
+from numalign.placement.reference.demand import PodDemand
+from numalign.placement.reference.filter import Preemption, Seen
+from numalign.placement.reference.numanodes import Reading
+from numalign.placement.reference.scoring import Scoring
+from numalign.placement.reference.status import Status
+from numalign.placement.settings import Settings
+
+RESYNC_PERIOD: Final = 5
+"""Seconds between rounds of the over-reserve cache where nothing else is configured."""
+
+
+class Reserved(Struct, frozen=True):
+    node: str
+    pod: Pod
+
+
+class ReferenceFlavour:
+    """The plugin with its cache, which learns of the cluster fact by fact."""
+
+    kernel = None
+    """It evaluates node by node."""
+
+    def __init__(self, settings: Settings, columns: Columns, tenants: Tenants) -> None:
+        self._columns = columns
+        self._tenants = tenants
+        self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
+        self._preempts = args.preemption_mode(settings.reference) is PreemptionMode.ENABLED
+        # Whoever configures the plugin gets no less than one (scheduler plugin spec 8.3), so nobody else does.
+        self._scoring = Scoring(settings.strategy, {name: max(1, weight) for name, weight in settings.weights.items()})
+        self._present: dict[str, frozenset[str]] = {}
+        self._reports: dict[str, NodeResourceTopology] = {}
+        self._readings: dict[str, Reading] = {}
+        self._pods: dict[str, Pod] = {}
+        self._reserved: dict[str, Reserved] = {}
+
+    def apply(self, fact: Fact) -> list[Wake]:
+        match fact:
+            case NodeSeen(node=node):
+                return self._node(node)
+            case NodeGone(name=name):
+                self._present.pop(name, None)
+            case ReportSeen():
+                return self._report(fact)
+            case ReportGone(node=name):
+                self._reports.pop(name, None)
+                self._cache.nrt_gone(name)
+                # Where nothing is reported, every pod may go.
+                return [Wake(name, WakeCause.REPORT)]
+            case PodSeen(pod=pod):
+                return self._pod(pod)
+            case PodBound(uid=uid):
+                return self._bound(uid)
+            case PodGone(pod=pod):
+                return self._ended(pod)
+            case BindFailed(uid=uid):
+                return self._bind_failed(uid)
+            case Tick(now=now):
+                return self._resync(now)
+        return []
+
+    def charges(self, uid: str) -> bool:
+        """The plugin forgets a pod with its object."""
+        return False
+
+    def shapes_in_use(self) -> set[int]:
+        """Shapes are not remembered here."""
+        return set()
+
+    def retain_shapes(self, used: Container[int]) -> None:
+        """There is nothing to forget."""
+
+    def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
+        """What filter and score say of these rows, of all if none are given; a node that is refused is noted for the
+        cache's next round, as after every filter."""
+        codes = np.full(self._columns.height, Code.VACANT, np.int32)
+        wanted = demand.of(shape.pod)
+        for row in self._columns.rows.values() if rows is None else rows.tolist():
+            codes[row] = self._code(wanted, self._columns.names[row])
+        return codes
+
+    def place(self, pod: Pod, shape: Shape, row: int) -> Decision | None:
+        """The pod on a row that somebody else has picked."""
+        score = self._code(demand.of(pod), self._columns.names[row])
+        if score < 0:
+            return None
+        totals = fit.totals(shape, self._columns)
+        uid, node = demands.identity(pod), self._columns.names[row]
+        # A pod that is placed once more: what was decided before did not come about.
+        self._bind_failed(uid)
+        self._cache.reserve(node, pod)
+        self._reserved[uid] = Reserved(node, pod)
+        self._tenants.put(uid, node, totals.pairs)
+        return Decision(uid, node, score)
+
+    def status(self, wanted: PodDemand, node: str) -> Status:
+        """What the plugin's filter says about a node; its cache does not hear of it."""
+        return filter.decide(wanted, self._present.get(node), self._seen(node)).status
+
+    def status_without(self, wanted: PodDemand, row: int, uids: Collection[str]) -> Status:
+        """The same if these pods were gone, where the plugin is set to look at that (scheduler plugin spec 16)."""
+        node, victims = self._columns.names[row], tuple(pod for uid in uids if (pod := self._pods.get(uid)))
+        gone = Preemption(victims, self._cache.placement(node)) if self._preempts else filter.NO_PREEMPTION
+        return filter.decide(wanted, self._present.get(node), self._seen(node), gone).status
+
+    def pods_on(self, row: int) -> list[str]:
+        """By uid, as far as they were seen there."""
+        node = self._columns.names[row]
+        return [uid for uid, pod in self._pods.items() if pod.spec.node_name == node]
+
+    def _code(self, wanted: PodDemand, node: str) -> int:
+        seen = self._seen(node)
+        verdict = filter.decide(wanted, self._present.get(node), seen)
+        if verdict.rejects_node:
+            self._cache.rejected(node)
+        if not verdict.status.is_success:
+            return Code.NOT_CERTAIN if not seen.fresh else Code.DOES_NOT_FIT
+        return scoring.score(wanted, seen, self._scoring)
+
+    def _seen(self, node: str) -> Seen:
+        known = self._cache.look_up(node)
+        if known.nrt is None:
+            return Seen(known.fresh)
+        reading = self._readings.get(node)
+        if reading is None or reading.report is not known.nrt:
+            reading = self._readings[node] = numanodes.read(known.nrt)
+        return Seen(known.fresh, reading)
+
+    def _node(self, node: Node) -> list[Wake]:
+        self._present[node.metadata.name] = classes.present_on(node)
+        return [Wake(node.metadata.name, WakeCause.NODE)]
+
+    def _report(self, fact: ReportSeen) -> list[Wake]:
+        name = fact.topology.node
+        written = fact.written or normalise.encode(fact.topology)
+        (self._cache.nrt_changed if name in self._reports else self._cache.nrt_added)(written)
+        self._reports[name] = written
+        return [Wake(name, WakeCause.REPORT)]
+
+    def _pod(self, pod: Pod) -> list[Wake]:
+        self._pods[demands.identity(pod)] = pod
+        wakes = self._bound(demands.identity(pod))
+        self._cache.pod_seen(pod)
+        return wakes
+
+    def _bound(self, uid: str) -> list[Wake]:
+        reserved = self._reserved.pop(uid, None)
+        if reserved is None:
+            return []
+        node, was_closed = reserved.node, not self._cache.look_up(reserved.node).fresh
+        self._cache.post_bind(node, reserved.pod)
+        return [Wake(node, WakeCause.FREED)] if was_closed and self._cache.look_up(node).fresh else []
+
+    def _ended(self, pod: Pod) -> list[Wake]:
+        self._pods.pop(demands.identity(pod), None)
+        # Its binding is not heard of any more, so that nobody else would give back what it holds.
+        wakes = self._bind_failed(demands.identity(pod))
+        self._cache.pod_gone(pod)
+        return wakes or [Wake(pod.spec.node_name, WakeCause.FREED)]
+
+    def _bind_failed(self, uid: str) -> list[Wake]:
+        reserved = self._reserved.pop(uid, None)
+        if reserved is None:
+            return []
+        self._cache.unreserve(reserved.node, reserved.pod)
+        return [Wake(reserved.node, WakeCause.FREED)]
+
+    def _resync(self, now: float) -> list[Wake]:
+        due = self._cache.due()
+        if due is None or now < due:
+            return []
+        refreshed = self._cache.resync(self._reports, self._pods.values(), now)
+        return [Wake(node, WakeCause.REPORT) for node in refreshed]
+
+
+def _arguments(settings: Settings) -> NodeResourceTopologyMatchArgs:
+    """The plugin's own arguments for the cache that the mode names (scheduler plugin spec 10)."""
+    mode = modes.cache_mode(settings)
+    period = settings.reference.cache_resync_period_seconds or RESYNC_PERIOD
+    return structs.replace(
+        settings.reference,
+        discard_reserved_nodes=mode == "discardReserved",
+        cache_resync_period_seconds=period if mode == "overReserve" else 0,
+    )

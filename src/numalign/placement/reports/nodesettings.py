@@ -1,0 +1,102 @@
+"""How the kubelet behind a report is set up: as the report says, else as its amounts and the Node suggest.
+
+`ingest` turns the settings into rules and `objectmodel` starts a kubelet with them. Whatever had to be supposed is
+added to the caller's set of assumptions, so that nobody mistakes it for something the node said."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+
+from numalign.api.attributes.managers import ManagerPolicies
+from numalign.api.decode.quantity import Quantity
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.nrt.repairs import GuessCode
+from numalign.api.objects import resourcenames
+from numalign.api.objects.node import Node, NodeInfo, NodeStatus
+from numalign.kubelet import options, versions
+from numalign.kubelet.refusals import StartRefusal
+from numalign.kubelet.settings import Settings
+from numalign.placement.reports.nodefacts import Assumption
+
+STATIC_CPUS = "static"
+STATIC_MEMORY = "Static"
+MAKES = 1024
+"""Different Nodes that are remembered."""
+UNSAID = frozenset({GuessCode.POLICY_ASSUMED, GuessCode.SCOPE_ASSUMED})
+
+
+def read(topology: NodeTopology, node: Node | None, noted: set[Assumption]) -> Settings:
+    """The settings, without reservations: those are amounts."""
+    if is_assumed(topology):
+        noted.add(Assumption.POLICY_FROM_KUBELET_DEFAULT)
+    managers = topology.facts.managers or _from_amounts(topology, noted)
+    build = topology.facts.kubelet
+    return Settings(
+        topology_policy=topology.manager.policy,
+        topology_scope=topology.manager.scope,
+        topology_options=managers.topology_options,
+        cpu_policy="static" if managers.cpu == STATIC_CPUS else "none",
+        cpu_options=managers.cpu_options,
+        memory_policy="Static" if managers.memory == STATIC_MEMORY else "None",
+        feature_gates=build.feature_gates if build else {},
+        minor=minor(build.version if build else "", node, noted),
+    )
+
+
+def is_assumed(topology: NodeTopology) -> bool:
+    """Whether the report does not say how zones are chosen."""
+    return any(guess.code in UNSAID for guess in topology.guesses)
+
+
+def minor(version: str, node: Node | None, noted: set[Assumption]) -> versions.Minor:
+    """From the agent's version text, else from the Node, else the newest."""
+    found = _minor(version) or (_minor(node.status.node_info.kubelet_version) if node else None)
+    if found is None:
+        noted.add(Assumption.MINOR_ASSUMED)
+    return found or versions.NEWEST
+
+
+_minor = lru_cache(maxsize=MAKES)(versions.parse)
+
+
+def essence(node: Node) -> Node:
+    """What reports are read with; one object for all nodes that say the same."""
+    capacity = tuple((sys.intern(name), amount) for name, amount in node.status.capacity.items())
+    return _essence(node.status.node_info.kubelet_version, capacity)
+
+
+@lru_cache(maxsize=MAKES)
+def _essence(version: str, capacity: tuple[tuple[str, Quantity], ...]) -> Node:
+    status = NodeStatus(capacity=dict(capacity), node_info=NodeInfo(kubelet_version=version))
+    return Node(status=status)
+
+
+def switched_on(chosen: Mapping[str, str]) -> frozenset[str]:
+    """The names of options that are true, as the kubelet reads truth; a kubelet with any other text would not run."""
+    return frozenset(name for name, text in chosen.items() if _is_on(name, text))
+
+
+def _from_amounts(topology: NodeTopology, noted: set[Assumption]) -> ManagerPolicies:
+    """Publishers report as allocatable only what a static policy could hand out (exporter spec 2.5)."""
+    static = _is_allocatable(topology, resourcenames.CPU)
+    noted |= {Assumption.CPU_POLICY_FROM_AMOUNTS, Assumption.MEMORY_POLICY_FROM_AMOUNTS}
+    if static:
+        noted.add(Assumption.CPU_OPTIONS_NONE)
+    return ManagerPolicies(
+        cpu=STATIC_CPUS if static else "none",
+        memory=STATIC_MEMORY if _is_allocatable(topology, resourcenames.MEMORY) else "None",
+    )
+
+
+def _is_allocatable(topology: NodeTopology, resource: str) -> bool:
+    amounts = (zone.resources.get(resource) for zone in topology.zones)
+    return any(each is not None and each.allocatable > 0 for each in amounts)
+
+
+def _is_on(name: str, text: str) -> bool:
+    try:
+        return options.boolean(name, text, options.CPU)
+    except StartRefusal:
+        return False

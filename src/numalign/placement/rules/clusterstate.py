@@ -1,0 +1,184 @@
+"""What the stock scheduler's rules look at: every node and every pod that has one, as arrays and classes over rows.
+
+Whoever takes in facts calls `put_node`, `put_pod` and their opposites; rules only read. Rows are those of the
+engine's columns. Pods on a row without a node stay and count again when the node comes (kube-scheduler spec 2.5);
+before a row goes to another node its pods have to be dropped. Parts that only some rules need follow along through
+`follow`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final, Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.api.objects.node import Node, Taint
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.labels import NO_LABELS, Labels
+from numalign.placement.rules.nodes import hostports
+from numalign.placement.rules.nodes.hostports import HostPort, PortsInUse
+from numalign.placement.rules.nodes.images import Images
+from numalign.placement.rules.resources.totals import Charge, Totals
+from numalign.placement.rules.rowclasses import Facet, Stamped, grown
+
+FIRST_ROWS: Final = 64
+MOST_MASKS: Final = 1024
+
+Flags = NDArray[np.bool_]
+TaintKey = tuple[str, str, str]
+"""Key, value and effect; when a taint was added does not matter."""
+
+
+class Assigned(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod on a row, bound or about to be, with what the rules need of it.
+
+    Nothing in it refers back, so that the garbage collector need not walk through those of all pods; the same goes for
+    what the ledger and the informers note of each."""
+
+    uid: str
+    row: int
+    pod: Pod
+    charge: Charge
+    ports: tuple[HostPort, ...]
+
+
+class Follower(Protocol):
+    """Keeps something of its own in step with the world; told after each change."""
+
+    def node_changed(self, row: int) -> None:
+        """The node was put, replaced or dropped."""
+
+    def pod_added(self, assigned: Assigned) -> None: ...
+
+    def pod_removed(self, assigned: Assigned) -> None: ...
+
+
+class World:
+    def __init__(self) -> None:
+        self.capacity = FIRST_ROWS
+        """Length of all arrays over rows."""
+        self.present: Flags = np.zeros(FIRST_ROWS, np.bool_)
+        """Rows that have a node."""
+        self.cordoned: NDArray[np.int32] = np.zeros(FIRST_ROWS, np.int32)
+        """1 where the node is."""
+        self.names: list[str] = [""] * FIRST_ROWS
+        self.rows: dict[str, int] = {}
+        """Of nodes that are there, by name."""
+        self.labels = Labels(FIRST_ROWS)
+        self.taints: Facet[tuple[TaintKey, ...]] = Facet(FIRST_ROWS)
+        self.features: Facet[frozenset[str]] = Facet(FIRST_ROWS)
+        self.totals = Totals(FIRST_ROWS)
+        self.ports = PortsInUse()
+        self.images = Images()
+        self.pods: dict[str, Assigned] = {}
+        """By uid."""
+        self.on_row: list[dict[str, Assigned]] = [{} for _ in range(FIRST_ROWS)]
+        self._followers: list[Follower] = []
+        self._renamed = 0
+        self._cordoned = 0
+        self._masks: Stamped[Hashable, Flags] = Stamped(MOST_MASKS)
+        self._node_rows: Stamped[None, NDArray[np.intp]] = Stamped(1)
+
+    def put_node(self, row: int, node: Node) -> None:
+        self._make_room(row)
+        self._name(row, node.metadata.name)
+        self._describe(row, node)
+
+    def drop_node(self, row: int) -> None:
+        self._name(row, "")
+        self._describe(row, None)
+
+    def put_pod(self, uid: str, row: int, pod: Pod) -> None:
+        """The pod is on that row now, as it is now; what was known of it before is replaced."""
+        self._make_room(row)
+        if uid in self.pods:
+            self.drop_pod(uid)
+        charge, ports = self.totals.charge_of(pod), hostports.wanted(pod)
+        assigned = Assigned(uid=uid, row=row, pod=pod, charge=charge, ports=ports)
+        self.pods[uid] = self.on_row[row][uid] = assigned
+        self.totals.add(row, charge)
+        if ports:
+            self.ports.add(row, ports)
+        for follower in self._followers:
+            follower.pod_added(assigned)
+
+    def drop_pod(self, uid: str) -> None:
+        assigned = self.pods.pop(uid, None)
+        if assigned is None:
+            return
+        del self.on_row[assigned.row][uid]
+        self.totals.subtract(assigned.row, assigned.charge)
+        self.ports.remove(assigned.row, assigned.ports)
+        for follower in self._followers:
+            follower.pod_removed(assigned)
+
+    def follow(self, follower: Follower) -> None:
+        """From now on, and with all that is there already."""
+        self._followers.append(follower)
+        for row in self.rows.values():
+            follower.node_changed(row)
+        for assigned in self.pods.values():
+            follower.pod_added(assigned)
+
+    @property
+    def generation(self) -> int:
+        """Raised whenever a node comes, goes, or changes its labels."""
+        return self._renamed + self.labels.generation
+
+    @property
+    def node_rows(self) -> NDArray[np.intp]:
+        """Rows that have a node, ascending; not to be written to."""
+        return self._node_rows.get(None, self._renamed, lambda: np.flatnonzero(self.present))
+
+    @property
+    def description(self) -> int:
+        """Raised whenever a node comes, goes, or is described otherwise, by anything but amounts."""
+        parts = self.taints.generation + self.features.generation + self.images.generation
+        return self._renamed + self._cordoned + self.labels.generation + parts
+
+    def mask(self, key: Hashable, make: Callable[[], Flags]) -> Flags:
+        """An answer about names and labels by row, made again when a node has other ones. The key stands for the
+        question; the array is not to be written to."""
+        flags = self._masks.get(key, self.generation, make)
+        flags.flags.writeable = False
+        return flags
+
+    def _name(self, row: int, name: str) -> None:
+        before = self.names[row]
+        if before != name:
+            self._renamed += 1
+            if self.rows.get(before) == row:
+                del self.rows[before]
+            self.names[row] = name
+        if name:
+            self.rows[name] = row
+
+    def _describe(self, row: int, node: Node | None) -> None:
+        self.present[row] = node is not None
+        cordoned = node is not None and node.spec.unschedulable
+        self._cordoned += bool(self.cordoned[row] != cordoned)
+        self.cordoned[row] = cordoned
+        self.labels.put(row, node.metadata.labels if node else NO_LABELS)
+        self.taints.put(row, (tuple(map(_taint_key, node.spec.taints)) or None) if node else None)
+        self.features.put(row, (frozenset(node.status.declared_features) or None) if node else None)
+        self.images.put(row, node.status.images if node else ())
+        self.totals.offer(row, node)
+        for follower in self._followers:
+            follower.node_changed(row)
+
+    def _make_room(self, row: int) -> None:
+        if row < self.capacity:
+            return
+        before, self.capacity = self.capacity, max(2 * self.capacity, row + 1)
+        self.present, self.cordoned = grown(self.present, self.capacity), grown(self.cordoned, self.capacity)
+        self.names += [""] * (self.capacity - before)
+        self.on_row += [{} for _ in range(self.capacity - before)]
+        self._renamed += 1
+        for part in (self.labels, self.taints, self.features, self.totals):
+            part.grow(self.capacity)
+
+
+def _taint_key(taint: Taint) -> TaintKey:
+    return (taint.key, taint.value, taint.effect)

@@ -1,0 +1,59 @@
+"""ImageLocality: nodes that have a pod's images score higher, the more so the larger and the more widespread they are.
+
+An image that few nodes have counts for little, so that its nodes are not flooded (kube-scheduler spec 1.11). The score
+is within 0 to 100 as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rule import MAX_SCORE, Fixed, Rows, Scores
+
+MIB: Final = 1 << 20
+LEAST: Final = 23 * MIB
+MOST_PER_IMAGE: Final = 1000 * MIB
+
+
+class ImageLocality:
+    name: Final = "ImageLocality"
+
+    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> Scores:
+        """By row, the score."""
+        references = tuple(_references(pod))
+        stamp = (world.images.generation, len(world.rows), world.capacity)
+        return world.images.scores.get(references, stamp, lambda: _scores(references, world))
+
+    def score(self, prepared: Scores, rows: Rows) -> Scores:
+        return prepared[rows]
+
+    def normalized(self, prepared: Scores, raw: Scores) -> Scores:
+        return raw
+
+    def score_alone(self, prepared: Scores) -> Follows:
+        return Fixed(prepared)
+
+
+def _scores(references: Sequence[str], world: World) -> Scores:
+    total = np.zeros(world.capacity, np.int64)
+    for reference in references:
+        state = world.images.by_name.get(tagged(reference))
+        if state is not None:
+            total[state.listed()] += int(state.size * (len(state.rows) / len(world.rows)))
+    most = MOST_PER_IMAGE * len(references)
+    return MAX_SCORE * (np.clip(total, LEAST, most) - LEAST) // (most - LEAST) if references else total
+
+
+def tagged(reference: str) -> str:
+    """With the tag that is meant when there is none; a colon before the last slash is a registry's port."""
+    return reference if reference.rfind(":") > reference.rfind("/") else f"{reference}:latest"
+
+
+def _references(pod: Pod) -> Iterator[str]:
+    yield from (container.image for container in pod.in_admission_order())
+    yield from (volume.image.reference for volume in pod.spec.volumes if volume.image)

@@ -1,0 +1,75 @@
+"""Label selectors as values: equal ones are equal keys, so that what was found out for one serves all pods that use it.
+
+Spreading and pod affinity make them from the selectors that pods carry. `selectors.matches` does the matching; here
+are only the key, the merging of label values into a selector, and what a selector needs at least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from numalign.api.objects import selectors
+from numalign.api.objects.selectors import LabelSelector, LabelSelectorRequirement
+
+Pair = tuple[str, str]
+
+
+class Matcher:
+    __slots__ = ("_hash", "_key", "_selector")
+
+    def __init__(self, selector: LabelSelector | None) -> None:
+        self._selector = selector
+        self._key = selector and (tuple(sorted(selector.match_labels.items())), selector.match_expressions)
+        self._hash = hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matcher) and self._key == other._key
+
+    def __repr__(self) -> str:
+        return f"Matcher({self._selector})"
+
+    @property
+    def is_empty(self) -> bool:
+        """It was written, but asks for nothing: every pod matches. No selector at all is not empty, it matches none."""
+        return self._selector is not None and self._selector.is_empty
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return selectors.matches(self._selector, labels)
+
+    def and_pairs(self, pairs: Mapping[str, str]) -> Matcher:
+        """Also these labels; without a selector there is nothing to add to."""
+        if self._selector is None or not pairs:
+            return self
+        added = tuple(LabelSelectorRequirement(key=key, operator="In", values=(pairs[key],)) for key in sorted(pairs))
+        expressions = added + self._selector.match_expressions
+        return Matcher(LabelSelector(match_labels=self._selector.match_labels, match_expressions=expressions))
+
+    def and_also(self, other: LabelSelector | None) -> Matcher:
+        """Both; no selector adds nothing."""
+        if self._selector is None or other is None:
+            return self
+        both = self.and_pairs(other.match_labels)._selector or self._selector
+        expressions = both.match_expressions + other.match_expressions
+        return Matcher(LabelSelector(match_labels=both.match_labels, match_expressions=expressions))
+
+    def anchors(self) -> tuple[Pair, ...]:
+        """Labels of which a pod has at least one if it matches; none when that cannot be said."""
+        if self._selector is None:
+            return ()
+        for pair in self._selector.match_labels.items():
+            return (pair,)
+        for each in self._selector.match_expressions:
+            if each.operator == "In":
+                return tuple((each.key, value) for value in each.values)
+        return ()
+
+
+NOTHING: Final = Matcher(None)
+EVERYTHING: Final = Matcher(LabelSelector())
+
+
+def with_labels(labels: Iterable[Pair]) -> Matcher:
+    return Matcher(LabelSelector(match_labels=dict(labels)))

@@ -1,0 +1,145 @@
+"""How many pods of a kind each node has, kept up as pods come and go.
+
+Spreading and pod affinity ask for pods by namespace and selector; equal questions share one array over rows. Pods with
+equal namespace and labels are one kind, matched against a question once. Questions nobody asks any more are forgotten.
+What a topology domain has is the sum over its rows: see `domains`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.clusterstate import Assigned, World
+from numalign.placement.rules.pods.matchers import Matcher
+from numalign.placement.rules.rowclasses import grown
+
+MOST_QUESTIONS: Final = 256
+MOST_LABELS: Final = 8192
+
+Counts = NDArray[np.int64]
+"""By row, or by class of a label."""
+KindKey = tuple[str, frozenset[tuple[str, str]], bool]
+
+
+class Scope(Struct, frozen=True):
+    """Pods by labels, in these namespaces; None: in all."""
+
+    namespaces: frozenset[str] | None
+    selector: Matcher
+
+    def has(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
+
+    def has_pod(self, pod: Pod) -> bool:
+        return self.has(pod.metadata.namespace, pod.metadata.labels)
+
+
+class Question(Struct, frozen=True):
+    """Pods that are in all of the scopes; `staying` leaves out those that are being deleted."""
+
+    scopes: tuple[Scope, ...]
+    staying: bool = False
+
+
+class Kind:
+    """Pods that no question can tell apart, counted by row."""
+
+    def __init__(self, pod: Pod) -> None:
+        self.namespace, self.labels = pod.metadata.namespace, pod.metadata.labels
+        self.leaving = pod.metadata.deletion_timestamp is not None
+        self.rows: dict[int, int] = {}
+        self.answers: dict[Question, Answer] = {}
+
+    def is_in(self, question: Question) -> bool:
+        if question.staying and self.leaving:
+            return False
+        return all(scope.has(self.namespace, self.labels) for scope in question.scopes)
+
+
+class Answer:
+    def __init__(self, rows: int) -> None:
+        self.by_row: Counts = np.zeros(rows, np.int64)
+
+    def add(self, row: int, count: int) -> None:
+        self.make_room(row + 1)
+        self.by_row[row] += count
+
+    def make_room(self, rows: int) -> None:
+        if rows > len(self.by_row):
+            self.by_row = grown(self.by_row, rows)
+
+
+class PodCounts:
+    """Follows a world from its start."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._kinds: dict[KindKey, Kind] = {}
+        self._answers: OrderedDict[Question, Answer] = OrderedDict()
+        self._labels: dict[int, tuple[Mapping[str, str], frozenset[tuple[str, str]]]] = {}
+        """By the identity of labels that pods share, which are kept with it, so that nothing else gets it."""
+        world.follow(self)
+
+    def by_row(self, question: Question) -> Counts:
+        """As long as the world's arrays; not to be written to, and good until the next change."""
+        answer = self._answers.get(question) or self._asked(question)
+        self._answers.move_to_end(question)
+        answer.make_room(self._world.capacity)
+        return answer.by_row
+
+    def node_changed(self, row: int) -> None:
+        """Counts are per row, whatever node it has."""
+
+    def pod_added(self, assigned: Assigned) -> None:
+        key = self._key(assigned.pod)
+        kind = self._kinds.get(key) or self._met(key, assigned.pod)
+        kind.rows[assigned.row] = kind.rows.get(assigned.row, 0) + 1
+        for answer in kind.answers.values():
+            answer.add(assigned.row, 1)
+
+    def pod_removed(self, assigned: Assigned) -> None:
+        key = self._key(assigned.pod)
+        kind = self._kinds[key]
+        kind.rows[assigned.row] -= 1
+        for answer in kind.answers.values():
+            answer.add(assigned.row, -1)
+        if kind.rows[assigned.row] == 0:
+            del kind.rows[assigned.row]
+        if not kind.rows:
+            del self._kinds[key]
+
+    def _met(self, key: KindKey, pod: Pod) -> Kind:
+        kind = self._kinds[key] = Kind(pod)
+        kind.answers = {question: answer for question, answer in self._answers.items() if kind.is_in(question)}
+        return kind
+
+    def _asked(self, question: Question) -> Answer:
+        if len(self._answers) == MOST_QUESTIONS:
+            self._forget(next(iter(self._answers)))
+        answer = self._answers[question] = Answer(self._world.capacity)
+        for kind in self._kinds.values():
+            if kind.is_in(question):
+                kind.answers[question] = answer
+                for row, count in kind.rows.items():
+                    answer.add(row, count)
+        return answer
+
+    def _forget(self, question: Question) -> None:
+        del self._answers[question]
+        for kind in self._kinds.values():
+            kind.answers.pop(question, None)
+
+    def _key(self, pod: Pod) -> KindKey:
+        meta = pod.metadata
+        known = self._labels.get(id(meta.labels))
+        if known is None:
+            if len(self._labels) >= MOST_LABELS:
+                self._labels.clear()
+            known = self._labels[id(meta.labels)] = meta.labels, frozenset(meta.labels.items())
+        return meta.namespace, known[1], meta.deletion_timestamp is not None

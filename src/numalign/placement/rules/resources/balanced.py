@@ -1,0 +1,126 @@
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources a pod leaves evenly used.
+
+Since 1.36 it is the change that counts, 75 for none; before, the balance afterwards alone (kube-scheduler spec 1.10).
+Floating point is in the stock scheduler's order of operations, since scores are cut to integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.api.objects import noderequests
+from numalign.api.objects.pod import Pod
+from numalign.api.schedulerconfig.ruleargs import NodeResourcesBalancedAllocationArgs
+from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.resources import allocation
+from numalign.placement.rules.resources.allocation import Addition
+from numalign.placement.rules.resources.totals import Totals
+from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
+
+HALF: Final = MAX_SCORE // 2
+DEFAULTS: Final = NodeResourcesBalancedAllocationArgs()
+
+Fractions = NDArray[np.float64]
+
+
+class AddedPod(Struct, frozen=True):
+    """Scores by row."""
+
+    additions: tuple[Addition, ...]
+    amounts: Totals
+
+    def rows(self, rows: Rows) -> Scores:
+        usages = list(allocation.usages(self.additions, self.amounts, rows, as_scored=False))
+        offered = [each.offered for each in usages]
+        before, after = [each.before for each in usages], [each.after for each in usages]
+        return HALF + (HALF + balances(after, offered) - balances(before, offered)) // 2
+
+    def row(self, row: int) -> int:
+        usages = allocation.usages_of(self.additions, self.amounts, row, as_scored=False)
+        before = balance([min(used / offered, 1.0) for used, _, offered, _ in usages])
+        after = balance([min(use / offered, 1.0) for _, use, offered, _ in usages])
+        return HALF + (HALF + after - before) // 2
+
+
+class NodeResourcesBalancedAllocation:
+    name: Final = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs = DEFAULTS) -> None:
+        self._resources = args.resources
+
+    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> AddedPod | None:
+        additions = self._additions(pod, world.totals)
+        # Pods that ask for nothing would all go to the same node.
+        return AddedPod(additions=additions, amounts=world.totals) if any(each.amount for each in additions) else None
+
+    def score(self, prepared: AddedPod, rows: Rows) -> Scores:
+        return prepared.amounts.table(prepared)[rows].astype(np.int64)
+
+    def normalized(self, prepared: AddedPod, raw: Scores) -> Scores:
+        return raw
+
+    def score_alone(self, prepared: AddedPod) -> Follows:
+        return prepared
+
+    def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
+        def read() -> tuple[Addition, ...]:
+            return allocation.read(self._resources, noderequests.assigned(pod), amounts)
+
+        return read() if noderequests.is_resized(pod) else amounts.once((self.name, self._resources), pod, read)
+
+
+def balances(used: Sequence[Scores], offered: Sequence[Scores]) -> Scores:
+    """By row, 100 when the same share of everything that the node has is used."""
+    there = [amounts != 0 for amounts in offered]
+    shares = [np.minimum(use / np.maximum(amounts, 1), 1.0) for use, amounts in zip(used, offered, strict=True)]
+    spread = _half_distance(*shares, *there) if len(shares) == 2 else _deviation(shares, there)
+    return ((1 - spread) * MAX_SCORE).astype(np.int64)
+
+
+def balance(shares: Sequence[float]) -> int:
+    """Twin of `balances` for one row, by the shares used of what it has."""
+    if len(shares) == 2:
+        spread = abs((shares[0] - shares[1]) / 2)
+    elif len(shares) > 2:
+        mean = _plain_sum(shares) / len(shares)
+        spread = math.sqrt(_plain_sum((share - mean) * (share - mean) for share in shares) / len(shares))
+    else:
+        spread = 0.0
+    return int((1 - spread) * MAX_SCORE)
+
+
+def _half_distance(left: Fractions, right: Fractions, left_there: Flags, right_there: Flags) -> Fractions:
+    return np.where(left_there & right_there, np.abs((left - right) / 2), 0.0)
+
+
+def _deviation(shares: Sequence[Fractions], there: Sequence[Flags]) -> Fractions:
+    """Of the resources that a node has: half the distance of two, 0 for less, else the standard deviation."""
+    # Added one after the other: numpy's own sum may take another order, and with it other last digits.
+    count = np.maximum(_sum(there), 1)
+    mean = _sum(np.where(flags, share, 0.0) for share, flags in zip(shares, there, strict=True)) / count
+    squares = _sum(
+        np.where(flags, (share - mean) * (share - mean), 0.0) for share, flags in zip(shares, there, strict=True)
+    )
+    distance = np.where(there, shares, -np.inf).max(axis=0) - np.where(there, shares, np.inf).min(axis=0)
+    return np.where(count > 2, np.sqrt(squares / count), np.where(count == 2, distance / 2, 0.0))
+
+
+def _sum(parts: Iterable[Fractions | Flags]) -> Fractions:
+    total: Fractions = np.zeros(())
+    for part in parts:
+        total = total + part
+    return total
+
+
+def _plain_sum(parts: Iterable[float]) -> float:
+    # Python's own sum is more exact than the stock scheduler's.
+    total = 0.0
+    for part in parts:
+        total += part
+    return total

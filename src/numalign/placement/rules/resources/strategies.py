@@ -1,0 +1,128 @@
+"""The three ways of NodeResourcesFit to turn usage into a score: emptier, fuller, or along a drawn line.
+
+Each takes the usage of every configured resource, of many rows or of one, and gives their scores; integers throughout,
+divided as the stock scheduler divides them (kube-scheduler spec 1.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from numalign.api.schedulerconfig import ruleargs
+from numalign.api.schedulerconfig.ruleargs import ScoringStrategy, UtilizationShapePoint
+from numalign.placement.rules.resources.allocation import RowUsage, Usage
+from numalign.placement.rules.rule import MAX_SCORE, Scores
+
+FULL = 100
+SHAPE_SCALE = 10
+"""Shapes are drawn from 0 to 10."""
+
+
+class Strategy(Protocol):
+    def rows(self, usages: Iterable[Usage], count: int) -> Scores:
+        """Scores of that many rows."""
+
+    def row(self, usages: Iterable[RowUsage]) -> int:
+        """The score of one row, by what it offers."""
+
+
+def of(strategy: ScoringStrategy) -> Strategy:
+    match strategy.type:
+        case ruleargs.MOST_ALLOCATED:
+            return Fuller()
+        case ruleargs.REQUESTED_TO_CAPACITY_RATIO:
+            return Along(strategy.requested_to_capacity_ratio.shape)
+    return Emptier()
+
+
+class Emptier:
+    """LeastAllocated."""
+
+    def rows(self, usages: Iterable[Usage], count: int) -> Scores:
+        return _means(((_percent(np.maximum(each.offered - each.after, 0), each), each) for each in usages), count)
+
+    def row(self, usages: Iterable[RowUsage]) -> int:
+        total = weights = 0
+        for _, after, offered, weight in usages:
+            if after < offered:
+                total += (offered - after) * MAX_SCORE // offered * weight
+            weights += weight
+        return total // weights if weights else 0
+
+
+class Fuller:
+    """MostAllocated."""
+
+    def rows(self, usages: Iterable[Usage], count: int) -> Scores:
+        return _means(((_percent(np.minimum(each.after, each.offered), each), each) for each in usages), count)
+
+    def row(self, usages: Iterable[RowUsage]) -> int:
+        total = weights = 0
+        for _, after, offered, weight in usages:
+            total += min(after, offered) * MAX_SCORE // offered * weight
+            weights += weight
+        return total // weights if weights else 0
+
+
+class Along:
+    """RequestedToCapacityRatio; resources that score nothing do not weigh either."""
+
+    def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
+        self._line = line(shape)
+
+    def rows(self, usages: Iterable[Usage], count: int) -> Scores:
+        total, weights = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        for usage in usages:
+            # Beyond full, the end of the line.
+            utilization = np.where(usage.after > usage.offered, FULL, _percent(usage.after, usage))
+            score = np.where(usage.offered != 0, self._line[np.clip(utilization, 0, FULL)], 0)
+            total += score * usage.weight
+            weights += np.where(score > 0, usage.weight, 0)
+        return np.where(weights > 0, _rounded(total, np.maximum(weights, 1)), 0)
+
+    def row(self, usages: Iterable[RowUsage]) -> int:
+        total = weights = 0
+        for _, after, offered, weight in usages:
+            utilization = FULL if after > offered else after * FULL // offered
+            score = self._line.item(max(utilization, 0))
+            total, weights = total + score * weight, weights + (weight if score > 0 else 0)
+        return _rounded(total, weights) if weights else 0
+
+
+def line(shape: Sequence[UtilizationShapePoint]) -> Scores:
+    """The score at every utilization from 0 to 100."""
+    return np.array([_at(utilization, shape) for utilization in range(FULL + 1)], np.int64)
+
+
+def _at(utilization: int, shape: Sequence[UtilizationShapePoint]) -> int:
+    right = next((place for place, point in enumerate(shape) if utilization <= point.utilization), None)
+    if right is None or right == 0:
+        return shape[-1 if right is None else 0].score * SHAPE_SCALE
+    before, after = shape[right - 1], shape[right]
+    rise = (after.score - before.score) * SHAPE_SCALE * (utilization - before.utilization)
+    run = after.utilization - before.utilization
+    # Go divides toward zero.
+    return before.score * SHAPE_SCALE + (abs(rise) // run if rise >= 0 else -(abs(rise) // run))
+
+
+def _means(scored: Iterable[tuple[Scores, Usage]], count: int) -> Scores:
+    total, weights = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for score, usage in scored:
+        offers = usage.offered != 0
+        total += np.where(offers, score * usage.weight, 0)
+        weights += np.where(offers, usage.weight, 0)
+    return np.where(weights > 0, total // np.maximum(weights, 1), 0)
+
+
+def _percent(part: Scores, usage: Usage) -> Scores:
+    return part * FULL // np.maximum(usage.offered, 1)
+
+
+Whole = TypeVar("Whole", int, Scores)
+
+
+def _rounded(total: Whole, weights: Whole) -> Whole:
+    """Divided and rounded to the nearest, halves up."""
+    return (2 * total + weights) // (2 * weights)

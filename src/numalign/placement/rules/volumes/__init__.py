@@ -1,0 +1,1 @@
+"""Filters and scores of kube-scheduler that look at volumes and claims."""

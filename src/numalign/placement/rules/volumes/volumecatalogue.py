@@ -1,0 +1,178 @@
+"""The volumes of a storage class, smallest first, ready to be searched for all claims and all rows at once.
+
+`volumematching` asks. Volumes are sorted into kinds by what decides whether they suit a claim, so that a claim is held
+against each kind and not against each volume. A catalogue is put together again when one of its volumes has changed;
+what was worked out for the others is kept (kube-scheduler spec 1.17)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from numalign.api.decode import quantity
+from numalign.api.objects import selectors
+from numalign.api.objects.volumes import AVAILABLE, PersistentVolume, PersistentVolumeClaim
+from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.rule import Rows
+from numalign.placement.rules.volumes import volumereach
+from numalign.placement.rules.volumes.volumereach import Choice
+from numalign.placement.rules.volumes.volumestock import VolumeStock
+
+NEVER: Final = -1
+NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
+
+
+class Kind(Struct, frozen=True):
+    """What decides whether a volume suits a claim, beside its size and labels."""
+
+    mode: str
+    attributes: str
+    access: frozenset[str]
+    is_leaving: bool
+    is_free: bool
+
+
+class Entry:
+    """A volume with what is known about it; the rows that reach it, as of a generation of the world."""
+
+    __slots__ = ("_generation", "_rows", "kind", "place", "reserved", "volume")
+
+    def __init__(self, volume: PersistentVolume, kind: int) -> None:
+        self.volume, self.kind = volume, kind
+        self.place = (_nanos(volume.size), volume.metadata.name)
+        reference = volume.spec.claim_ref
+        self.reserved = None if reference is None else (reference.namespace, reference.name)
+        self._rows, self._generation = NO_ROWS, NEVER
+
+    def rows(self, world: World) -> Rows:
+        if self._generation != world.generation:
+            self._rows = volumereach.rows(world, self.volume.spec.node_affinity.required)
+            self._generation = world.generation
+        return self._rows
+
+
+class Catalogue:
+    def __init__(self, entries: Sequence[Entry], kinds: Sequence[Kind]) -> None:
+        """Entries, smallest first; kinds by the number that entries have."""
+        self.entries = tuple(entries)
+        self._sizes = [entry.place[0] for entry in entries]
+        self._kinds = tuple(kinds)
+        self._kind_of = np.array([entry.kind for entry in entries], np.intp)
+        self._reserved: dict[tuple[str, str], list[int]] = {}
+        for number, reserved in enumerate([entry.reserved for entry in entries]):
+            if reserved is not None:
+                self._reserved.setdefault(reserved, []).append(number)
+
+    def first(self, claim: PersistentVolumeClaim, world: World, taken: Sequence[Choice]) -> Choice:
+        """By row, the first volume that the claim can have and that no claim before it has taken there."""
+        smallest = bisect_left(self._sizes, _nanos(claim.size))
+        fit = [_is_fit(kind, claim) for kind in self._kinds]
+        free = [is_fit and _is_free_for(kind, claim) for is_fit, kind in zip(fit, self._kinds, strict=True)]
+        wanted = np.zeros(len(self._sizes), np.bool_)
+        wanted[smallest:] = np.array(free, np.bool_)[self._kind_of[smallest:]]
+        if claim.spec.selector is not None:
+            wanted = self._chosen(wanted, claim)
+        reserved = self._reserved.get((claim.metadata.namespace, claim.metadata.name), ())
+        own = [
+            number
+            for number in reserved
+            if number >= smallest and fit[self._kind_of[number]] and is_reserved(self.entries[number].volume, claim)
+        ]
+        return self._own_or(wanted, own, world, taken)
+
+    def _own_or(self, wanted: Flags, own: Sequence[int], world: World, taken: Sequence[Choice]) -> Choice:
+        """A volume that was set aside for the claim is the only one for it; but a pod may name a claim twice, and looks
+        further for the second where the first has that volume."""
+        if not own:
+            return volumereach.first(self.entries, wanted, world, taken)
+        number, *others = own
+        choice = volumereach.first(self.entries, np.arange(len(self.entries)) == number, world, taken)
+        has_it = [each == number for each in taken]
+        if not np.any(has_it):
+            return choice
+        return np.where(np.any(has_it, axis=0), self._own_or(wanted, others, world, taken), choice)
+
+    def _chosen(self, wanted: Flags, claim: PersistentVolumeClaim) -> Flags:
+        for number in np.flatnonzero(wanted).tolist():
+            wanted[number] = selectors.matches(claim.spec.selector, self.entries[number].volume.metadata.labels)
+        return wanted
+
+
+class Catalogues:
+    """One for each class; follows the volumes of a stock."""
+
+    def __init__(self, stock: VolumeStock) -> None:
+        self._stock = stock
+        self._kinds: dict[Kind, int] = {}
+        self._by_name: dict[str, Entry] = {}
+        self._by_class: dict[str, list[Entry]] = {}
+        self._made: dict[str, Catalogue] = {}
+        self._stale: set[str] = set()
+        stock.volumes.follow(self._changed)
+
+    def of(self, storage_class: str) -> Catalogue:
+        while self._stale:
+            self._look_again(self._stale.pop())
+        if storage_class not in self._made:
+            self._made[storage_class] = Catalogue(self._by_class.get(storage_class, []), tuple(self._kinds))
+        return self._made[storage_class]
+
+    def _changed(self, volume: PersistentVolume) -> None:
+        self._stale.add(volume.metadata.name)
+
+    def _look_again(self, name: str) -> None:
+        before = self._by_name.pop(name, None)
+        if before is not None:
+            entries = self._of_class(before)
+            del entries[bisect_left(entries, before.place, key=_place)]
+        volume = self._stock.volumes.get(name)
+        if volume is not None:
+            kind = self._kinds.setdefault(_kind(volume), len(self._kinds))
+            self._by_name[name] = entry = Entry(volume, kind)
+            insort(self._of_class(entry), entry, key=_place)
+
+    def _of_class(self, entry: Entry) -> list[Entry]:
+        """To be changed, so its catalogue is made again."""
+        name = entry.volume.class_name
+        self._made.pop(name, None)
+        return self._by_class.setdefault(name, [])
+
+
+def is_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume was set aside for this claim."""
+    reference, meta = volume.spec.claim_ref, claim.metadata
+    if reference is None or (reference.namespace, reference.name) != (meta.namespace, meta.name):
+        return False
+    return reference.uid in ("", meta.uid)
+
+
+def _kind(volume: PersistentVolume) -> Kind:
+    return Kind(
+        mode=volume.spec.volume_mode,
+        attributes=volume.spec.volume_attributes_class_name,
+        access=frozenset(volume.spec.access_modes),
+        is_leaving=volume.metadata.deletion_timestamp is not None,
+        is_free=volume.spec.claim_ref is None and volume.status.phase == AVAILABLE,
+    )
+
+
+def _is_fit(kind: Kind, claim: PersistentVolumeClaim) -> bool:
+    """Also asked of a volume that was set aside for the claim."""
+    spec = claim.spec
+    return (kind.mode, kind.attributes) == (spec.volume_mode, spec.volume_attributes_class_name) and not kind.is_leaving
+
+
+def _is_free_for(kind: Kind, claim: PersistentVolumeClaim) -> bool:
+    return kind.is_free and kind.access.issuperset(claim.spec.access_modes)
+
+
+def _place(entry: Entry) -> tuple[int, str]:
+    return entry.place
+
+
+def _nanos(size: quantity.Quantity | None) -> int:
+    return size.nanos if size else 0

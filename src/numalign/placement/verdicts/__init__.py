@@ -1,0 +1,1 @@
+"""Which nodes a shape fits on, kept per shape and followed as rows change."""

@@ -1,0 +1,1 @@
+"""Binds placed pods and handles the results of bind calls."""

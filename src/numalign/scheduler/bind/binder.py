@@ -1,0 +1,173 @@
+"""Decisions carried out: a few bindings at a time, each to its end, whatever happens to the answers.
+
+`cycle` calls `start`, which never waits; `run` is a task with the workers. A pod is bound once: the same binding may be
+sent again, another one only after the server said that the first did not happen. Right before it is sent, the lease has
+to be ours and the node has to be there. What became of it goes to the bookkeeper, never back into the decision."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from numalign.api.objects.pod import Pod
+from numalign.kube import binding, errors
+from numalign.kube.binding import Answer, Outcome
+from numalign.kube.client import Client
+from numalign.kube.resources import PODS
+from numalign.placement.decisions import Decision
+from numalign.placement.rules.volumes.volumeactions import VolumePlan
+from numalign.process.log import about
+from numalign.scheduler.bind import placementannotation
+from numalign.scheduler.bind.volumes import Volumes
+from numalign.scheduler.queue.queued import Queued
+
+LOG: Final = logging.getLogger(__name__)
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+TRIES: Final = 4
+"""Of a binding that the server does not take, or does not answer."""
+NODE_GONE: Final = "the node is gone"
+
+
+class Bind(Struct, frozen=True, eq=False):
+    queued: Queued
+    pod: Pod
+    """As it was when it was decided, with its node."""
+    decision: Decision
+    begun: float
+    """When the attempt began."""
+    plan: VolumePlan | None = None
+    """What has to be written for the pod's claims first."""
+    volume_seconds: float = 600.0
+
+    @property
+    def node(self) -> str:
+        return self.decision.node
+
+
+class Bookkeeper(Protocol):
+    """Whoever keeps the books of decisions."""
+
+    def is_open(self, bind: Bind) -> bool:
+        """Whether it is still to be carried out: nobody bound or deleted the pod meanwhile."""
+
+    def has_node(self, name: str) -> bool: ...
+
+    def bound(self, bind: Bind) -> None: ...
+
+    def failed(self, bind: Bind, why: str) -> None:
+        """It did not happen, and will not."""
+
+    def over(self, bind: Bind) -> None:
+        """The pod is gone, or bound by somebody else."""
+
+
+class Binder:
+    def __init__(
+        self, client: Client, books: Bookkeeper, volumes: Volumes, *, leads: Callable[[], bool], workers: int
+    ) -> None:
+        self._client = client
+        self._volumes = volumes
+        self._books = books
+        self._leads = leads
+        self._workers = workers
+        self._waiting: asyncio.Queue[Bind] = asyncio.Queue()
+
+    def start(self, bind: Bind) -> None:
+        self._waiting.put_nowait(bind)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"binding-{number}")
+
+    async def _work(self) -> None:
+        await self._client.sender.prepare()
+        while True:
+            await self._carry_out(await self._waiting.get())
+
+    async def _carry_out(self, bind: Bind) -> None:
+        why = await self._prepared(bind)
+        answer = Answer(Outcome.REFUSED, why) if why else await self._answer(bind)
+        if answer is None:
+            return
+        match answer.outcome:
+            case Outcome.DONE:
+                self._books.bound(bind)
+            case Outcome.GONE | Outcome.ELSEWHERE:
+                self._books.over(bind)
+            case _:
+                self._books.failed(bind, answer.why)
+
+    async def _prepared(self, bind: Bind) -> str:
+        """Why the pod's volumes are not ready, and will not be."""
+        if bind.plan is None or not self._leads():
+            return ""
+        return await self._volumes.carried_out(bind.plan, bind.volume_seconds)
+
+    async def _answer(self, bind: Bind) -> Answer | None:
+        """What became of it, for certain; None: it is not ours to find out any more."""
+        tries, in_doubt = 0, False
+        while self._leads():
+            if not self._books.is_open(bind) or not self._books.has_node(bind.node):
+                return await self._looked_up(bind, NODE_GONE) if tries else _not_sent(self._books.is_open(bind))
+            answer = await self._sent(bind)
+            tries += 1
+            refused = answer.outcome is Outcome.REFUSED
+            if answer.outcome is not Outcome.UNKNOWN and not (refused and tries < TRIES):
+                # That this try was refused says nothing about one before it that got no answer.
+                return await self._looked_up(bind, answer.why) if refused and in_doubt else answer
+            in_doubt = in_doubt or not refused
+            # The same binding once more cannot bind twice. And one whose answer did not come may still arrive, however
+            # late: its place is kept for it as long as there is hope.
+            LOG.warning("not bound yet: %s", answer.why, extra=_about(bind))
+            await self._pause(tries)
+        return None
+
+    async def _sent(self, bind: Bind) -> Answer:
+        expected = placementannotation.of(bind.decision)
+        said = {placementannotation.NAME: expected} if expected else {}
+        return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
+
+    def _may_go(self, bind: Bind) -> bool:
+        """Asked of every try in the moment in which it leaves: a call may wait for a connection, or be repeated."""
+        return self._leads() and self._books.is_open(bind) and self._books.has_node(bind.node)
+
+    async def _looked_up(self, bind: Bind, why: str) -> Answer | None:
+        """A binding was sent that must not be sent again: only the pod can tell. `why` it has no node, if so."""
+        meta, tries = bind.pod.metadata, 1
+        while self._leads():
+            try:
+                pod = await self._client.get(PODS.at(meta.name, meta.namespace))
+            except errors.NotFound:
+                return Answer(Outcome.GONE)
+            except errors.KubeError as problem:
+                LOG.warning("not known yet whether it is bound: %s", problem, extra=_about(bind))
+                await self._pause(tries)
+                tries += 1
+                continue
+            return _told(pod, bind, why)
+        return None
+
+    async def _pause(self, tries: int) -> None:
+        clock = self._client.sender.clock
+        await clock.sleep(min(FIRST_PAUSE * 2.0 ** min(tries - 1, 10), LONGEST_PAUSE) * (0.5 + clock.chance() / 2))
+
+
+def _about(bind: Bind) -> dict[str, Any]:
+    return about(pod=bind.pod.metadata.full_name, uid=bind.pod.metadata.uid, node=bind.node)
+
+
+def _not_sent(is_open: bool) -> Answer:
+    return Answer(Outcome.REFUSED, NODE_GONE) if is_open else Answer(Outcome.GONE)
+
+
+def _told(pod: Pod, bind: Bind, why: str) -> Answer:
+    if pod.metadata.uid != bind.pod.metadata.uid:
+        return Answer(Outcome.GONE)
+    if not pod.spec.node_name:
+        return Answer(Outcome.REFUSED, why)
+    return Answer(Outcome.DONE if pod.spec.node_name == bind.node else Outcome.ELSEWHERE)

@@ -1,0 +1,69 @@
+"""Where the scheduler expects a pod's containers to sit, in an annotation that travels with the binding.
+
+`scheduler.binding` writes it, and the API server merges it into the pod; `intake` of a new leader reads it back, so
+that pods which were bound and are in no report yet are charged where they will be. docs/scheduler.md has the grammar.
+It is a forecast, never an order: the kubelet does not look at it.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from numalign.api import errors
+from numalign.api.attributes import grammar
+from numalign.api.objects.meta import ObjectMeta
+from numalign.placement.decisions import Aligned, Decision
+
+NAME: Final = "numalign.io/placement"
+MOST_REMEMBERED: Final = 1024
+
+Zones = tuple[int, ...]
+"""Real ids, ascending."""
+
+
+def of(decision: Decision) -> str:
+    """What is expected of a decision; empty: nothing of the pod is aligned."""
+    return _written(decision.placement)
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _written(placement: tuple[Aligned, ...]) -> str:
+    """Replicas have few different ones."""
+    possible = {each.container: each.zones for each in placement if each.zones}
+    return encode(possible) if possible else ""
+
+
+def encode(possible: Mapping[str, Sequence[Zones]]) -> str:
+    """By container, the sets of zones of which the kubelet will choose one; a container without any is left out."""
+    parts = [f"{grammar.word(name)}={_choices(sets)}" for name, sets in sorted(possible.items()) if sets]
+    return grammar.tagged(";".join(parts))
+
+
+def decode(pod: ObjectMeta) -> dict[str, tuple[Zones, ...]] | None:
+    """What the pod carries; None: nothing, or nothing of a version that is known. BadObject where it is broken."""
+    text = pod.annotations.get(NAME)
+    if text is None:
+        return None
+    try:
+        version, body = grammar.version_and_body(text)
+        if version != grammar.VERSION:
+            return None
+        return grammar.unique(map(_container, grammar.split(body, ";")))
+    except grammar.AttributeTextError as problem:
+        raise errors.BadObject("Pod", pod.full_name, f"metadata.annotations[{NAME}]", f"{problem}; left out") from None
+
+
+def _choices(sets: Sequence[Zones]) -> str:
+    return "|".join(grammar.zones(sum(1 << zone for zone in each)) for each in sets)
+
+
+def _container(part: str) -> tuple[str, tuple[Zones, ...]]:
+    name, equals, choices = part.partition("=")
+    if not equals:
+        raise grammar.AttributeTextError(f"{errors.echo(part)} is not container=zones")
+    return grammar.from_word(name), tuple(_zones(choice) for choice in choices.split("|"))
+
+
+def _zones(text: str) -> Zones:
+    mask = grammar.from_zones(text)
+    return tuple(zone for zone in range(mask.bit_length()) if mask >> zone & 1)

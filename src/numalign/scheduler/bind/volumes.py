@@ -1,0 +1,79 @@
+"""What is written for a pod's claims before the pod is bound: volumes set aside, nodes named to provisioners.
+
+`cycle` makes the plan when a node is chosen, and from then on rules see volumes as the plan leaves them; `binding` has
+it carried out and waits until the controllers have done their part; whatever fails, it is taken back (kube-scheduler
+spec 1.17)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from numalign.kube import errors, resources
+from numalign.kube.client import Client
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.rule import Refusal
+from numalign.placement.rules.volumes import volumeactions, volumeprogress
+from numalign.placement.rules.volumes.volumeactions import VolumePlan
+from numalign.placement.rules.volumes.volumeprogress import Failed, Progress
+from numalign.placement.rules.volumes.volumestock import VolumeStock
+from numalign.scheduler.choose.profiles import Profile
+
+LOOK: Final = 0.5
+"""Seconds between two looks at how far others are."""
+NOTHING: Final = ""
+
+VOLUMES: Final = resources.of("v1", "persistentvolumes", "PersistentVolume", PersistentVolume)
+CLAIMS: Final = resources.of("v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim)
+
+
+def planned(pod: Pod, profile: Profile, world: World, node: str) -> VolumePlan | None:
+    """What the pod's claims need on that node; None: nothing."""
+    if profile.volumes is None or not pod.spec.volumes:
+        return None
+    prepared = profile.volumes.prepare(pod, world)
+    if prepared is None or isinstance(prepared, Refusal):
+        return None
+    plan = profile.volumes.plan(prepared, world.rows[node], node)
+    return None if plan.is_empty else plan
+
+
+class Volumes:
+    def __init__(self, client: Client, stock: VolumeStock, world: World) -> None:
+        self._client = client
+        self._stock = stock
+        self._world = world
+
+    def assume(self, plan: VolumePlan) -> None:
+        volumeactions.assume(plan, self._stock)
+
+    def take_back(self, plan: VolumePlan) -> None:
+        volumeactions.take_back(plan, self._stock)
+
+    async def carried_out(self, plan: VolumePlan, seconds: float) -> str:
+        """Why not; `NOTHING` if all is done."""
+        try:
+            await self._write(plan)
+        except errors.KubeError as problem:
+            return str(problem)
+        clock = self._client.sender.clock
+        until = clock.now() + seconds
+        while True:
+            match volumeprogress.of(plan, self._stock, self._world):
+                case Progress.DONE:
+                    return NOTHING
+                case Failed(why):
+                    return why
+            if clock.now() >= until:
+                return "timed out waiting for volumes"
+            await clock.sleep(LOOK)
+
+    async def _write(self, plan: VolumePlan) -> None:
+        for bind in plan.binds:
+            if bind.bound != bind.volume:
+                await self._client.patch(VOLUMES.at(bind.volume.metadata.name), "merge", bind.patch)
+        for selection in plan.selections:
+            if selection.selected != selection.claim:
+                meta = selection.claim.metadata
+                await self._client.patch(CLAIMS.at(meta.name, meta.namespace), "merge", selection.patch)

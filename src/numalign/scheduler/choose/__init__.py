@@ -1,0 +1,1 @@
+"""Chooses a node for one pod: filters, scores and the rank cache."""

@@ -1,0 +1,223 @@
+"""Which node a pod goes to: filters, zones, scores, and the best node on which the pod is certain to be admitted.
+
+`cycle` calls `choose` once per attempt. Where a node is found, the engine has charged it already. Nothing else is
+written, and nothing here knows a clock or a network: the same cluster, pod and randomness give the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from numalign.api.objects.pod import Pod
+from numalign.placement.columns.shapes import Shape
+from numalign.placement.decisions import Codes, Decision, Randomness
+from numalign.placement.explain import whatif
+from numalign.placement.rules.rule import Refusal, Rows, Scores
+from numalign.scheduler.choose import certainty, filtering, scoring
+from numalign.scheduler.choose.filtering import Filtered, Refused
+from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.rankcache import Asked
+from numalign.scheduler.choose.scoredetails import UNRANKED, Phase, Ranking
+from numalign.scheduler.cluster import Cluster
+
+TIER: Final = 1 << 40
+"""More than any total score: nodes of a higher tier come first, whatever they score."""
+TRIED: Final = -1
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One pod's turn, and what beside it decides."""
+
+    pod: Pod
+    shape: Shape
+    now: float
+    nominated: str = ""
+    """The node that was picked for it earlier; tried first."""
+    promised: Mapping[int, tuple[Pod, ...]] = {}
+    """By row: pods that its room is promised to, and that this pod has to leave it to."""
+    leaving: Mapping[int, tuple[str, ...]] = {}
+    """By row: pods, by uid, that are about to end for those."""
+    kept_off: Mapping[int, str] = {}
+    """By row: nodes that turned away its like lately, with why."""
+    start: int = 0
+    """Where the search for nodes begins, if it is not for all."""
+    ranking: Ranking | None = None
+    """To be filled in with how it came about; None: nobody wants to know."""
+
+
+class Chosen(Struct, frozen=True):
+    decision: Decision
+    looked_at: int
+    fitting: int
+
+
+class NoNode(Struct, frozen=True, kw_only=True):
+    """Nobody takes it. Either a rule refused the pod as such, or every node has somebody who refused it."""
+
+    nodes: int
+    refused: Refused | None = None
+    filtered: Filtered | None = None
+    kept_off: Mapping[int, str] = {}
+    """As in the attempt: of these nodes some may be refused by a rule as well."""
+    zones: Rows = field(default_factory=lambda: NO_ROWS)
+    """Nodes on which only the engine refuses."""
+    promised: Rows = field(default_factory=lambda: NO_ROWS)
+    """Nodes that would do, but whose zones are kept for others."""
+    codes: Codes | None = None
+    """What the engine says of nodes, by row."""
+
+    def code(self, row: int) -> int:
+        return int(self.codes[row]) if self.codes is not None else 0
+
+    @property
+    def unresolvable(self) -> Rows:
+        """Nodes on which taking pods away would not help."""
+        found = [rows for _, refusal, rows in self.tallies() if refusal.unresolvable]
+        return np.concatenate(found) if found else np.zeros(0, np.intp)
+
+    def tallies(self) -> list[tuple[str, Refusal, Rows]]:
+        return self.filtered.tallies() if self.filtered is not None else []
+
+
+NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
+
+
+def choose(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | NoNode:
+    return _by_standings(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
+
+
+def _by_standings(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
+    is_special = attempt.nominated or attempt.promised or attempt.kept_off or attempt.ranking is not None
+    if is_special or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
+        return None
+    found = cluster.standings.placed(Asked(attempt.pod, attempt.shape, profile, attempt.now), rng)
+    return Chosen(found.decision, cluster.nodes, found.fitting) if found is not None else None
+
+
+def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | NoNode:
+    ranking = attempt.ranking or UNRANKED
+    found = filtering.filtered(attempt.pod, profile.filters, cluster.world)
+    ranking.ended(Phase.FILTER)
+    if isinstance(found, Refused):
+        return NoNode(nodes=cluster.nodes, refused=found)
+    codes = cluster.engine.survey(attempt.shape, found.fitting)
+    search = _Search(attempt, profile, cluster, codes)
+    nominated = search.on_nominated(found, rng)
+    if nominated is not None:
+        return nominated
+    filtering.respecting(found, attempt.promised, codes)
+    fitting = _without(found.fitting, attempt.kept_off)
+    ranking.ended(Phase.ZONES)
+    rows = fitting[codes[fitting] >= 0]
+    some, looked_at = _sought(rows, found.rows, attempt.start, scoring.sought(cluster.nodes, profile.percentage))
+    decision = search.best(some, rng) or (search.best(rows[codes[rows] >= 0], rng) if len(some) < len(rows) else None)
+    ranking.ended(Phase.PLACE)
+    if decision is not None:
+        return Chosen(decision, looked_at, len(some))
+    return NoNode(
+        nodes=cluster.nodes,
+        filtered=found,
+        kept_off=attempt.kept_off,
+        zones=fitting[codes[fitting] < 0],
+        promised=np.array([row for row in search.kept if codes[row] >= 0], np.intp),
+        codes=codes,
+    )
+
+
+class _Search(Struct, frozen=True):
+    attempt: Attempt
+    profile: Profile
+    cluster: Cluster
+    codes: Codes
+    kept: dict[int, None] = field(default_factory=dict)
+    """Rows that turned out to be kept for others."""
+
+    def on_nominated(self, found: Filtered, rng: Randomness) -> Chosen | None:
+        """The node that was picked for the pod earlier is tried first, and alone (kube-scheduler spec 4.4)."""
+        row = self.cluster.world.rows.get(self.attempt.nominated, -1)
+        if row < 0 or not found.has(row) or self.codes[row] < 0 or row in self.attempt.kept_off:
+            return None
+        if row in self.attempt.promised:
+            filtering.respecting(found, {row: self.attempt.promised[row]})
+        decision = self.best(np.array([row], np.intp), rng) if found.has(row) else None
+        return Chosen(decision, len(found.rows), 1) if decision is not None else None
+
+    def best(self, rows: Rows, rng: Randomness) -> Decision | None:
+        """The pod on the best of these rows that is certain to take it; among equals any, by chance."""
+        if len(rows) == 1:
+            return self._on(rows.item(0), rng)
+        totals = self._totals(rows)
+        ranks = totals + TIER * self._tiers(rows)
+        while len(rows) and (most := int(ranks.max())) >= 0:
+            equals = np.flatnonzero(ranks == most)
+            place = int(equals[int(rng.random() * len(equals))])
+            row = int(rows[place])
+            decision = self._placed(row)
+            if decision is not None:
+                return decision
+            if row in self.kept:
+                ranks[place] = TRIED
+                continue
+            # It may still be a last resort, after all others.
+            left = self.codes[row] >= 0 and ranks[place] >= 2 * TIER
+            ranks[place] = totals[place] + TIER if left else TRIED
+        return None
+
+    def _on(self, row: int, rng: Randomness) -> Decision | None:
+        """The same where there is one row only, as for pods of DaemonSets: without arrays."""
+        exact, code = self.cluster.engine.is_exact, self.codes.item(row)
+        tier = certainty.of_row(code, aligned=certainty.is_aligned(self.attempt.shape)) if exact else certainty.BY_SCORE
+        nominated = self.cluster.world.rows.get(self.attempt.nominated, -1) == row
+        for _ in range(2 if nominated or tier >= certainty.BY_SCORE else 1):
+            rng.random()
+            decision = self._placed(row)
+            if decision is not None or row in self.kept or self.codes[row] < 0:
+                return decision
+        return None
+
+    def _placed(self, row: int) -> Decision | None:
+        attempt, engine = self.attempt, self.cluster.engine
+        others = attempt.promised.get(row)
+        if others and not whatif.of(engine, attempt.pod, attempt.shape).leaves_room(
+            row, attempt.leaving.get(row, ()), others
+        ):
+            self.kept[row] = None
+            return None
+        return engine.place(attempt.pod, attempt.shape, row, attempt.now)
+
+    def _totals(self, rows: Rows) -> Scores:
+        if len(rows) <= 1:
+            return np.zeros(len(rows), np.int64)
+        zones = self.profile.zones_weight * self.codes[rows].astype(np.int64)
+        ranking = self.attempt.ranking or UNRANKED
+        parts = ranking.begun()
+        totals = scoring.totals(self.attempt.pod, self.profile.scores, self.cluster.world, rows, parts) + zones
+        ranking.saw(rows, totals, zones)
+        return totals
+
+    def _tiers(self, rows: Rows) -> NDArray[np.int64]:
+        found = np.full(len(rows), certainty.BY_SCORE, np.int64)
+        if self.cluster.engine.is_exact:
+            found = certainty.of_rows(self.codes[rows], aligned=certainty.is_aligned(self.attempt.shape))
+        if self.attempt.nominated:
+            found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = certainty.NOMINATED
+        return found
+
+
+def _without(fitting: Rows, kept_off: Mapping[int, str]) -> Rows:
+    return fitting[~np.isin(fitting, np.fromiter(kept_off, np.intp))] if kept_off else fitting
+
+
+def _sought(rows: Rows, nodes: Rows, start: int, enough: int) -> tuple[Rows, int]:
+    """So many of `rows`, in turn from attempt to attempt, and how many `nodes` had to be looked at for them from the
+    one at `start` on (kube-scheduler spec 4.3)."""
+    if len(rows) <= enough:
+        return rows, len(nodes)
+    places = np.searchsorted(nodes, rows)
+    some = np.roll(rows, -int(np.searchsorted(places, start)))[:enough]
+    last = int(np.searchsorted(nodes, some[-1]))
+    return np.sort(some), (last - start) % len(nodes) + 1

@@ -1,0 +1,190 @@
+"""Which nodes a pod may go to, by all rules but the zones'; and for the others, who refused them first and why.
+
+`choosing` calls `filtered` once per pod. Rules are prepared once, then asked for all nodes at a time; each node keeps
+the first rule that refuses it. Nodes that a rule leaves out before it looks at any, and pods that a rule refuses on
+any node, are told as the stock scheduler tells them (kube-scheduler spec 4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows
+
+NOBODY: Final = -1
+LEFT_OUT: Final = -2
+"""Instead of a rule's place: refused before the rules were asked."""
+FEW: Final = 4
+"""Named nodes up to which one by one is quicker than all at once."""
+
+Places = NDArray[np.int16]
+Said = NDArray[np.int32]
+
+
+class Step(Struct, frozen=True):
+    """A rule that has something to say about the pod."""
+
+    rule: FilterRule[Any]
+    prepared: Prepared
+
+
+class Refused(Struct, frozen=True):
+    """No node will do, as some rule says before it looks at any."""
+
+    refusal: Refusal
+    plugins: tuple[str, ...]
+
+
+class Filtered(Struct, frozen=True, kw_only=True):
+    """Arrays are over `rows`, the nodes that are there."""
+
+    rows: Rows
+    steps: tuple[Step, ...]
+    by: Places
+    """The place of the first step that refuses the node; `NOBODY`, `LEFT_OUT`."""
+    codes: Said
+    """What that step said."""
+    left_out: Refused | None = None
+
+    few: tuple[int, ...] | None = None
+    """Places of the only nodes worth a look."""
+
+    @property
+    def fitting(self) -> Rows:
+        if self.few is not None:
+            return self.rows[[place for place in self.few if self.by[place] == NOBODY]]
+        return self._where(NOBODY)
+
+    def has(self, row: int) -> bool:
+        """Whether nobody refuses that node."""
+        where = int(np.searchsorted(self.rows, row))
+        return where < len(self.rows) and self.rows[where] == row and self.by[where] == NOBODY
+
+    def tallies(self) -> list[tuple[str, Refusal, Rows]]:
+        """By plugin and refusal: the rows it holds for."""
+        found = [(self.left_out.plugins[0], self.left_out.refusal, self._where(LEFT_OUT))] if self.left_out else []
+        for place, step in enumerate(self.steps):
+            inside = self.by == place
+            for code in np.unique(self.codes[inside]).tolist():
+                rows = self.rows[inside & (self.codes == code)]
+                found.append((step.rule.name, step.prepared.refusals[code], rows))
+        return found
+
+    def _where(self, place: int) -> Rows:
+        found: Rows = self.rows[self.by == place]
+        return found
+
+
+def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> Filtered | Refused:
+    steps = prepared(pod, rules, world)
+    if isinstance(steps, Refused):
+        return steps
+    only = _only(steps)
+    if isinstance(only, Refused):
+        return only
+    rows = world.node_rows
+    if only is not None and len(only.names) <= FEW:
+        return _among_few(steps, only, world)
+    by, codes = np.full(len(rows), NOBODY, np.int16), np.zeros(len(rows), np.int32)
+    if only is not None:
+        by[~np.isin(rows, only.rows(world))] = LEFT_OUT
+    for place, step in enumerate(steps):
+        every = step.rule.filter(step.prepared)
+        # Most rules have nothing against any node.
+        if not every.any():
+            continue
+        said = every[rows]
+        refused = (said != FITS) & (by == NOBODY)
+        by[refused] = place
+        codes[refused] = said[refused]
+    return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused if only else None)
+
+
+def _among_few(steps: tuple[Step, ...], only: _Only, world: World) -> Filtered:
+    """The same where a few nodes are named, as by pods of DaemonSets: one by one."""
+    rows = world.node_rows
+    by, codes = np.full(len(rows), LEFT_OUT, np.int16), np.zeros(len(rows), np.int32)
+    few = tuple(np.searchsorted(rows, np.sort(only.rows(world))).tolist())
+    for where in few:
+        by[where], codes[where] = _with_others(steps, rows.item(where), ())
+    return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused, few=few)
+
+
+def respecting(found: Filtered, promised: Mapping[int, Sequence[Pod]], zones: Said | None = None) -> None:
+    """Where a node's room is promised to others, the pod has to fit with them there, too (kube-scheduler spec 4.5).
+
+    `zones`: codes of the engine, by row; of nodes that it refuses nothing more need be known."""
+    if not promised:
+        return
+    fitting = np.flatnonzero(found.by == NOBODY)
+    if zones is not None:
+        fitting = fitting[zones[found.rows[fitting]] >= 0]
+    for where in fitting[_among(found.rows[fitting], promised)].tolist():
+        row = int(found.rows[where])
+        found.by[where], found.codes[where] = _with_others(found.steps, row, promised[row])
+
+
+def _among(rows: Rows, promised: Mapping[int, object]) -> NDArray[np.bool_]:
+    """Which of the rows are promised: by looking through the shorter of the two lists, as both may be long."""
+    some = list(islice(promised, len(rows) + 1))
+    if len(some) <= len(rows):
+        return np.isin(rows, np.array(some, np.intp)) if some else np.zeros(len(rows), np.bool_)
+    return np.array([row in promised for row in rows.tolist()], np.bool_)
+
+
+def _with_others(steps: Sequence[Step], row: int, others: Sequence[Pod]) -> tuple[int, int]:
+    for place, step in enumerate(steps):
+        code = step.rule.filter_row(step.prepared, row, (), others)
+        if code != FITS:
+            return place, code
+    return NOBODY, FITS
+
+
+def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> tuple[Step, ...] | Refused:
+    steps: list[Step] = []
+    refusals: list[Refused] = []
+    for rule in rules:
+        found = rule.prepare(pod, world)
+        if isinstance(found, Refusal):
+            refusals.append(Refused(found, (rule.name,)))
+            # One that nothing can help ends it; after others the rest is asked, and the last word counts.
+            if found.unresolvable:
+                break
+        elif found is not None:
+            steps.append(Step(rule, found))
+    return refusals[-1] if refusals else tuple(steps)
+
+
+class _Only(Struct, frozen=True):
+    names: frozenset[str]
+    plugins: tuple[str, ...]
+
+    @property
+    def refused(self) -> Refused:
+        text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.plugins))}]"
+        return Refused(Refusal((text,), unresolvable=True), self.plugins)
+
+    def rows(self, world: World) -> Rows:
+        return np.array([world.rows[name] for name in self.names if name in world.rows], np.intp)
+
+
+def _only(steps: Sequence[Step]) -> _Only | Refused | None:
+    """The nodes that all rules which name any have in common."""
+    naming = [(step.rule.name, step.prepared.only) for step in steps if step.prepared.only is not None]
+    if not naming:
+        return None
+    names, plugins = naming[0][1], [naming[0][0]]
+    for plugin, named in naming[1:]:
+        if names:
+            names, plugins = names & named, [*plugins, plugin]
+    if names:
+        return _Only(names, tuple(plugins))
+    listed = f"(s) [{' '.join(sorted(plugins))}] simultaneously" if len(plugins) > 1 else f" {plugins[0]}"
+    return Refused(Refusal((f"node(s) didn't satisfy plugin{listed}",), unresolvable=True), tuple(plugins))

@@ -1,0 +1,74 @@
+"""Profiles: under one scheduler name, which rules filter, which score, and by which weight.
+
+`main` makes them from the configuration, `choosing` uses them. The order of filters is the order of the stock
+scheduler's plugins: a node tells the first reason it meets (kube-scheduler spec 1.1). Zones come last, so that plain
+shortages are told as such."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final
+
+from msgspec import Struct
+
+from numalign.api.objects.pod import Pod
+from numalign.api.schedulerconfig import configuration, plugins
+from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
+from numalign.placement.rules.rule import AloneFilter, FilterRule, LooksAround, ScoreRule, Surrounded
+from numalign.placement.rules.volumes.volumebinding import VolumeBinding
+
+NAME: Final = configuration.NAME
+ZONES: Final = plugins.ZONES
+"""The plugin's name that users know from the Go scheduler; the engine answers for it."""
+
+
+class Scored(Struct, frozen=True):
+    rule: ScoreRule[Any]
+    weight: int
+
+
+class Around(Struct, frozen=True):
+    """A rule that looks around, as a filter, a score or both."""
+
+    concerns: Callable[[Pod], bool]
+    filter: FilterRule[Any] | None
+    scored: Scored | None
+
+
+class Profile(Struct, frozen=True, kw_only=True, dict=True):
+    name: str = NAME
+    filters: tuple[FilterRule[Any], ...] = ()
+    scores: tuple[Scored, ...] = ()
+    zones_weight: int = 1
+    percentage: int = 100
+    """Of nodes to score; the search ends when so many are found (kube-scheduler spec 4.3). 0: as stock adapts it."""
+    preemption: DefaultPreemptionArgs | None = None
+    """How to look for pods to evict; None: nobody is evicted."""
+    volumes: VolumeBinding | None = None
+    """Whoever plans what is to be written for a pod's claims, before the pod is bound."""
+    volume_seconds: float = 600.0
+    """How long volumes may take until the attempt is given up."""
+
+    @cached_property
+    def around(self) -> tuple[Around, ...]:
+        """The rules that do not judge nodes one by one."""
+        filters: dict[int, FilterRule[Any]] = {id(rule): rule for rule in self.filters}
+        scored = {id(scored.rule): scored for scored in self.scores}
+        rules = {id(rule): rule for rule in (*self.filters, *(each.rule for each in self.scores))}
+        return tuple(
+            Around(rule.concerns, filters.get(each), scored.get(each))
+            for each, rule in rules.items()
+            if isinstance(rule, LooksAround)
+        )
+
+    @cached_property
+    def surrounded(self) -> tuple[Surrounded, ...]:
+        """Those of them that say something else of the same pod now and then."""
+        rules = (*self.filters, *(each.rule for each in self.scores))
+        return tuple({id(rule): rule for rule in rules if isinstance(rule, Surrounded)}.values())
+
+    @cached_property
+    def alone(self) -> tuple[tuple[FilterRule[Any], AloneFilter[Any]], ...]:
+        """The filters that do."""
+        return tuple((rule, rule) for rule in self.filters if isinstance(rule, AloneFilter))

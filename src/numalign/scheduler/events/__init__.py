@@ -1,0 +1,1 @@
+"""Events, messages and the history of each pod."""

@@ -1,0 +1,98 @@
+"""One pod's whole story by one key: every turn it took, in order, in memory and in the log.
+
+Whoever decides or does something about a pod calls `tell`; `dumping` shows a story, `numalign scheduler state --pod`
+prints it. The log has the same lines with the pod's name and uid in each, as far as the verbosity lets them through.
+Of many pods the ones not heard of for longest are forgotten, of a long story its middle."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api.objects.meta import ObjectMeta
+from numalign.process.log import about
+
+LOG: Final = logging.getLogger(__name__)
+MOST_PODS: Final = 4096
+FIRST_LINES: Final = 8
+LAST_LINES: Final = 56
+MOST_LINES: Final = FIRST_LINES + LAST_LINES
+
+
+class Line(Struct, frozen=True, gc=False):
+    """Of which thousands are kept: it holds nothing that the garbage collector would have to look at."""
+
+    at: float
+    what: str
+    about: Mapping[str, object]
+
+
+class Story:
+    """How it began, and how it went on."""
+
+    __slots__ = ("_pod", "left_out", "lines", "uid")
+
+    def __init__(self, pod: ObjectMeta) -> None:
+        self.uid, self._pod = pod.uid, pod
+        self.left_out = 0
+        self.lines: list[Line] = []
+
+    def add(self, line: Line) -> None:
+        lines = self.lines
+        if len(lines) == MOST_LINES:
+            del lines[FIRST_LINES]
+            self.left_out += 1
+        lines.append(line)
+
+    @property
+    def name(self) -> str:
+        return self._pod.full_name
+
+
+class Stories:
+    def __init__(self, now: Callable[[], float], most_pods: int = MOST_PODS) -> None:
+        self._now = now
+        self._most = most_pods
+        self._stories: OrderedDict[str, Story] = OrderedDict()
+
+    def tell(self, pod: ObjectMeta, what: str, **fields: object) -> None:
+        self._keep(pod, what, fields)
+        if LOG.isEnabledFor(logging.DEBUG):
+            _log(logging.DEBUG, pod, what, fields)
+
+    def warn(self, pod: ObjectMeta, what: str, **fields: object) -> None:
+        """The same, where somebody should know without having to ask."""
+        self._keep(pod, what, fields)
+        _log(logging.WARNING, pod, what, fields)
+
+    def of(self, name: str) -> list[Story]:
+        """Of pods that have or had this name (namespace/name), or this uid; the latest last."""
+        return [story for story in self._stories.values() if name in (story.name, story.uid)]
+
+    def __len__(self) -> int:
+        return len(self._stories)
+
+    def _keep(self, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:
+        uid, stories = pod.uid, self._stories
+        story = stories.get(uid)
+        if story is not None:
+            stories.move_to_end(uid)
+        elif not self._most:
+            return
+        else:
+            if len(stories) >= self._most:
+                stories.popitem(last=False)
+            story = stories[uid] = Story(pod)
+        story.add(Line(self._now(), what, fields))
+
+
+def _log(level: int, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:
+    LOG.log(level, what, extra=about(pod=pod.full_name, uid=pod.uid, **fields))
+
+
+SILENT: Final = Stories(lambda: 0.0, most_pods=0)
+"""Keeps nothing; for whoever runs a part of the scheduler alone."""

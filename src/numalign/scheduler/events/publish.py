@@ -1,0 +1,198 @@
+"""What the scheduler tells people: events, and the PodScheduled condition of a pod that has to wait.
+
+`cycle` and `binding` call `scheduled`, `refused` and the like, which never wait; `run` is a task that writes. In the
+stock scheduler's words and form (kube-scheduler spec 4.9, 7.6). A condition is written only where it would change
+something, and of several for one pod only the last. Events go to `eventlines`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Pod, PodCondition
+from numalign.kube import errors
+from numalign.kube.client import Client
+from numalign.kube.clock import Clock
+from numalign.kube.events.events import Occurrence, Reporter
+from numalign.kube.objects import DeleteOptions, Document, ObjectReference, Preconditions
+from numalign.kube.resources import PODS
+from numalign.process.log import about
+from numalign.scheduler.events.eventqueue import EventQueue
+
+LOG: Final = logging.getLogger(__name__)
+SCHEDULED: Final = "PodScheduled"
+UNSCHEDULABLE: Final = "Unschedulable"
+SCHEDULER_ERROR: Final = "SchedulerError"
+
+
+class Wait(Struct, frozen=True):
+    """Why a pod waits."""
+
+    reason: str
+    message: str
+    nominated: str | None = None
+    """The node that it waits for; empty: for none any more; None: that is not ours to say."""
+
+
+NOTHING_TOLD: Final = Wait("", "")
+
+
+class Publisher:
+    def __init__(
+        self,
+        client: Client,
+        reporter: Reporter,
+        leads: Callable[[], bool] = lambda: True,
+        free_calls: Callable[[], int] = lambda: 1,
+    ) -> None:
+        """Only the leader writes. `free_calls`: calls that bindings leave free, which Events may use."""
+        self._client = client
+        self._leads = leads
+        self._events = EventQueue(client, reporter, free_calls)
+        self._told: dict[str, Wait] = {}
+        """By uid: what was written or is about to be."""
+        self._due: dict[str, tuple[Pod, Wait]] = {}
+        self._to_delete: deque[ObjectMeta] = deque()
+        self._wake = asyncio.Event()
+
+    def scheduled(self, pod: ObjectMeta, node: str) -> None:
+        self.forget(pod.uid)
+        if self._leads():
+            self._events.record_later(pod.uid, partial(_scheduled, pod, node))
+
+    def refused(self, pod: Pod, wait: Wait) -> None:
+        """It stays without a node for now."""
+        self.warned(pod.metadata, "FailedScheduling", "Scheduling", wait.message)
+        before = self._told.get(pod.metadata.uid) or _told_by(pod)
+        wanted = structs.replace(wait, nominated=_nomination(pod, before, wait))
+        if wanted != before:
+            self._write(pod, wanted)
+
+    def unnominated(self, pod: Pod) -> None:
+        """The node that was kept for it is not any more."""
+        before = self._told.get(pod.metadata.uid) or _told_by(pod) or NOTHING_TOLD
+        if before.nominated:
+            self._write(pod, structs.replace(before, nominated=""))
+
+    def preempted(self, victim: ObjectMeta, preemptor: ObjectMeta, node: str) -> None:
+        note = f"Preempted by pod {preemptor.uid} on node {node}"
+        regarding, related = _reference(victim), _reference(preemptor)
+        self._record(
+            Occurrence(regarding=regarding, related=related, reason="Preempted", action="Preempting", note=note)
+        )
+
+    def warned(self, pod: ObjectMeta, reason: str, action: str, note: str) -> None:
+        self._record(Occurrence(regarding=_reference(pod), reason=reason, action=action, note=note, type="Warning"))
+
+    def cleared(self, pod: ObjectMeta) -> None:
+        """A pod that its node turned away is deleted, if people want that."""
+        if self._leads():
+            self._to_delete.append(pod)
+            self._wake.set()
+
+    def forget(self, uid: str) -> None:
+        """The pod has a node or is gone: nothing more is to be written into it."""
+        self._told.pop(uid, None)
+        self._due.pop(uid, None)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._patch_all())
+            group.create_task(self._events.run())
+
+    async def drained(self) -> None:
+        await self._events.drained()
+
+    def _write(self, pod: Pod, wait: Wait) -> None:
+        self._told[pod.metadata.uid] = wait
+        self._due[pod.metadata.uid] = pod, wait
+        self._wake.set()
+
+    def _record(self, what: Occurrence) -> None:
+        if self._leads():
+            self._events.record(what)
+
+    async def _patch_all(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._due:
+                pod, wait = self._due.pop(next(iter(self._due)))
+                await self._patch(pod, wait)
+            while self._to_delete:
+                await self._delete(self._to_delete.popleft())
+
+    async def _delete(self, pod: ObjectMeta) -> None:
+        options = DeleteOptions(preconditions=Preconditions(uid=pod.uid))
+        try:
+            await self._client.delete(PODS.at(pod.name, pod.namespace), options)
+        except errors.KubeError as problem:
+            LOG.info("not deleted: %s", problem, extra=about(pod=pod.full_name, uid=pod.uid))
+
+    async def _patch(self, pod: Pod, wait: Wait) -> None:
+        meta, clock = pod.metadata, self._client.sender.clock
+        try:
+            await self._client.patch(
+                PODS.at(meta.name, meta.namespace).sub("status"), "strategic", condition_patch(pod, wait, clock)
+            )
+        except errors.KubeError as problem:
+            # The pod may be gone or another one by now; else its next attempt writes it.
+            LOG.info("condition not written: %s", problem, extra=about(pod=meta.full_name, uid=meta.uid))
+            self._told.pop(meta.uid, None)
+
+
+def condition_patch(pod: Pod, wait: Wait, clock: Clock) -> Document:
+    """With the uid, so that a pod made again under the name is not hit."""
+    status: Document = {"conditions": [_written(pod, wait, clock)]} if wait.reason else {}
+    if wait.nominated is not None:
+        status["nominatedNodeName"] = wait.nominated or None
+    return {"metadata": {"uid": pod.metadata.uid}, "status": status}
+
+
+def _written(pod: Pod, wait: Wait, clock: Clock) -> Document:
+    before = _condition(pod)
+    condition: Document = {
+        "type": SCHEDULED,
+        "status": "False",
+        "reason": wait.reason,
+        "message": wait.message,
+        "observedGeneration": pod.metadata.generation,
+    }
+    if before is None or before.status != "False":
+        condition["lastTransitionTime"] = clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
+    return condition
+
+
+def _nomination(pod: Pod, before: Wait | None, wait: Wait) -> str | None:
+    """What is to be written of it; None: there is none, nor was there."""
+    known = before.nominated if before is not None else pod.status.nominated_node_name or None
+    wanted = known if wait.nominated is None else wait.nominated
+    return wanted if wanted or known else None
+
+
+def _condition(pod: Pod) -> PodCondition | None:
+    return next((each for each in pod.status.conditions if each.type == SCHEDULED), None)
+
+
+def _told_by(pod: Pod) -> Wait | None:
+    found = _condition(pod)
+    nominated = pod.status.nominated_node_name or None
+    if found is None or found.status != "False":
+        return Wait("", "", nominated) if nominated else None
+    return Wait(found.reason, found.message, nominated)
+
+
+def _scheduled(pod: ObjectMeta, node: str) -> Occurrence:
+    note = f"Successfully assigned {pod.full_name} to {node}"
+    return Occurrence(regarding=_reference(pod), reason="Scheduled", action="Binding", note=note)
+
+
+def _reference(pod: ObjectMeta) -> ObjectReference:
+    return ObjectReference(api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid)

@@ -1,0 +1,79 @@
+"""Of all that would make a pod fit, what is worth saying: the best first.
+
+`numalign explain` calls `found` for a pod that no node takes. Few pods to free and little to give up come before
+changes of rules, and those before much of either."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numalign.placement.explain import wording
+from numalign.placement.explain.reasons import AnySuggestion, Freeing, Shrinking, Waiting
+from numalign.placement.rowmodel.causes import Cause
+from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.explain import freepods, relax, shrink
+from numalign.scheduler.explain.explanations import Explained
+from numalign.scheduler.explain.trial import WhatIf
+
+NODES_TRIED: Final = 6
+"""Of those that lack least, for pods to free."""
+FEW: Final = 3
+"""Pods that it is easy to ask to leave."""
+MOST: Final = 0.5
+"""The part of a request that it is easy to make do with."""
+
+
+def found(explained: Explained, profile: Profile, around: Surroundings) -> tuple[AnySuggestion, ...]:
+    """Empty: it fits, or nothing that was tried helps."""
+    if explained.fits or explained.problem is not None:
+        return ()
+    whatif = WhatIf(around, profile, explained.pod)
+    freed, smaller = _freed(explained, whatif), shrink.found(explained, whatif)
+    relaxed, too_large = relax.found(explained, whatif), shrink.oversized(explained, whatif, smaller)
+    if too_large is not None:
+        smaller = None
+    each = (too_large, freed, smaller, relaxed, _waiting(explained))
+    return tuple(sorted(filter(None, each), key=_cost))
+
+
+def line(found: tuple[AnySuggestion, ...]) -> str:
+    """One line of what would make it fit; empty: nothing is known that would."""
+    if not found:
+        return ""
+    first, *others = found
+    said = wording.suggestion(first)
+    other = next((each for each in others if isinstance(first, Freeing) and isinstance(each, Shrinking)), None)
+    return f"{said}; {wording.suggestion(other).replace('would fit', 'or', 1)}" if other is not None else said
+
+
+def _cost(each: AnySuggestion) -> int:
+    if isinstance(each, Freeing):
+        return 1 if len(each.pods) <= FEW else 4
+    if isinstance(each, Shrinking):
+        return 2 if each.amount >= MOST * each.instead_of else 5
+    if isinstance(each, Waiting):
+        return 6
+    return 3
+
+
+def _freed(explained: Explained, whatif: WhatIf) -> Freeing | None:
+    found: list[Freeing] = []
+    for node in explained.closest[:NODES_TRIED]:
+        answer = explained.refused[node]
+        if answer.distance[0] > 1:
+            continue
+        freed = freepods.found(explained.pod, node, answer, whatif)
+        if freed is not None:
+            found.append(freed)
+            if len(freed.pods) == 1:
+                break
+    return min(found, key=lambda each: len(each.pods), default=None)
+
+
+def _waiting(explained: Explained) -> Waiting | None:
+    for node in explained.closest:
+        reason = explained.refused[node].reason
+        if reason is not None and reason.cause is Cause.UNSETTLED_PODS and reason.waiting_for:
+            return Waiting(node=node, pods=reason.waiting_for)
+    return None

@@ -1,0 +1,246 @@
+"""What every node says to one pod, as the scheduler would hear it, and nothing decided.
+
+The command line asks for pods that wait and for pods that are only thought of. Rules and zones are asked as in an
+attempt (`choosing`): each node tells the first reason it meets. A node is named as fitting only if the pod would be
+placed there. Answers of one kind become one cause, with the best numbers that any of its nodes has."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from msgspec import Struct, field, structs
+
+from numalign.api.errors import BadObject
+from numalign.api.objects.pod import Pod
+from numalign.placement.decisions import Code
+from numalign.placement.explain import explain, reasons, trials, whatif, wording
+from numalign.placement.explain.exactanswers import ExactAnswers
+from numalign.placement.explain.reasons import Group, Reason
+from numalign.placement.reports.nodefacts import Assumption
+from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
+from numalign.placement.rules.rule import Refusal, Rows
+from numalign.scheduler.choose import filtering
+from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.choose import Attempt
+from numalign.scheduler.choose.filtering import Filtered, Refused
+from numalign.scheduler.choose.profiles import ZONES, Profile
+from numalign.scheduler.cluster import Cluster
+
+MOST_TRIALS: Final = 256
+"""Nodes on which it takes the model to be sure, and that are asked; of more it is only said that they may fit."""
+
+
+class Answer(Struct, frozen=True, kw_only=True, dict=True):
+    """Why a node refuses the pod, or many nodes do."""
+
+    plugin: str
+    texts: tuple[str, ...]
+    """In the words of the stock scheduler and its plugins."""
+    reason: Reason | None = None
+    """With amounts, where it is about them."""
+    unresolvable: bool = False
+    """Whether it would be so without any pod on the node, as far as the plugin knows."""
+
+    @property
+    def sentence(self) -> str:
+        return wording.sentence(self.reason) if self.reason is not None else ", ".join(self.texts)
+
+    @cached_property
+    def distance(self) -> tuple[int, float]:
+        """How far the node is from taking the pod: what kind of thing is in the way, then how much of it."""
+        if self.reason is None:
+            return (3 if self.unresolvable else 1), 0.0
+        short = [1 - (lack.most or 0) / lack.need for lack in self.reason.told if lack.is_short]
+        return (2 if self.reason.structural else 0), max(short, default=0.0)
+
+    @cached_property
+    def kind(self) -> tuple[object, ...]:
+        return self.plugin, *(self.texts if self.reason is None else self.reason.kind)
+
+
+class Cause(Struct, frozen=True):
+    """Nodes that refuse for one kind of reason."""
+
+    answer: Answer
+    nodes: tuple[str, ...]
+
+
+class Explained(Struct, frozen=True, kw_only=True, dict=True):
+    pod: Pod
+    profile: str
+    nodes: int
+    fitting: tuple[str, ...] = ()
+    """Nodes on which it would be placed now."""
+    untried: tuple[str, ...] = ()
+    """Nodes that may fit; too many for all of them to be tried."""
+    refused: Mapping[str, Answer] = field(default_factory=dict)
+    """By node."""
+    warned: Mapping[str, Reason] = field(default_factory=dict)
+    """Fitting nodes that do not keep what the pod would prefer."""
+    assumptions: Mapping[Assumption, int] = field(default_factory=dict)
+    """On how many nodes something was supposed that their reports do not say."""
+    problem: Answer | None = None
+    """Why no node is looked at: the pod itself is refused."""
+
+    @property
+    def fits(self) -> bool:
+        return bool(self.fitting or self.untried)
+
+    @cached_property
+    def causes(self) -> tuple[Cause, ...]:
+        """The most frequent first."""
+        return grouped(self.refused)
+
+    @cached_property
+    def closest(self) -> tuple[str, ...]:
+        """Nodes that refuse, those first that lack the least."""
+        return tuple(sorted(self.refused, key=lambda node: (*self.refused[node].distance, node)))
+
+    @property
+    def headline(self) -> str:
+        if self.problem is not None:
+            return self.problem.sentence
+        if not self.nodes:
+            return wording.NO_NODES
+        return wording.headline(len(self.fitting) + len(self.untried), self.nodes)
+
+    @property
+    def notes(self) -> list[str]:
+        """What comes beside it: wishes that fitting nodes do not keep, and what was assumed about nodes."""
+        warnings = defaultdict[tuple[object, ...], list[str]](list)
+        for node, reason in self.warned.items():
+            warnings[reason.kind].append(node)
+        said = [wording.warning(Group(self.warned[nodes[0]], tuple(nodes))) for nodes in warnings.values()]
+        assumed = sorted(self.assumptions.items(), key=lambda each: (-each[1], each[0]))
+        return [*said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
+
+
+def explained(pod: Pod, profile: Profile, around: Surroundings, now: float = 0.0) -> Explained:
+    """What every node says now."""
+    cluster = around.cluster
+    empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes)
+    try:
+        attempt = around.attempt(pod, cluster.engine.shape(pod), now, 0)
+    except BadObject as problem:
+        return _refused(empty, ZONES, Refusal((str(problem),)))
+    found = filtering.filtered(pod, profile.filters, cluster.world)
+    if isinstance(found, Refused):
+        return _refused(empty, found.plugins[0], found.refusal)
+    filtering.respecting(found, attempt.promised, cluster.engine.survey(attempt.shape, found.fitting))
+    zones = _Zones(attempt, cluster)
+    zones.ask(found)
+    return structs.replace(
+        empty,
+        fitting=tuple(sorted(zones.fitting)),
+        untried=tuple(sorted(zones.untried)),
+        refused=zones.refused,
+        warned=zones.warned,
+        assumptions=zones.assumptions(found.rows),
+    )
+
+
+def grouped(refused: Mapping[str, Answer]) -> tuple[Cause, ...]:
+    nodes: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    alike: defaultdict[tuple[object, ...], dict[int, Answer]] = defaultdict(dict)
+    for node, answer in refused.items():
+        nodes[answer.kind].append(node)
+        # Nodes that are equal share one object, which is looked at once.
+        alike[answer.kind][id(answer.reason)] = answer
+    found = [Cause(_merged(tuple(alike[kind].values())), tuple(sorted(names))) for kind, names in nodes.items()]
+    return tuple(sorted(found, key=lambda cause: (-len(cause.nodes), cause.nodes)))
+
+
+PROMISED: Final = Answer(plugin=ZONES, texts=(wording.PROMISED,))
+
+
+class _Zones:
+    """The engine's side: which of the nodes that rules leave are certain to admit the pod."""
+
+    def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
+        self._engine, self._names = cluster.engine, cluster.engine.columns.names
+        self._attempt = attempt
+        self._answers = explain.answers(cluster.engine, attempt.pod)
+        self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
+        self._trials = 0
+        self._shared: dict[int, Answer] = {}
+        self.fitting: list[str] = []
+        self.untried: list[str] = []
+        self.refused: dict[str, Answer] = {}
+        self.warned: dict[str, Reason] = {}
+
+    def ask(self, found: Filtered) -> None:
+        for plugin, said, rows in found.tallies():
+            for row in rows.tolist():
+                self.refused[self._names[row]] = self.stock(plugin, said, row)
+        kept_off = self._attempt.kept_off
+        for row in found.fitting.tolist():
+            if row in kept_off:
+                self.refused[self._names[row]] = Answer(plugin=ZONES, texts=(kept_off[row],))
+            else:
+                self._sort(row)
+
+    def _sort(self, row: int) -> None:
+        name, reason = self._names[row], self._answers.reason(row)
+        if reason is None and self._is_promised(row):
+            self.refused[name] = PROMISED
+        elif reason is None and self._is_untried(row):
+            self.untried.append(name)
+        elif reason is None and self._is_certain(row):
+            self.fitting.append(name)
+            self._warn(row)
+        else:
+            self.refused[name] = self._told(reason or self._untold(row))
+
+    def stock(self, plugin: str, said: Refusal, row: int) -> Answer:
+        """A rule's refusal, with amounts where the node has not enough left as a whole."""
+        found = self._answers.reason(row) if plugin == NodeResourcesFit.name else None
+        reason = found if found is not None and found.code is Code.TOTALS else None
+        return Answer(plugin=plugin, texts=said.reasons, reason=reason, unresolvable=said.unresolvable)
+
+    def assumptions(self, rows: Rows) -> Mapping[Assumption, int]:
+        return Counter(each for row in rows.tolist() for each in self._answers.assumptions(row))
+
+    def _warn(self, row: int) -> None:
+        warning = self._answers.warning(row)
+        if warning is not None:
+            self.warned[self._names[row]] = warning
+
+    def _is_promised(self, row: int) -> bool:
+        others = self._attempt.promised.get(row)
+        leaving = self._attempt.leaving.get(row, ())
+        return bool(others) and not self._whatif.leaves_room(row, leaving, others or ())
+
+    def _is_untried(self, row: int) -> bool:
+        return self._trials >= MOST_TRIALS and not trials.is_final(self._engine, self._attempt.shape, row)
+
+    def _is_certain(self, row: int) -> bool:
+        if trials.is_final(self._engine, self._attempt.shape, row):
+            return True
+        self._trials += 1
+        return self._whatif.admits(row, ())
+
+    def _untold(self, row: int) -> Reason:
+        assert isinstance(self._answers, ExactAnswers), "the reference plugin means what it says"
+        return self._answers.untold(row)
+
+    def _told(self, reason: Reason) -> Answer:
+        if id(reason) not in self._shared:
+            texts = (wording.reference(reason),)
+            self._shared[id(reason)] = Answer(plugin=ZONES, texts=texts, reason=reason, unresolvable=reason.structural)
+        return self._shared[id(reason)]
+
+
+def _merged(alike: Sequence[Answer]) -> Answer:
+    first = alike[0]
+    told = [answer.reason for answer in alike if answer.reason is not None]
+    if len(told) < 2:
+        return first
+    return Answer(plugin=first.plugin, texts=first.texts, reason=reasons.merged(told), unresolvable=first.unresolvable)
+
+
+def _refused(empty: Explained, plugin: str, refusal: Refusal) -> Explained:
+    answer = Answer(plugin=plugin, texts=refusal.reasons, unresolvable=refusal.unresolvable)
+    return structs.replace(empty, problem=answer)

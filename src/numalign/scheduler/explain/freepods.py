@@ -1,0 +1,110 @@
+"""Which pods would have to be gone from a node for another to fit: as few as can be found.
+
+`advising` asks about the nodes that lack least. A single pod is tried first, the smallest holder that will do; else the
+pods of one zone, and then all of the node, of whom as many are spared as possible, small ones first. Pods that come
+back by themselves (of DaemonSets, or the node's own) are never among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from numalign.api.objects import resourcenames
+from numalign.api.objects.pod import Pod
+from numalign.placement.columns import shapes
+from numalign.placement.explain import nodeview
+from numalign.placement.explain.nodeview import Occupancy
+from numalign.placement.explain.reasons import Freeing, Lack
+from numalign.placement.rules.clusterstate import Assigned
+from numalign.scheduler.explain.explanations import Answer
+from numalign.scheduler.explain.trial import WhatIf
+
+STAYING: Final = frozenset({"DaemonSet", "Node"})
+MOST_SINGLES: Final = 64
+MIRRORED: Final = "kubernetes.io/config.mirror"
+
+
+def found(pod: Pod, node: str, answer: Answer, whatif: WhatIf) -> Freeing | None:
+    """None: the node would not take the pod even without all others, or nobody can tell."""
+    movable = {each.uid: each for each in whatif.pods_on(node) if _is_movable(each, whatif)}
+    # Beside pods on their way nothing less than everybody's end could be promised, which is no advice.
+    if not movable or not whatif.is_settled(node) or not whatif.fits_without(pod, node, movable):
+        return None
+    held = nodeview.of(whatif.cluster.engine, node)
+    lack = next((lack for lack in answer.reason.told if lack.is_short), None) if answer.reason else None
+    order = sorted(
+        movable, key=lambda uid: (_amount(held, uid, lack, movable[uid]), movable[uid].pod.metadata.full_name)
+    )
+    chosen = min(_candidates(pod, node, order, held, whatif), key=len)
+    return _told(node, [movable[uid] for uid in chosen], lack, held)
+
+
+def _candidates(
+    pod: Pod, node: str, order: Sequence[str], held: Occupancy | None, whatif: WhatIf
+) -> Iterator[Sequence[str]]:
+    """Sets that will do, the last of them always there."""
+    for uid in order[:MOST_SINGLES]:
+        if whatif.fits_without(pod, node, {uid}):
+            yield [uid]
+            return
+    for zone in held.zones if held is not None else ():
+        inside = _inside(order, held, zone)
+        if inside and len(inside) < len(order) and whatif.fits_without(pod, node, inside):
+            yield _spared(pod, node, inside, whatif)
+    yield _spared(pod, node, order, whatif)
+
+
+def _spared(pod: Pod, node: str, order: Sequence[str], whatif: WhatIf) -> list[str]:
+    """Without those that may stay."""
+    gone = list(order)
+    for uid in order:
+        rest = [each for each in gone if each != uid]
+        if rest and whatif.fits_without(pod, node, rest):
+            gone = rest
+    return gone
+
+
+def _inside(order: Sequence[str], held: Occupancy | None, zone: int) -> list[str]:
+    touching = {tenant.uid for tenant in held.tenants if zone in tenant.zones} if held is not None else set()
+    return [uid for uid in order if uid in touching]
+
+
+def _told(node: str, gone: Sequence[Assigned], lack: Lack | None, held: Occupancy | None) -> Freeing:
+    names = tuple(sorted(each.pod.metadata.full_name for each in gone))
+    uids = {each.uid for each in gone}
+    if lack is None:
+        return Freeing(node=node, pods=names)
+    if not lack.zones or held is None:
+        freed = sum(_requested(each, lack.resource) for each in gone)
+        return Freeing(node=node, pods=names, resource=lack.resource, amount=freed)
+    zones = _zones_of(held, uids, lack.resource)
+    unit = 1000 if lack.resource == resourcenames.CPU else 1
+    freed = unit * sum(amount for uid, amount in held.holders(lack.resource, zones).items() if uid in uids)
+    return Freeing(node=node, pods=names, resource=lack.resource, amount=freed, zones=zones)
+
+
+def _zones_of(held: Occupancy, uids: Iterable[str], resource: str) -> tuple[int, ...]:
+    wanted = set(uids)
+    charges = (each for tenant in held.tenants if tenant.uid in wanted for each in tenant.charges)
+    return tuple(sorted({zone for each in charges if each.resource == resource for zone in each.zones}))
+
+
+def _amount(held: Occupancy | None, uid: str, lack: Lack | None, assigned: Assigned) -> tuple[bool, int]:
+    """How much of what is lacking the pod holds; those who hold none of it come last, because they will not do."""
+    if lack is None:
+        return False, 0
+    amount = _requested(assigned, lack.resource)
+    if lack.zones and held is not None:
+        amount = held.holders(lack.resource, held.zones).get(uid, 0)
+    return not amount, amount
+
+
+def _requested(assigned: Assigned, resource: str) -> int:
+    return shapes.totals(assigned.pod).get(resource, 0)
+
+
+def _is_movable(assigned: Assigned, whatif: WhatIf) -> bool:
+    """Not one that comes back by itself, and not one that was only just decided."""
+    meta = assigned.pod.metadata
+    stays = (meta.controller is not None and meta.controller.kind in STAYING) or MIRRORED in meta.annotations
+    return not stays and assigned.uid not in whatif.cluster.assumed

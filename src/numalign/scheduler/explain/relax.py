@@ -1,0 +1,115 @@
+"""Which rule alone keeps a pod away, and how the pod or the node would have to be changed.
+
+`advising` asks for the causes that are about rules and not about amounts: taints, selectors, cordons, the pod's own
+annotations. The pod is asked about as it would be then; of rules that no change of the pod answers, as if they were
+not there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import structs
+
+from numalign.api.attributes import intent as intents
+from numalign.api.objects.node import Taint
+from numalign.api.objects.pod import Pod, Toleration
+from numalign.placement.columns.intent import Unkept
+from numalign.placement.explain.reasons import Relaxing
+from numalign.placement.rules.clusterstate import TaintKey
+from numalign.placement.rules.nodes import tolerations
+from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
+from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
+from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
+from numalign.scheduler.choose.profiles import ZONES
+from numalign.scheduler.explain.explanations import Cause, Explained
+from numalign.scheduler.explain.trial import WhatIf
+
+CORDON: Final = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
+MOST_TAINTS: Final = 4
+
+Ask = tuple[Pod, frozenset[str], str]
+"""The pod as it would be, rules to leave out, and what that means in words."""
+
+
+def found(explained: Explained, whatif: WhatIf) -> Relaxing | None:
+    """The change that opens the most nodes."""
+    tried = [each for cause in explained.causes for each in _relaxed(explained.pod, cause, whatif)]
+    return max(tried, key=lambda each: len(each.nodes), default=None)
+
+
+def _relaxed(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Relaxing]:
+    for changed, leave_out, words in _asks(pod, cause, whatif):
+        nodes = whatif.nodes(changed, leave_out)
+        if nodes:
+            yield Relaxing(plugin=cause.answer.plugin, change=words, nodes=nodes)
+
+
+def _asks(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+    plugin = cause.answer.plugin
+    if plugin in SPECIAL:
+        yield from SPECIAL[plugin](pod, cause, whatif)
+    elif plugin != NodeResourcesFit.name:
+        yield pod, frozenset({plugin}), f"if it were not for {plugin}: {cause.answer.sentence}"
+
+
+def _tolerating(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+    own, found = pod.spec.tolerations, map(whatif.cluster.node_named, cause.nodes)
+    untolerated = Counter(_untolerated(node.spec.taints, own) for node in found if node is not None)
+    for taints, _ in untolerated.most_common(MOST_TAINTS):
+        added = tuple(Toleration(key=key, value=value, effect=effect) for key, value, effect in taints)
+        words = f"if it tolerated {' and '.join(map(_taint, taints))}"
+        yield _with_tolerations(pod, added), frozenset(), words
+
+
+def _untolerated(taints: Sequence[Taint], own: Sequence[Toleration]) -> tuple[TaintKey, ...]:
+    keys = ((taint.key, taint.value, taint.effect) for taint in taints if taint.effect in tolerations.KEEPS_AWAY)
+    return tuple(key for key in keys if not tolerations.tolerated(key, own))
+
+
+def _taint(taint: TaintKey) -> str:
+    key, value, effect = taint
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _unselective(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+    affinity = pod.spec.affinity
+    left = structs.replace(affinity, node_affinity=None) if affinity is not None else None
+    spec = structs.replace(pod.spec, node_selector={}, affinity=left)
+    written = [
+        name for name, given in (("node selector", pod.spec.node_selector), ("node affinity", affinity)) if given
+    ]
+    changed = structs.replace(pod, spec=spec)
+    yield changed, frozenset(), f"without its {' and '.join(written) or 'node selector'}"
+
+
+def _uncordoned(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+    many = "if it were uncordoned" if len(cause.nodes) == 1 else "if they were uncordoned"
+    # A cordon is a flag and a taint, which go together.
+    yield _with_tolerations(pod, (CORDON,)), frozenset({NodeUnschedulable.name}), many
+
+
+def _unwishing(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+    reason = cause.answer.reason
+    if reason is None or not isinstance(reason.cause, Unkept):
+        return
+    meta = pod.metadata
+    given = [name for name in intents.WISHES if name in meta.annotations]
+    kept = {name: value for name, value in meta.annotations.items() if name not in intents.WISHES}
+    changed = structs.replace(pod, metadata=structs.replace(meta, annotations=kept))
+    yield changed, frozenset(), f"without its annotation{'s' * (len(given) > 1)} {' and '.join(given)}"
+
+
+def _with_tolerations(pod: Pod, added: tuple[Toleration, ...]) -> Pod:
+    return structs.replace(pod, spec=structs.replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
+
+
+SPECIAL: Final[Mapping[str, Callable[[Pod, Cause, WhatIf], Iterator[Ask]]]] = {
+    TaintToleration.name: _tolerating,
+    NodeAffinity.name: _unselective,
+    NodeUnschedulable.name: _uncordoned,
+    ZONES: _unwishing,
+}
+"""Rules that a change of the pod answers."""

@@ -1,0 +1,126 @@
+"""A decision once more, offline: the same pod on the cluster of a snapshot, asked as the scheduler asks.
+
+`numalign scheduler repeat` calls `repeated`. Where the snapshot remembers the pod's last attempt, the same chances are
+drawn, and pods that were placed after it are taken away first; so as long as nothing else has happened in between, the
+answer is the same node and the same zones, or the same sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
+
+from numalign.api.errors import BadObject
+from numalign.api.objects.pod import Pod
+from numalign.placement.explain import nodeview
+from numalign.placement.explain.nodeview import Occupancy
+from numalign.scheduler.bind import placementannotation
+from numalign.scheduler.choose import choose
+from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.choose import Attempt, Chosen
+from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.scoredetails import Ranked, Ranking
+from numalign.scheduler.events import messages
+from numalign.scheduler.explain import explanations
+from numalign.scheduler.explain.decisionlog import Redrawn, Told
+from numalign.scheduler.explain.explanations import Answer
+from numalign.scheduler.snapshot import restore
+from numalign.scheduler.snapshot.restore import Restored
+from numalign.scheduler.snapshot.snapshot import Snapshot
+
+
+class OnNode(Struct, frozen=True, kw_only=True):
+    """What one node had to say to the pod, and what it looked like then."""
+
+    node: str
+    answer: Answer | None = None
+    """Why it refused; None: it would have taken the pod, as far as that was tried."""
+    ranked: Ranked | None = None
+    """None: it was not scored."""
+    occupied: Occupancy | None = None
+    """None: it has no report, or nobody keeps books."""
+
+
+class Repeated(Struct, frozen=True, kw_only=True):
+    """`node` or `message`, as it came out now; `before`, as it was in life."""
+
+    pod: str
+    node: str = ""
+    zones: str = ""
+    """As in the placement annotation."""
+    message: str = ""
+    best: tuple[Ranked, ...] = ()
+    on_node: OnNode | None = None
+    """Of the node that was asked about."""
+    before: Told | None = None
+    """None: the snapshot does not remember it."""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool | None:
+        """None: there is nothing to compare with."""
+        if self.before is None:
+            return None
+        # What preemption had to say comes after the sentence.
+        said = self.before.message.partition(" preemption: ")[0]
+        return (self.node, self.zones, self.message) == (self.before.node, self.before.zones, said)
+
+
+def repeated(taken: Snapshot, name: str, node: str = "") -> Repeated:
+    """`name`: namespace/name; `node`: told in depth. BadObject where the snapshot has no such pod or node, or nobody
+    who would schedule it."""
+    pod = taken.pod(name)
+    if pod is None:
+        raise BadObject("Pod", name, "", "is not in the snapshot")
+    decisions = taken.state.decisions if taken.state is not None else ()
+    before, after = _recalled(decisions, pod.metadata.uid)
+    made = restore.restored(taken, without=frozenset((pod.metadata.uid, *after)))
+    if node and not made.cluster.has_node(node):
+        raise BadObject("Node", node, "", "is not in the snapshot")
+    asked = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+    return structs.replace(_asked(made, asked, before, node), before=before, problems=made.problems)
+
+
+def _recalled(decisions: Sequence[Told], uid: str) -> tuple[Told | None, list[str]]:
+    """The pod's last attempt, and whoever was tried after it."""
+    places = [place for place, each in enumerate(decisions) if each.uid == uid]
+    if not places:
+        return None, []
+    return decisions[places[-1]], [each.uid for each in decisions[places[-1] + 1 :]]
+
+
+def _asked(made: Restored, pod: Pod, before: Told | None, node: str) -> Repeated:
+    name, profile = pod.metadata.full_name, _profile(made, pod)
+    try:
+        shape = made.engine.shape(pod)
+    except BadObject as problem:
+        return Repeated(pod=name, message=str(problem))
+    surroundings = Surroundings(made.cluster, made.nominations, made.rejections)
+    now, start = (before.at, before.start) if before is not None else (made.now, made.start)
+    ranking = Ranking(lambda: made.now)
+    attempt = surroundings.attempt(pod, shape, now, start, ranking)
+    chances = Redrawn(before.chances if before is not None else ())
+    # Before the choice, which charges the node that it falls on.
+    on_node = _on_node(made, surroundings, attempt, profile, node) if node else None
+    found = choose.choose(attempt, profile, made.cluster, chances)
+    on_node = structs.replace(on_node, ranked=ranking.of(made.world, node)) if on_node is not None else None
+    if isinstance(found, Chosen):
+        decision = found.decision
+        best = ranking.best(made.world, decision.node)
+        zones = placementannotation.of(decision)
+        return Repeated(pod=name, node=decision.node, zones=zones, best=best, on_node=on_node)
+    return Repeated(pod=name, message=messages.refusal(found, pod, shape, made.engine).message, on_node=on_node)
+
+
+def _on_node(made: Restored, around: Surroundings, attempt: Attempt, profile: Profile, node: str) -> OnNode:
+    found = explanations.explained(attempt.pod, profile, around, attempt.now)
+    return OnNode(node=node, answer=found.problem or found.refused.get(node), occupied=nodeview.of(made.engine, node))
+
+
+def _profile(made: Restored, pod: Pod) -> Profile:
+    found = made.profiles.get(pod.spec.scheduler_name)
+    if found is None:
+        served = ", ".join(made.profiles)
+        why = f'"{pod.spec.scheduler_name}" is served by nobody in the snapshot, whose scheduler serves {served}'
+        raise BadObject("Pod", pod.metadata.full_name, "spec.schedulerName", why)
+    return found

@@ -1,0 +1,173 @@
+"""How much less a container would have to ask for: one resource at a time, the most that some node takes.
+
+`advising` asks for the causes that nodes gave. Amounts are halved down to the answer, each tried on all nodes as they
+are, or, where no node is large enough whatever runs there, on empty ones. What is suggested is a round number that was
+itself tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from numalign.api.objects import requests, resourcenames
+from numalign.api.objects.pod import Container, Pod, ResourceList
+from numalign.placement.explain.reasons import Absent, Lack, Oversized, Reason, Shrinking
+from numalign.scheduler.explain import trial as asking
+from numalign.scheduler.explain.explanations import Cause, Explained
+from numalign.scheduler.explain.trial import WhatIf
+
+MOST_CAUSES: Final = 4
+MOST_KINDS: Final = 8
+"""Kinds of nodes that are tried empty, time and again."""
+MOST_EMPTIED: Final = 128
+"""The same, once."""
+GIB, MIB = 1 << 30, 1 << 20
+WIDER: Final = ("restricted", "best-effort")
+"""Policies that may take a container into several zones."""
+
+
+def found(explained: Explained, whatif: WhatIf) -> Shrinking | None:
+    """The change that keeps the largest part of what is asked for."""
+    pod = explained.pod
+    smaller = [each for wish in _wishes(explained) if (each := _smaller(pod, wish, whatif)) is not None]
+    return max(smaller, key=lambda each: each.amount / each.instead_of, default=None)
+
+
+def oversized(explained: Explained, whatif: WhatIf, now: Shrinking | None) -> Oversized | Absent | None:
+    """Where it would be so on empty nodes, too."""
+    if not _is_too_large(explained, whatif):
+        return None
+    absent = next(_absent(explained, whatif), None)
+    if absent is not None:
+        return absent
+    found = [each for wish in _wishes(explained) if (each := _on_empty(explained, wish, whatif, now)) is not None]
+    return max(found, key=lambda each: each.amount / each.instead_of, default=None)
+
+
+def _is_too_large(explained: Explained, whatif: WhatIf) -> bool:
+    """Whether no node would take the pod if it were empty, all that it lacks being amounts."""
+    if not explained.refused or any(answer.reason is None for answer in explained.refused.values()):
+        return False
+    open_ones = [node for node, answer in explained.refused.items() if answer.distance[0] == 0]
+    kinds = {whatif.hardware(node): node for node in open_ones}
+    return len(kinds) <= MOST_EMPTIED and not any(whatif.fits_empty(explained.pod, node) for node in kinds.values())
+
+
+class Wish:
+    """One resource of one container, and how much of it may be too much."""
+
+    def __init__(self, container: Container, lack: Lack) -> None:
+        self.container, self.resource, self.lack = container.name, lack.resource, lack
+        written = container.resources.requests.get(lack.resource) or container.resources.limits.get(lack.resource)
+        is_cpu = lack.resource == resourcenames.CPU
+        self.amount = 0 if written is None else written.milli if is_cpu else written.value
+        self.step = 1000 if is_cpu else _round(self.amount) if resourcenames.is_bytes(lack.resource) else 1
+
+    def most(self, fits: Callable[[int], bool]) -> int | None:
+        """The largest smaller amount that fits, in whole steps."""
+        low, high = 1, -(-self.amount // self.step) - 1
+        if high < 1 or not fits(self.step):
+            return None
+        if fits(high * self.step):
+            return high * self.step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle * self.step) else (low, middle)
+        return low * self.step
+
+
+def _round(amount: int) -> int:
+    return GIB if amount >= 16 * GIB else MIB * 64 if amount >= GIB else MIB
+
+
+def _wishes(explained: Explained) -> Iterator[Wish]:
+    """What nodes said is too much, each once."""
+    seen: set[tuple[str, str]] = set()
+    for cause in explained.causes[:MOST_CAUSES]:
+        for lack in _lacks(cause):
+            for container in _containers(explained.pod, cause.answer.reason, lack.resource):
+                if (container.name, lack.resource) not in seen:
+                    seen.add((container.name, lack.resource))
+                    yield Wish(container, lack)
+
+
+def _lacks(cause: Cause) -> Sequence[Lack]:
+    reason = cause.answer.reason
+    if reason is None:
+        return ()
+    return [lack for lack in reason.lacks if lack.is_short] or reason.lacks
+
+
+def _containers(pod: Pod, reason: Reason | None, resource: str) -> Iterable[Container]:
+    """Who asks for it: the container that was refused, else the one that asks for most."""
+    if requests.has_pod_level_resources(pod):
+        return ()
+    asking = [each for each in pod.in_admission_order() if resource in _wants(each)]
+    named = [each for each in asking if reason is not None and each.name == reason.container]
+    return named or sorted(asking, key=lambda each: _wants(each)[resource], reverse=True)[:1]
+
+
+def _wants(container: Container) -> ResourceList:
+    return {**container.resources.limits, **container.resources.requests}
+
+
+def _smaller(pod: Pod, wish: Wish, whatif: WhatIf) -> Shrinking | None:
+    def less(amount: int) -> Pod:
+        return asking.resized(pod, wish.container, wish.resource, amount)
+
+    amount = wish.most(lambda amount: whatif.first(less(amount)) is not None)
+    if amount is None:
+        return None
+    return Shrinking(
+        container=_unless_alone(pod, wish.container),
+        resource=wish.resource,
+        amount=amount,
+        instead_of=wish.amount,
+        nodes=whatif.nodes(less(amount)),
+    )
+
+
+def _on_empty(explained: Explained, wish: Wish, whatif: WhatIf, now: Shrinking | None) -> Oversized | None:
+    pod, nodes = explained.pod, _largest(explained, wish, whatif)
+
+    def fits(amount: int) -> bool:
+        less = asking.resized(pod, wish.container, wish.resource, amount)
+        return any(whatif.fits_empty(less, node) for node in nodes)
+
+    amount = wish.most(fits)
+    if amount is None:
+        return None
+    same = now is not None and (now.container, now.resource) == (_unless_alone(pod, wish.container), wish.resource)
+    return Oversized(
+        container=_unless_alone(pod, wish.container),
+        resource=wish.resource,
+        amount=amount,
+        instead_of=wish.amount,
+        fits_now=now if same else None,
+        policy=next(_policies(explained, nodes, whatif), ""),
+    )
+
+
+def _policies(explained: Explained, nodes: Sequence[str], whatif: WhatIf) -> Iterator[str]:
+    for policy in WIDER:
+        if any(whatif.fits_under(explained.pod, node, policy) for node in nodes):
+            yield policy
+
+
+def _largest(explained: Explained, wish: Wish, whatif: WhatIf) -> list[str]:
+    """Nodes to try empty: those with the most of the resource in one zone, of every kind one."""
+    room = {node: whatif.most_in_a_zone(node, wish.resource) for node in explained.refused}
+    kinds = {(whatif.rules(node), most): node for node, most in room.items()}
+    return sorted(kinds.values(), key=lambda node: (-room[node], node))[:MOST_KINDS]
+
+
+def _absent(explained: Explained, whatif: WhatIf) -> Iterator[Absent]:
+    columns = whatif.cluster.engine.columns
+    for wish in _wishes(explained):
+        column = columns.resources.known(wish.resource)
+        if column is None or not columns.offered[: columns.height, column].any():
+            yield Absent(resource=wish.resource)
+
+
+def _unless_alone(pod: Pod, container: str) -> str:
+    return container if len(pod.in_admission_order()) > 1 else ""

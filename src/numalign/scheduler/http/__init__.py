@@ -1,0 +1,1 @@
+"""The scheduler's HTTP pages and who may read them."""

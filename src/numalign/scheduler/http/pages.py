@@ -1,0 +1,108 @@
+"""The scheduler's pages: health, metrics, configuration, and a look inside, under the stock scheduler's paths.
+
+`numalign scheduler run` hands them to `process.serve`, with a guard from `guarding` where others can reach it. Checks
+of health are the stock scheduler's (kube-scheduler spec 6.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+import msgspec
+
+from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.kube.leader.lease import Election
+from numalign.kube.resources import PODS
+from numalign.process import log, metrics, vitals
+from numalign.process.health import Health
+from numalign.process.serve import Answer, Asked, Page
+from numalign.scheduler import configdata, resourcemetrics
+from numalign.scheduler.main import Scheduler
+from numalign.scheduler.snapshot import dump, files
+
+GRACE: Final = 20.0
+"""Seconds past a lease's end for which a leader that does not renew counts as healthy."""
+JSON: Final = "application/json"
+PIECES: Final = 64
+"""Objects or lines that are written in a row."""
+AT_ONCE: Final = 16
+"""Nodes that are told in a row before pods get their turn."""
+SYNCED: Final = ("sched-handler-sync", "informer-sync")
+"""One and the same here: an informer has seen everything when its handler has."""
+T = TypeVar("T")
+
+
+def pages(scheduler: Scheduler, config: Configuration, election: Election | None) -> dict[str, Page]:
+    now = scheduler.now
+    watchdog = {"leaderElection": lambda: election is None or _is_renewing(election, now())}
+    ready = watchdog | dict.fromkeys(SYNCED, lambda: scheduler.watched.has_synced)
+    health = Health()
+    vitals.register_start(health.registry)
+    told: dict[str, Page] = {
+        "/metrics": lambda _: Answer(scheduler.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
+        "/metrics/slis": lambda _: Answer(health.registry.text(), content_type=metrics.CONTENT_TYPE),
+        "/metrics/resources": lambda _: _resources(scheduler),
+        "/configz": lambda _: _json({"kubescheduler.config.k8s.io": configdata.plain(config)}),
+        "/debug/state": lambda asked: _state(scheduler, asked),
+        "/debug/decisions": lambda asked: _json(dump.decisions(scheduler, asked.query.get("pod", ""))),
+        "/debug/dump": lambda _: _dump(scheduler),
+        "/debug/flags/v": _verbosity,
+    }
+    for path, checks in (("/healthz", watchdog), ("/livez", {"ping": lambda: True}), ("/readyz", ready)):
+        told |= health.pages(path, checks)
+    return told
+
+
+async def _state(scheduler: Scheduler, asked: Asked) -> Answer:
+    """With `nodes` every node is told, too, and pods go on being scheduled meanwhile."""
+    told = dump.state(scheduler, asked.query.get("pod", ""), asked.query.get("node", ""))
+    if "nodes" not in asked.query:
+        return _json(told)
+    nodes = []
+    for place, name in enumerate(dump.names_of_nodes(scheduler)):
+        nodes.append(dump.of_node(scheduler, name))
+        if place % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return _json(told | {"nodes": nodes})
+
+
+async def _dump(scheduler: Scheduler) -> Answer:
+    """Taken at one moment, and written while pods go on being scheduled."""
+    pieces = await _unhurried(files.pieces(dump.taken(scheduler)))
+    return Answer(b"".join(pieces), content_type=JSON)
+
+
+async def _resources(scheduler: Scheduler) -> Answer:
+    """Of the leader alone: others know the same pods."""
+    pods = tuple(scheduler.watched.informers[PODS.plural].store) if scheduler.leads() else ()
+    lines = await _unhurried(resourcemetrics.lines(pods)) if pods else []
+    return Answer("".join(f"{line}\n" for line in lines), content_type=metrics.CONTENT_TYPE)
+
+
+async def _unhurried(pieces: Iterable[T]) -> list[T]:
+    """All of them, with a chance for others to go on in between."""
+    found = list[T]()
+    for place, piece in enumerate(pieces):
+        found.append(piece)
+        if place % PIECES == 0:
+            await asyncio.sleep(0)
+    return found
+
+
+def _is_renewing(election: Election, now: float) -> bool:
+    """A leader that has not renewed for long and has not ended either hangs."""
+    leads_for = election.left(now)
+    return leads_for == float("-inf") or leads_for > -(election.terms.lease - election.terms.renew + GRACE)
+
+
+def _verbosity(asked: Asked) -> Answer:
+    text = asked.body.decode("ascii", "replace").strip()
+    if asked.method != "PUT" or not text.isdecimal():
+        return Answer("PUT a number: 4 and more is debugging\n", 400)
+    log.set_verbosity(int(text))
+    return Answer(f"successfully set verbosity to {text}\n")
+
+
+def _json(thing: object) -> Answer:
+    return Answer(msgspec.json.encode(thing, enc_hook=str).decode(), content_type=JSON)

@@ -1,0 +1,1 @@
+"""Turns watch events into facts for the engine and entries of the queue."""

@@ -1,0 +1,233 @@
+"""What informers see, turned into facts for the engine and the world, and into events for the queue.
+
+`main` makes one informer per resource with a handler of this. Each change is taken in at once and completely before the
+next; a change that nothing can be made of is left out, counted and logged, and stalls nobody. A pod of ours without a
+node is queued; every pod with a node counts, whoever put it there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Any, Final, TypeVar
+
+from numalign.api.errors import BadObject
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.kube.clock import Clock
+from numalign.kube.resources import Named
+from numalign.kube.watch.store import Change
+from numalign.placement.decisions import Wake, WakeCause
+from numalign.placement.explain import wording
+from numalign.placement.rules.volumes.volumestock import Shelf
+from numalign.process.log import about
+from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.events.podhistory import SILENT, Stories
+from numalign.scheduler.events.publish import Publisher
+from numalign.scheduler.intake import clusterevents, stormguard
+from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
+from numalign.scheduler.intake.stormguard import Rejections
+from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.queue.queue import Queue
+
+LOG: Final = logging.getLogger(__name__)
+T = TypeVar("T", bound=Named)
+V = TypeVar("V", bound=Named)
+
+POD_ASSIGNED: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+NODE_ADDED: Final = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_DELETED: Final = ClusterEvent(Resource.NODE, Action.DELETE)
+REJECTED: Final = "PodRejected"
+OURS: Final = "numalign"
+OTHERS: Final = "others"
+
+
+class Intake:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        profiles: Collection[str],
+        *,
+        publisher: Publisher,
+        rejections: Rejections,
+        counts: Metrics,
+        clock: Clock,
+        wake: Callable[[], None],
+        clears_rejected: bool = False,
+        stories: Stories = SILENT,
+    ) -> None:
+        """`clears_rejected`: delete pods of ours that their node turned away."""
+        self._cluster, self._queue, self._profiles = cluster, queue, profiles
+        self._publisher, self._rejections, self._metrics = publisher, rejections, counts
+        self._clock, self._wake, self._clears_rejected = clock, wake, clears_rejected
+        self._stories = stories
+
+    def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
+        """A handler that one odd object cannot end."""
+
+        def handle(change: Change[T]) -> None:
+            try:
+                handler(change)
+            except BadObject as problem:
+                LOG.warning("left out: %s", problem, extra=_about(resource, change))
+                self._metrics.odd.add(resource)
+            except Exception:
+                LOG.exception("left out", extra=_about(resource, change))
+                self._metrics.odd.add(resource)
+            self._wake()
+
+        return handle
+
+    # Nodes and their reports
+
+    def node(self, change: Change[Node]) -> None:
+        old, new, now = change.old, change.new, self._clock.now()
+        if new is None:
+            return self._node_gone(old) if old is not None else None
+        events = (NODE_ADDED,) if old is None else clusterevents.node_changes(old, new)
+        wakes = self._cluster.node(new)
+        for event in events:
+            self._queue.move(Happening(event, old, new), now)
+        # Heartbeats wake nobody.
+        if events:
+            self._woken(wakes)
+
+    def _node_gone(self, node: Node) -> None:
+        name = node.metadata.name
+        self._rejections.gone(name)
+        wakes = self._cluster.node_gone(name)
+        self._queue.move(Happening(NODE_DELETED, node), self._clock.now())
+        self._woken(wakes)
+
+    def topology(self, change: Change[NodeResourceTopology]) -> None:
+        if change.new is not None:
+            self._woken(self._cluster.report(change.new, self._clock.now()))
+        elif change.old is not None:
+            self._woken(self._cluster.report_gone(change.old.metadata.name))
+
+    def shelved(self, shelf: Shelf[V], resource: Resource) -> Callable[[Change[V]], None]:
+        """For objects that rules look up, and whose changes may help somebody."""
+
+        def handle(change: Change[V]) -> None:
+            if change.new is not None:
+                shelf.put(change.new)
+                action = Action.UPDATE if change.old is not None else Action.ADD
+            elif change.old is not None:
+                shelf.drop(change.old.metadata.full_name)
+                action = Action.DELETE
+            else:
+                return
+            self._queue.move(Happening(ClusterEvent(resource, action), change.old, change.new), self._clock.now())
+
+        return handle
+
+    # Pods
+
+    def pod(self, change: Change[Pod]) -> None:
+        old, new = change.old, change.new
+        if new is None:
+            if old is not None:
+                self._pod_gone(change.final or old)
+        elif new.spec.node_name:
+            self._pod_assigned(old, new)
+        else:
+            self._pod_waiting(new, is_new=old is None)
+
+    def _pod_waiting(self, pod: Pod, *, is_new: bool) -> None:
+        uid, now = pod.metadata.uid, self._clock.now()
+        if pod.spec.scheduler_name not in self._profiles:
+            return
+        if pod.status.is_finished:
+            self._queue.delete(uid, now)
+            self._publisher.forget(uid)
+        elif uid not in self._cluster.assumed or self._queue.flights.get(uid) is not None:
+            # One that is bound and not seen so far is not to be tried again.
+            self._queue.add(pod, now)
+            if is_new:
+                self._stories.tell(pod.metadata, "waits for a node", priority=pod.spec.priority)
+
+    def _pod_assigned(self, old: Pod | None, pod: Pod) -> None:
+        uid, now = pod.metadata.uid, self._clock.now()
+        is_new = old is None or not old.spec.node_name
+        was_over = old is not None and old.status.is_finished
+        self._queue.assigned(uid)
+        self._publisher.forget(uid)
+        wakes = self._cluster.pod(pod, now)
+        if stormguard.is_rejection(pod):
+            # It never was there: the node is as it turned it away.
+            self._queue.wake(wakes, now)
+        else:
+            self._woken(wakes)
+        if pod.status.is_finished:
+            if not was_over:
+                self._ended(pod, is_first_look=old is None)
+        elif is_new:
+            self._queue.move(Happening(POD_ASSIGNED, None, pod), now)
+            self._tell(pod, "seen on its node", node=pod.spec.node_name)
+        elif old is not None:
+            for event in clusterevents.pod_changes(old, pod, Resource.ASSIGNED_POD):
+                self._queue.move(Happening(event, old, pod), now)
+
+    def _ended(self, pod: Pod, *, is_first_look: bool) -> None:
+        """Its node has no more of it; where it never began there, its like stay away for a while."""
+        now = self._clock.now()
+        self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
+        if is_first_look or not stormguard.is_rejection(pod):
+            return
+        is_ours = pod.spec.scheduler_name in self._profiles
+        self._metrics.rejections.add(pod.status.reason, OURS if is_ours else OTHERS)
+        shape = self._cluster.engine.shape(pod).number
+        replicas = stormguard.replicas(pod, shape)
+        if is_ours:
+            self._turned_away(pod, shape)
+        elif replicas is not None:
+            self._rejections.rejected(replicas, pod.spec.node_name, pod.status.reason, now)
+
+    def _turned_away(self, pod: Pod, shape: int) -> None:
+        node, reason = pod.spec.node_name, pod.status.reason
+        pause = self._rejections.rejected(shape, node, reason, self._clock.now())
+        self._publisher.warned(pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause))
+        if self._clears_rejected:
+            self._publisher.cleared(pod.metadata)
+        self._stories.warn(pod.metadata, "turned away", node=node, why=reason)
+
+    def _pod_gone(self, pod: Pod) -> None:
+        uid, now = pod.metadata.uid, self._clock.now()
+        counted = uid in self._cluster.assumed or bool(pod.spec.node_name)
+        self._queue.delete(uid, now)
+        self._publisher.forget(uid)
+        self._tell(pod, "gone", node=pod.spec.node_name)
+        wakes = self._cluster.pod_gone(pod, now)
+        if counted and not pod.status.is_finished:
+            self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
+        self._woken(wakes)
+
+    def _tell(self, pod: Pod, what: str, **fields: object) -> None:
+        """Others' pods have no story here."""
+        if pod.spec.scheduler_name in self._profiles:
+            self._stories.tell(pod.metadata, what, **fields)
+
+    # Time
+
+    def tick(self) -> None:
+        """Every so often: grace periods end, and so do pauses."""
+        now = self._clock.now()
+        self._woken(self._cluster.tick(now))
+        # That a pause is over is no change of the node: others stay away from it.
+        self._queue.wake([Wake(node, WakeCause.FREED) for node in self._rejections.ended(now)], now)
+        self._wake()
+
+    def _woken(self, wakes: list[Wake]) -> None:
+        if wakes:
+            for wake in wakes:
+                self._rejections.changed(wake.node)
+            self._queue.wake(wakes, self._clock.now())
+
+
+def _about(resource: str, change: Change[Any]) -> dict[str, Any]:
+    thing = change.new or change.old
+    if thing is None:
+        return about(resource=resource)
+    key = "pod" if isinstance(thing, Pod) else "name"
+    return about(resource=resource, **{key: thing.metadata.full_name}, uid=thing.metadata.uid)

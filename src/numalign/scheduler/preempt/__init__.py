@@ -1,0 +1,1 @@
+"""Finds victims, evicts them and reserves their room for the preemptor."""

@@ -1,0 +1,137 @@
+"""A node for a pod that found none: whom to evict where, or why that would not help.
+
+`cycle` asks for every pod that no node takes; `evictions` carries out what is decided. As the stock scheduler's
+DefaultPreemption decides (kube-scheduler spec 1.20), with the zones of nodes among the rules: victims are chosen so
+that the node's kubelet admits the pod once they are gone. Where that is not certain, nobody is evicted. No clock, no
+I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from numalign.api.objects.pod import Pod
+from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
+from numalign.placement.columns.shapes import Shape
+from numalign.placement.decisions import Randomness
+from numalign.placement.explain import whatif, wording
+from numalign.placement.rules.resources.candidates import NO_VICTIMS, FreedRows
+from numalign.placement.rules.resources.resourcesfit import Wants
+from numalign.placement.rules.rule import FITS, Rows
+from numalign.scheduler.choose.choose import NoNode
+from numalign.scheduler.choose.filtering import Step
+from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.preempt import dryrun
+from numalign.scheduler.preempt.budgets import Budgets
+from numalign.scheduler.preempt.dryrun import DryRun
+from numalign.scheduler.preempt.dryruncache import Answers
+from numalign.scheduler.preempt.reservations import Promises
+from numalign.scheduler.preempt.victims import Victims
+from numalign.scheduler.queue.nominations import Nominations
+
+NEVER: Final = "Never"
+NOT_ELIGIBLE: Final = "not eligible due to preemptionPolicy=Never."
+TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+
+
+class Preempts(Struct, frozen=True):
+    """The pod gets a node once these are gone."""
+
+    node: str
+    victims: Victims
+
+    @property
+    def message(self) -> str:
+        count = len(self.victims.pods)
+        return f"found a potential placement for pod on node {self.node}, preempting {count} victims"
+
+
+class Declines(Struct, frozen=True):
+    message: str
+    is_final: bool = False
+    """It was looked for and there is no way: what was promised to the pod earlier is void."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    pod: Pod
+    shape: Shape
+    found: NoNode
+    now: float
+    args: DefaultPreemptionArgs
+
+
+class Preemption:
+    def __init__(self, cluster: Cluster, nominations: Nominations, budgets: Budgets) -> None:
+        self._cluster, self._budgets = cluster, budgets
+        self._promises = Promises(cluster, nominations)
+        self._answers = Answers(cluster.world, cluster.engine.columns.log, nominations, budgets)
+
+    def decide(self, asked: Asked, rng: Randomness) -> Preempts | Declines:
+        if asked.pod.spec.preemption_policy == NEVER:
+            return Declines(NOT_ELIGIBLE)
+        if self._promises.is_pending(asked.pod, asked.found, asked.now):
+            return Declines(TERMINATING)
+        rows, counts = self._potential(asked), Counter[str]()
+        best = self._best(asked, rows, rng, counts) if len(rows) else None
+        if best is not None:
+            return best
+        if asked.found.nodes > len(rows):
+            counts[wording.NOT_HELPFUL] += asked.found.nodes - len(rows)
+        return Declines(wording.unavailable(asked.found.nodes, counts), is_final=True)
+
+    def _potential(self, asked: Asked) -> Rows:
+        """Nodes on which taking pods away may help."""
+        filtered, found = asked.found.filtered, asked.found
+        if filtered is None:
+            return np.zeros(0, np.intp)
+        hopeful = np.ones(self._cluster.world.capacity, np.bool_)
+        hopeful[found.unresolvable] = hopeful[np.fromiter(found.kept_off, np.intp)] = False
+        rows: Rows = filtered.rows[hopeful[filtered.rows]]
+        return rows
+
+    def _best(self, asked: Asked, rows: Rows, rng: Randomness, counts: Counter[str]) -> Preempts | None:
+        steps = asked.found.filtered.steps if asked.found.filtered is not None else ()
+        turned = np.roll(rows, -int(rng.random() * len(rows)))
+        hopeful = self._with_room(asked.pod, steps, turned, counts)
+        if not len(hopeful):
+            return None
+        dry_run = self._dry_run(asked, steps)
+        table = self._answers.table(dry_run)
+        candidates = self._answers.candidates(dry_run, table, hopeful, _enough(asked.args, len(rows)))
+        if not len(candidates):
+            counts.update(table.reasons(hopeful))
+            return None
+        row = table.best(candidates)
+        return Preempts(self._cluster.world.names[row], table.victims[row])
+
+    def _with_room(self, pod: Pod, steps: Sequence[Step], rows: Rows, counts: Counter[str]) -> Rows:
+        """By totals alone, which is quickly said of all nodes; of the others it is counted why not."""
+        fit = next((step.prepared for step in steps if isinstance(step.prepared, Wants)), None)
+        wants = fit.refusals.wants if fit is not None else ()
+        codes = FreedRows(wants, pod.spec.priority, self._cluster.world).codes()[rows]
+        for code in np.unique(codes[codes != FITS]).tolist():
+            if code == NO_VICTIMS or fit is not None:
+                reasons = (wording.NO_VICTIMS,) if code == NO_VICTIMS or fit is None else fit.refusals[code].reasons
+                counts.update(dict.fromkeys(reasons, int(np.count_nonzero(codes == code))))
+        hopeful: Rows = rows[codes == FITS if fit is not None else codes != NO_VICTIMS]
+        return hopeful
+
+    def _dry_run(self, asked: Asked, steps: Sequence[Step]) -> DryRun:
+        return DryRun(
+            pod=asked.pod,
+            shape=asked.shape,
+            steps=dryrun.moving(steps),
+            whatif=whatif.of(self._cluster.engine, asked.pod, asked.shape),
+            world=self._cluster.world,
+            budgets=self._budgets,
+        )
+
+
+def _enough(args: DefaultPreemptionArgs, nodes: int) -> int:
+    """Nodes with victims after which the search ends."""
+    share = nodes * args.min_candidate_nodes_percentage // 100
+    return min(nodes, max(share, args.min_candidate_nodes_absolute))

@@ -1,0 +1,127 @@
+"""Pods that wait for a node that was picked for them, by preemption or by somebody who wrote it into their status.
+
+`queue` keeps this in step with the pods it has; the cycle reads it to leave such pods their room, and nominates through
+the queue, which knows whether the pod still waits. A nomination made in memory outlives updates of the pod that do not
+speak of one yet (kube-scheduler spec 3.7)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, TypeVar
+
+from numalign.api.objects.pod import Pod
+from numalign.placement.rules.clusterstate import World
+
+T = TypeVar("T", bound=Sequence[object])
+REMEMBERED: Final = 8192
+"""Changes."""
+
+
+class Nominations:
+    def __init__(self) -> None:
+        self._node: dict[str, str] = {}
+        self._pods: dict[str, dict[str, Pod]] = {}
+        self._victims: dict[str, tuple[str, ...]] = {}
+        self._changed: deque[str] = deque(maxlen=REMEMBERED)
+        self.changes = 0
+        """How often a node's nominated pods became others."""
+
+    def since(self, changes: int) -> set[str] | None:
+        """Nodes whose nominated pods are others than back then; None: too many to tell."""
+        behind = self.changes - changes
+        return None if behind > len(self._changed) else set(islice(reversed(self._changed), behind))
+
+    def on(self, node: str) -> tuple[Pod, ...]:
+        """Pods nominated to that node, in the order in which they were."""
+        return tuple(self._pods.get(node, {}).values())
+
+    def node_of(self, uid: str) -> str:
+        """Empty: none."""
+        return self._node.get(uid, "")
+
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes that have nominated pods."""
+        return tuple(self._pods)
+
+    def above(self, node: str, pod: Pod) -> tuple[Pod, ...]:
+        """Others nominated there that are worth as much as this pod, or more: their room is not for it to take."""
+        return tuple(
+            each
+            for uid, each in self._pods.get(node, {}).items()
+            if each.spec.priority >= pod.spec.priority and uid != pod.metadata.uid
+        )
+
+    def below(self, node: str, pod: Pod) -> tuple[Pod, ...]:
+        """Those that are worth less than this pod, which may have taken their room."""
+        return tuple(each for each in self.on(node) if each.spec.priority < pod.spec.priority)
+
+    def put(self, pod: Pod, node: str) -> None:
+        """The pod's nomination from now on; an empty node takes it away."""
+        uid = pod.metadata.uid
+        before = self._node.get(uid, "")
+        victims = self._victims.get(uid, ()) if before == node else ()
+        if before:
+            self.remove(uid)
+        if node:
+            self._node[uid] = node
+            self._pods.setdefault(node, {})[uid] = pod
+            self.expect(uid, victims)
+            self._note(node)
+
+    def expect(self, uid: str, victims: Iterable[str]) -> None:
+        """Pods, by uid, that have to leave the node before the nominated one can come."""
+        if uid in self._node:
+            self._victims[uid] = tuple(victims)
+
+    def victims_of(self, uid: str) -> tuple[str, ...]:
+        return self._victims.get(uid, ())
+
+    def leaving(self, node: str) -> tuple[str, ...]:
+        """All that have to leave for pods nominated there."""
+        return tuple(victim for uid in self._pods.get(node, ()) for victim in self._victims.get(uid, ()))
+
+    def update(self, old: Pod, new: Pod) -> None:
+        told = old.status.nominated_node_name, new.status.nominated_node_name
+        self.put(new, told[1] if any(told) else self.node_of(old.metadata.uid))
+
+    def remove(self, uid: str) -> None:
+        node = self._node.pop(uid, None)
+        if node is None:
+            return
+        self._victims.pop(uid, None)
+        del self._pods[node][uid]
+        if not self._pods[node]:
+            del self._pods[node]
+        self._note(node)
+
+    def __len__(self) -> int:
+        return len(self._node)
+
+    def _note(self, node: str) -> None:
+        self._changed.append(node)
+        self.changes += 1
+
+
+class ByRow(Mapping[int, T]):
+    """What is known of nodes that have nominated pods, by row, each read when somebody asks: there may be thousands."""
+
+    def __init__(self, nominations: Nominations, world: World, read: Callable[[str], T]) -> None:
+        self._nominations, self._world, self._read = nominations, world, read
+
+    def __getitem__(self, row: int) -> T:
+        found = self._read(self._world.names[row])
+        if not found:
+            raise KeyError(row)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        rows = self._world.rows
+        return (rows[node] for node in self._nominations.nodes() if node in rows and self._read(node))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self)

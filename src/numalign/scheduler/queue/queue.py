@@ -1,0 +1,283 @@
+"""Who is next: pods that are ready, pods that back off, and pods that wait for something to change.
+
+Intake adds, updates and deletes pods and tells what happens in the cluster; the cycle pops one, and parks it again if
+it finds no node. Pure: `now` is an argument, and `due` says when it is worth asking again. A pod is in exactly one
+place: one of those in `waiting`, or in flight (kube-scheduler spec 3). What changed while it was in flight is not lost:
+it is parked as it was last seen, and events that it missed are played back to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.api.objects.pod import Pod
+from numalign.placement.decisions import Wake, WakeCause
+from numalign.scheduler.choose.profiles import ZONES
+from numalign.scheduler.intake import clusterevents
+from numalign.scheduler.intake.clusterevents import Happening, Resource
+from numalign.scheduler.queue.backoff import Backoff
+from numalign.scheduler.queue.gates import Gate, SchedulingGates
+from numalign.scheduler.queue.inflight import Flights
+from numalign.scheduler.queue.nominations import Nominations
+from numalign.scheduler.queue.queued import ERROR, Queued, Rejection
+from numalign.scheduler.queue.waiting import Waiting
+from numalign.scheduler.queue.wakeups import Strategy, Wakeups
+
+FLUSH_PERIOD: Final = 30.0
+ADDED: Final = clusterevents.POD_ADDED.label
+ANYTHING_HELPS: Final = Wakeups({})
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    backoff: Backoff = Backoff()
+    longest_parked: float = 300.0
+    """Seconds after which a pod is tried again although nothing happened that is known to help."""
+
+
+DEFAULTS: Final = Settings()
+
+
+class Queue:
+    def __init__(
+        self, wakeups: Mapping[str, Wakeups], more_gates: Sequence[Gate] = (), settings: Settings = DEFAULTS
+    ) -> None:
+        """`wakeups` by profile; `more_gates` beside the pods' own scheduling gates."""
+        self.nominations = Nominations()
+        self.attempts = 0
+        self.bound_after_flush = 0
+        """Pods that got a node after being tried for no known reason: each is a wake-up that was missed."""
+        self._wakeups, self._settings = wakeups, settings
+        self._waiting = Waiting(settings.backoff, (SchedulingGates(), *more_gates))
+        self._flights = Flights()
+        self._added = 0
+        self._flushed: float | None = None
+
+    # Pods come, change and go.
+
+    def add(self, pod: Pod, now: float) -> None:
+        """A pod of ours without a node. One that is known already is updated."""
+        uid = pod.metadata.uid
+        if self._waiting.get(uid) is not None or self._flights.get(uid) is not None:
+            self.update(pod, now)
+            return
+        self._added += 1
+        self.nominations.put(pod, pod.status.nominated_node_name)
+        queued = Queued(pod=pod, added=now, since=now, number=self._added)
+        self._waiting.make_ready(queued, ADDED, now)
+
+    def update(self, pod: Pod, now: float) -> None:
+        """The pod changed, and still has no node."""
+        uid = pod.metadata.uid
+        before, nominated = self._latest(uid), self.nominations.node_of(uid)
+        if before is None and self._flights.get(uid) is None:
+            self.add(pod, now)
+        if before is None or pod.metadata.resource_version == before.metadata.resource_version != "":
+            return
+        self.nominations.update(before, pod)
+        self._replace(before, pod, now)
+        if nominated and nominated != self.nominations.node_of(uid):
+            self._release(before, nominated, now)
+
+    def delete(self, uid: str, now: float) -> None:
+        """The pod is no more."""
+        pod, nominated = self._latest(uid), self.nominations.node_of(uid)
+        self.assigned(uid)
+        if pod is not None and nominated:
+            self._release(pod, nominated, now)
+
+    def assigned(self, uid: str) -> None:
+        """The pod has a node, from us or from somebody else."""
+        self.nominations.remove(uid)
+        self._waiting.remove(uid)
+        flight = self._flights.get(uid)
+        if flight is not None:
+            flight.over = True
+
+    def nominate(self, uid: str, node: str, now: float) -> None:
+        """A node was picked for a pod that still waits; an empty name takes the nomination away."""
+        pod, nominated = self._latest(uid), self.nominations.node_of(uid)
+        if pod is None:
+            return
+        self.nominations.put(pod, node)
+        if nominated and nominated != node:
+            self._release(pod, nominated, now)
+
+    # Attempts.
+
+    def pop(self, now: float) -> Queued | None:
+        """The next pod to try; None: nobody is ready. Every pod popped has to be parked or done."""
+        self.flush(now)
+        queued = self._waiting.pop(now)
+        if queued is None:
+            return None
+        queued.attempts += 1
+        self.attempts += 1
+        self._flights.start(queued)
+        return queued
+
+    def park(self, uid: str, rejection: Rejection, now: float) -> Queued | None:
+        """The attempt came to nothing; None: so did the pod meanwhile, and nothing is to be written about it."""
+        flight = self._flights.get(uid)
+        if flight is None:
+            return None
+        missed = self._flights.missed(flight)
+        self._flights.land(uid)
+        if flight.over:
+            return None
+        queued = flight.queued
+        queued.came_back(flight.latest, rejection, now)
+        self._waiting.put(queued, self._played_back(queued, missed), clusterevents.ATTEMPT_FAILED, now)
+        return queued
+
+    def fail(self, uid: str, now: float) -> Queued | None:
+        """The attempt ended with an error that says nothing about the pod."""
+        return self.park(uid, ERROR, now)
+
+    def done(self, uid: str, *, bound: bool = False) -> None:
+        """The attempt is over and the pod does not come back."""
+        flight = self._flights.land(uid)
+        self.nominations.remove(uid)
+        if flight is not None and bound and flight.queued.by_flush:
+            self.bound_after_flush += 1
+
+    # Things happen.
+
+    def move(self, happening: Happening, now: float, at_most: int | None = None) -> int:
+        """Wake the parked pods that it may help, of a priority up to `at_most`; how many."""
+        self._flights.record(happening)
+        if not self._waiting.parked:
+            return 0
+        concerned = [
+            each for each in self._concerned(happening) if at_most is None or each.pod.spec.priority <= at_most
+        ]
+        return sum(self._reconsider(queued, (happening,), now) for queued in concerned)
+
+    def wake(self, wakes: Iterable[Wake], now: float) -> int:
+        """What the engine says got better about the zones of nodes."""
+        return sum(self.move(clusterevents.zones(wake), now) for wake in wakes)
+
+    def activate(self, uids: Iterable[str], now: float) -> None:
+        """Try these as soon as possible, whatever they wait for."""
+        for uid in uids:
+            self._waiting.activate(uid, now)
+            if self._flights.get(uid) is not None:
+                self._flights.record(Happening(clusterevents.FORCED, uid=uid))
+
+    def flush(self, now: float) -> None:
+        """Make ready whose backoff is over; every half minute, wake who has been parked for too long."""
+        self._waiting.end_backoffs(now)
+        if self._flushed is None or now >= self._flushed + FLUSH_PERIOD:
+            self._flushed = now
+            self._flush_parked(now)
+
+    def due(self, now: float) -> float | None:
+        """When a pod may be ready to pop, if nothing happens before; None: not by time alone."""
+        times = [self._waiting.due(now)]
+        if self._waiting.parked:
+            times.append(max(now, (now if self._flushed is None else self._flushed) + FLUSH_PERIOD))
+        return min((time for time in times if time is not None), default=None)
+
+    # Looking in.
+
+    @property
+    def incoming(self) -> Counter[tuple[str, str]]:
+        """Pods that came into a pool, by pool and event."""
+        return self._waiting.incoming
+
+    def pending(self) -> dict[str, list[Queued]]:
+        """Waiting pods by pool, under the names that metrics use; the ready ones in the order of their turn."""
+        return self._waiting.by_pool()
+
+    def refusing(self) -> Counter[tuple[str, str]]:
+        """How many waiting pods each plugin refuses, by plugin and profile."""
+        waiting = (queued for pool in self.pending().values() for queued in pool)
+        return Counter((plugin, queued.profile) for queued in waiting for plugin in queued.rejecting)
+
+    def hints(self) -> Counter[tuple[str, str, str]]:
+        """How often a plugin was asked whether an event may help a pod, by plugin, event and answer."""
+        return sum((table.answers for table in self._wakeups.values()), Counter[tuple[str, str, str]]())
+
+    @property
+    def is_empty(self) -> bool:
+        """Nobody waits, for whatever it is: who is being tried or bound is somewhere else."""
+        return not len(self._waiting)
+
+    @property
+    def on_their_way(self) -> int:
+        """Pods that are ready, being tried, or being bound."""
+        return self._waiting.ready + len(self._flights)
+
+    @property
+    def flights(self) -> Flights:
+        """Pods that were popped and are neither parked nor done, with the events kept for them."""
+        return self._flights
+
+    # How it is decided.
+
+    def _replace(self, old: Pod, new: Pod, now: float) -> None:
+        uid = new.metadata.uid
+        events = clusterevents.pod_changes(old, new, Resource.TARGET_POD)
+        happenings = [Happening(event, old, new, uid) for event in events]
+        flight, queued = self._flights.get(uid), self._waiting.get(uid)
+        if flight is not None:
+            flight.latest = new
+            for happening in happenings:
+                self._flights.record(happening)
+        elif queued is not None:
+            queued.pod = new
+            if self._waiting.parked.get(uid) is not None:
+                self._reconsider(queued, happenings, now)
+
+    def _reconsider(self, queued: Queued, happenings: Iterable[Happening], now: float) -> bool:
+        """Whether a parked pod is worth another attempt; if so, it goes where its backoff lets it."""
+        for happening in happenings:
+            strategy = self._table(queued.profile).strategy(queued, happening)
+            if strategy is not Strategy.SKIP:
+                return self._waiting.put(queued, strategy, happening.event.label, now)
+        return False
+
+    def _played_back(self, queued: Queued, missed: Sequence[Happening] | None) -> Strategy:
+        if queued.rejection.is_error or missed is None:
+            return Strategy.AFTER_BACKOFF
+        table = self._table(queued.profile)
+        return max((table.strategy(queued, happening) for happening in missed), default=Strategy.SKIP)
+
+    def _concerned(self, happening: Happening) -> list[Queued]:
+        """Parked pods that were refused by a plugin which may change its mind now; each once."""
+        found, parked = dict[str, Queued](), self._waiting.parked
+        for (profile, plugin), members in parked.by_rejector.items():
+            if self._table(profile).concerns(plugin, happening.event):
+                found |= members if plugin != ZONES else parked.blocked(happening.new)
+        # A gated pod goes nowhere before its gate opens, whatever else would help.
+        return [
+            each
+            for each in found.values()
+            if not each.gate or self._table(each.profile).concerns(each.gate, happening.event)
+        ]
+
+    def _flush_parked(self, now: float) -> None:
+        for queued in list(self._waiting.parked):
+            waits_since = max(queued.since, queued.flushed or queued.since)
+            if now - waits_since > self._settings.longest_parked:
+                queued.flushed, queued.by_flush = now, True
+                self._waiting.put(queued, Strategy.AFTER_BACKOFF, clusterevents.TIMED_OUT.label, now)
+
+    def _release(self, pod: Pod, node: str, now: float) -> None:
+        """Room that was kept for the pod is free for those who had to respect it (kube-scheduler spec 3.5)."""
+        placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
+        freed = Happening(clusterevents.ASSIGNED_POD_DELETED, old=placed)
+        for happening in (freed, clusterevents.zones(Wake(node, WakeCause.FREED))):
+            self.move(happening, now, at_most=pod.spec.priority)
+
+    def _table(self, profile: str) -> Wakeups:
+        return self._wakeups.get(profile, ANYTHING_HELPS)
+
+    def _latest(self, uid: str) -> Pod | None:
+        """The pod as it was last seen; None: it does not wait for a node, or not any more."""
+        flight, queued = self._flights.get(uid), self._waiting.get(uid)
+        if flight is not None:
+            return None if flight.over else flight.latest
+        return queued.pod if queued is not None else None

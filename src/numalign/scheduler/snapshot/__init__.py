@@ -1,0 +1,1 @@
+"""Dumps of the scheduler's state: collected, written, read and restored."""

@@ -1,0 +1,218 @@
+"""What the scheduler knows right now: as plain data to look at, and as a snapshot to load again elsewhere.
+
+`serving` shows `state` under /debug/state (of one pod or node, where one is named), `decisions` under
+/debug/decisions, and `snapshot` under /debug/dump. Nothing is changed by looking, and no secret is in what is shown:
+objects come without environments, and annotations that nobody here reads are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from numalign.placement.engine import Engine
+from numalign.placement.explain import nodeview
+from numalign.placement.ledger import dump
+from numalign.placement.ledger.dump import LedgerCopy
+from numalign.placement.rules.volumes.volumestock import Shelf
+from numalign.scheduler.events.podhistory import Line, Story
+from numalign.scheduler.explain import decisionlog
+from numalign.scheduler.intake import stormguard
+from numalign.scheduler.intake.stormguard import Kept, Replicas
+from numalign.scheduler.main import Scheduler
+from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.snapshot import snapshot
+from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, Snapshot, State
+
+Plain = dict[str, Any]
+
+
+def state(scheduler: Scheduler, pod: str = "", node: str = "") -> Plain:
+    """`pod`: namespace/name, and only about that one; `node`: only about that one; neither: all, nodes in numbers."""
+    if node:
+        return {"node": of_node(scheduler, node)}
+    told: Plain = {"queue": _queue(scheduler, pod), "assumed": _assumed(scheduler, pod)}
+    if pod:
+        return told | _of_pod(scheduler, pod)
+    cluster, queue = scheduler.cluster, scheduler.queue
+    return told | {
+        "leads": scheduler.leads(),
+        "inFlight": [flight.queued.pod.metadata.full_name for flight in queue.flights.all()],
+        "nominated": {
+            each.metadata.full_name: name for name in queue.nominations.nodes() for each in queue.nominations.on(name)
+        },
+        "keptOff": _kept_off(scheduler),
+        "nodes": cluster.nodes,
+        "pods": cluster.pods,
+        "shapes": len(cluster.engine.shapes.all),
+    }
+
+
+def of_node(scheduler: Scheduler, name: str) -> Plain:
+    """Its pods with their zones, and how sure that is; zones × resources: free of allocatable."""
+    cluster = scheduler.cluster
+    told: Plain = {
+        "name": name,
+        "isThere": cluster.has_node(name),
+        "pods": [pod.metadata.full_name for pod in cluster.pods_on(name)],
+    }
+    found = nodeview.of(cluster.engine, name)
+    if found is None:
+        return told
+    seen: Plain = msgspec.to_builtins(found, str_keys=True, enc_hook=sorted)
+    return told | seen
+
+
+def names_of_nodes(scheduler: Scheduler) -> list[str]:
+    return sorted(scheduler.cluster.world.rows)
+
+
+def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
+    """The latest ones, the very latest last."""
+    return [
+        msgspec.to_builtins(decisionlog.told(turn)) | {"at": _wall(scheduler, turn.at)}
+        for turn in scheduler.recollection.of(pod)
+    ]
+
+
+def taken(scheduler: Scheduler) -> Snapshot:
+    """All at one moment, so that nothing else happens meanwhile."""
+    objects = {
+        name: tuple(map(snapshot.discreet, informer.store)) for name, informer in scheduler.watched.informers.items()
+    }
+    return Snapshot(
+        objects=objects,
+        config=scheduler.config,
+        state=_state(scheduler),
+        wall=_wall(scheduler, scheduler.now()),
+        now=scheduler.now(),
+        missing=tuple(
+            f"{name}: not listed yet"
+            for name, informer in scheduler.watched.informers.items()
+            if not informer.has_synced
+        ),
+    )
+
+
+def _state(scheduler: Scheduler) -> State:
+    cluster, queue = scheduler.cluster, scheduler.queue
+    rows, shapes = cluster.engine.columns.rows, cluster.engine.shapes.all
+    return State(
+        rows=tuple(sorted(rows, key=rows.__getitem__)),
+        start=scheduler.cycle.start,
+        assumed=tuple(
+            AssumedPod(uid, each.decision.node, each.is_bound, each.decision.score)
+            for uid, each in cluster.assumed.items()
+        ),
+        nominated=tuple(
+            Nominated(each.metadata.uid, node, queue.nominations.victims_of(each.metadata.uid))
+            for node in queue.nominations.nodes()
+            for each in queue.nominations.on(node)
+        ),
+        kept_off=tuple(
+            KeptOff(snapshot.discreet(shapes[number].pod), node, owner=owner, **msgspec.structs.asdict(kept))
+            for number, owner, node, kept in _guarded(scheduler)
+            if number in shapes
+        ),
+        ledger=_ledger(cluster.engine),
+        volumes=_assumed_on(scheduler.stock.volumes.volumes),
+        claims=_assumed_on(scheduler.stock.volumes.claims),
+        decisions=tuple(map(decisionlog.told, scheduler.recollection)),
+        queue=_queue(scheduler),
+    )
+
+
+def _ledger(engine: Engine) -> LedgerCopy:
+    copy = dump.copied(engine)
+    return structs.replace(copy, shapes={number: snapshot.discreet(pod) for number, pod in copy.shapes.items()})
+
+
+def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:
+    return tuple(map(snapshot.discreet, shelf.assumed()))
+
+
+def _of_pod(scheduler: Scheduler, pod: str) -> Plain:
+    told: Plain = {
+        "stories": [_story(scheduler, story) for story in scheduler.stories.of(pod)],
+        "decisions": decisions(scheduler, pod),
+    }
+    namespace, _, name = pod.rpartition("/")
+    found = scheduler.watched.informers["pods"].store.get(name, namespace)
+    if found is None or not found.spec.node_name:
+        return told
+    here = nodeview.of(scheduler.cluster.engine, found.spec.node_name)
+    held = next((each for each in here.tenants if each.uid == found.metadata.uid), None) if here else None
+    return told | {"node": found.spec.node_name, "held": msgspec.to_builtins(held, str_keys=True)}
+
+
+def _queue(scheduler: Scheduler, pod: str = "") -> Plain:
+    now = scheduler.now()
+    return {
+        name: [_waiting(each, now) for each in waiting if pod in ("", each.pod.metadata.full_name)]
+        for name, waiting in scheduler.queue.pending().items()
+    }
+
+
+def _waiting(queued: Queued, now: float) -> Plain:
+    return {
+        "pod": queued.pod.metadata.full_name,
+        "uid": queued.uid,
+        "priority": queued.pod.spec.priority,
+        "waits": round(now - queued.added, 3),
+        "attempts": queued.attempts,
+        "refused": {plugin: list(reasons) for plugin, reasons in queued.rejection.reasons.items()},
+        "gate": queued.gate,
+        "cause": queued.cause,
+    }
+
+
+def _assumed(scheduler: Scheduler, pod: str) -> Plain:
+    found = {each.pod.metadata.full_name: each for each in scheduler.cluster.assumed.values()}
+    return {
+        name: {"node": each.pod.spec.node_name, "bound": each.is_bound}
+        for name, each in found.items()
+        if pod in ("", name)
+    }
+
+
+def _kept_off(scheduler: Scheduler) -> list[Plain]:
+    now, shapes = scheduler.now(), scheduler.cluster.engine.shapes.all
+    return [
+        {
+            "node": node,
+            "like": shapes[shape].pod.metadata.full_name,
+            "owner": owner,
+            "seconds": round(max(0.0, kept.until - now), 3),
+            "rejections": kept.count,
+            "reason": kept.reason,
+        }
+        for shape, owner, node, kept in _guarded(scheduler)
+        if shape in shapes and stormguard.is_on(kept, now)
+    ]
+
+
+def _guarded(scheduler: Scheduler) -> Iterator[tuple[int, str, str, Kept]]:
+    """What the storm guard remembers: the shape, of whom if not of all, the node, and how it stands."""
+    for like, node, kept in scheduler.rejections:
+        if isinstance(like, Replicas):
+            yield like.shape, like.owner, node, kept
+        else:
+            yield like, "", node, kept
+
+
+def _story(scheduler: Scheduler, story: Story) -> Plain:
+    lines = [_line(scheduler, line) for line in story.lines]
+    return {"pod": story.name, "uid": story.uid, "lines": lines, "leftOut": story.left_out}
+
+
+def _line(scheduler: Scheduler, line: Line) -> Plain:
+    return {"at": _wall(scheduler, line.at), "what": line.what} | dict(line.about)
+
+
+def _wall(scheduler: Scheduler, at: float) -> str:
+    """A moment of the steady clock, as the time of day that it was."""
+    wall: datetime = scheduler.wall() - timedelta(seconds=scheduler.now() - at)
+    return wall.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

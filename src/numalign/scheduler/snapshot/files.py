@@ -1,0 +1,210 @@
+"""Snapshots as files: our dumps, and what `kubectl get ... -o json|yaml` prints.
+
+A dump is a list of objects like kubectl's, as JSON, with what only the scheduler knows beside it; so both are read the
+same way. Objects that nothing can be made of are left out and said, kinds that decisions do not look at are passed
+over. A text that starts as gzip does is unpacked first."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, structs
+
+from numalign.api import errors
+from numalign.api.decode import decode, yamltext
+from numalign.api.decode import structs as wire
+from numalign.api.decode.structs import Wire
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Pod
+from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.kube.resources import Resource
+from numalign.kubelet import demand
+from numalign.scheduler import configdata, main
+from numalign.scheduler.snapshot import snapshot
+from numalign.scheduler.snapshot.snapshot import SCHEMA, Snapshot, State
+
+VERSION: Final = "numalign.io/v1alpha1"
+KIND: Final = "SchedulerDump"
+GZIP: Final = b"\x1f\x8b"
+LIST: Final = "List"
+NOTHING: Final = (b"", b"null")
+LARGEST: Final = 4 << 30
+"""Bytes of a text after unpacking."""
+BY_KIND: Final = {(resource.group, resource.kind): resource for resource in snapshot.RESOURCES}
+
+
+class _Typed(Wire, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+
+
+class _File(Wire, frozen=True):
+    """A list of objects, ours or kubectl's; of ours with more."""
+
+    api_version: str = ""
+    kind: str = ""
+    schema: int = SCHEMA
+    taken: str = ""
+    now: float = 0.0
+    items: list[Raw] | None = None
+    configuration: dict[str, Any] | None = None
+    state: Raw = Raw()
+    missing: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def written(taken: Snapshot) -> bytes:
+    """As JSON."""
+    return b"".join(pieces(taken))
+
+
+def pieces(taken: Snapshot) -> Iterator[bytes]:
+    """The same bit by bit, for whoever has other things to do in between."""
+    head = {
+        "apiVersion": VERSION,
+        "kind": KIND,
+        "schema": SCHEMA,
+        "taken": taken.wall,
+        "now": taken.now,
+        "missing": taken.missing,
+        "leftOut": taken.left_out,
+        "configuration": configdata.plain(taken.config),
+        "state": taken.state,
+    }
+    yield wire.ENCODER.encode(head)[:-1] + b',"items":['
+    comma = b""
+    for resource in snapshot.RESOURCES:
+        begin = b'{"apiVersion":"%s","kind":"%s",' % (resource.api_version.encode(), resource.kind.encode())
+        for thing in taken.every(resource):
+            yield comma + _begun(begin, wire.encode(thing))
+            comma = b","
+    yield b"]}"
+
+
+def _begun(begin: bytes, thing: bytes) -> bytes:
+    """With version and kind, which most structs do not have."""
+    return thing if thing.startswith(b'{"apiVersion":') else begin + thing[1:]
+
+
+def packed(text: bytes) -> bytes:
+    """As gzip, the same bytes for the same text."""
+    return gzip.compress(text, compresslevel=6, mtime=0)
+
+
+def read(text: bytes, name: str, config: Configuration | None = None) -> Snapshot:
+    """BadObject where it is no snapshot at all. `config`: instead of the file's own, or of the defaults."""
+    plain = _unpacked(text, name)
+    found = _Found()
+    head = _File()
+    for document in _documents(plain, name):
+        head = document if document.kind == KIND else head
+        found.take(document.items or (), document.kind.removesuffix(LIST), document.api_version)
+    if not any(found.objects.values()):
+        raise errors.BadObject("File", name, "", "holds no nodes, pods or anything else that a scheduler looks at")
+    return Snapshot(
+        objects={plural: tuple(things) for plural, things in found.objects.items()},
+        config=config or (configdata.again(head.configuration, name) if head.configuration else main.defaults()),
+        state=_state(head.state, name),
+        wall=head.taken,
+        now=head.now,
+        missing=head.missing,
+        left_out=(*head.left_out, *found.left_out),
+    )
+
+
+class _Found:
+    def __init__(self) -> None:
+        self.objects: dict[str, list[Any]] = {resource.plural: [] for resource in snapshot.RESOURCES}
+        self.left_out: list[str] = []
+
+    def take(self, items: Iterable[Raw], usual: str, version: str) -> None:
+        """`usual`: the kind of items that do not name theirs."""
+        for place, item in enumerate(items):
+            raw = bytes(item)
+            try:
+                typed = _typed(raw, place)
+                resource = _resource(typed.kind or usual, typed.api_version or version)
+                if resource is not None:
+                    self.objects[resource.plural].append(snapshot.discreet(_named(resource, resource.read(raw))))
+            except errors.BadObject as problem:
+                self.left_out.append(str(problem))
+
+
+def _typed(raw: bytes, place: int) -> _Typed:
+    try:
+        return decode.decode(_Typed, raw)
+    except errors.BadObject as problem:
+        # Nobody knows what it was meant to be, so that it goes by its place.
+        where = f"items[{place}].{problem.field}".rstrip(".")
+        raise errors.BadObject("Snapshot", "", where, f"{problem.why}; left out") from None
+
+
+def _resource(kind: str, version: str) -> Resource[Any] | None:
+    return BY_KIND.get((version.rpartition("/")[0], kind))
+
+
+def _named(resource: Resource[Any], thing: Any) -> Any:
+    """Objects that never met an API server lack what it gives them."""
+    meta: ObjectMeta = thing.metadata
+    if not meta.name:
+        raise errors.BadObject(resource.kind, "", "metadata.name", "is missing; the object was left out")
+    if not isinstance(thing, Pod) or (meta.uid and meta.namespace):
+        return thing
+    meta = structs.replace(meta, namespace=meta.namespace or "default")
+    thing = structs.replace(thing, metadata=meta)
+    return structs.replace(thing, metadata=structs.replace(meta, uid=demand.identity(thing)))
+
+
+def _unpacked(text: bytes, name: str) -> bytes:
+    if not text.startswith(GZIP):
+        return text
+    try:
+        unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        plain = unpacking.decompress(text, LARGEST)
+        if unpacking.unconsumed_tail or not unpacking.eof:
+            raise errors.BadObject("File", name, "", "was cut short, or is far too large")
+        return plain
+    except zlib.error as problem:
+        raise errors.BadObject("File", name, "", f"cannot be unpacked: {problem}") from None
+
+
+def _documents(text: bytes, name: str) -> Iterator[_File]:
+    """JSON is read in place; YAML goes through plain values first."""
+    if text.lstrip()[:1] == b"{":
+        yield _document(text, name)
+        return
+    try:
+        documents = yamltext.documents(text.decode("utf-8-sig"), name)
+    except UnicodeDecodeError as problem:
+        why = f"byte {problem.start} is not UTF-8 text; is this a YAML or JSON file?"
+        raise errors.BadObject("File", name, "", why) from None
+    for document in documents:
+        if not isinstance(document.value, Mapping):
+            raise errors.BadObject("File", document.place, "", "is not an object")
+        yield _document(msgspec.json.encode(document.value, enc_hook=str), document.place)
+
+
+def _document(raw: bytes, place: str) -> _File:
+    try:
+        document = msgspec.json.decode(raw, type=_File, strict=True)
+    except decode.UNREADABLE as problem:
+        raise errors.BadObject("File", place, "", f"is not a list of objects: {problem}") from None
+    if document.schema > SCHEMA:
+        raise errors.BadObject(
+            "File", place, "schema", f"{document.schema} is newer than this program, which knows {SCHEMA}"
+        )
+    # A single object is a list of one.
+    return document if document.items is not None else structs.replace(document, items=[Raw(raw)])
+
+
+def _state(raw: Raw, name: str) -> State | None:
+    if bytes(raw) in NOTHING:
+        return None
+    try:
+        return decode.decode(State, bytes(raw))
+    except errors.BadObject as problem:
+        raise errors.BadObject("File", name, f"state.{problem.field}", problem.why) from None

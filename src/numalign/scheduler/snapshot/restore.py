@@ -1,0 +1,197 @@
+"""A scheduler's cluster built from a snapshot: the same engine, rules and profiles, without a clock or a network.
+
+Commands that explain or repeat decisions call `restored`. Objects go in as informers would bring them; after that,
+where a scheduler took the snapshot, its ledger, what it assumed and whom it keeps off take the place of what objects
+alone tell. An object that nothing can be made of is left out and said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct, field, structs
+
+from numalign.api.errors import BadObject
+from numalign.api.objects.pod import Pod
+from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Resource
+from numalign.placement.decisions import Decision
+from numalign.placement.engine import Engine
+from numalign.placement.ledger import dump
+from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.rules.clusterstate import World
+from numalign.scheduler import settings
+from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
+from numalign.scheduler.choose.plugins import Stock
+from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.cluster import Assumed, Cluster
+from numalign.scheduler.intake import watching
+from numalign.scheduler.intake.stormguard import Kept, Rejections, Replicas
+from numalign.scheduler.queue.nominations import Nominations
+from numalign.scheduler.snapshot.snapshot import KeptOff, Snapshot, State
+
+Taker = Callable[[Any], object]
+
+
+class Restored(Struct, frozen=True, kw_only=True):
+    config: Configuration
+    cluster: Cluster
+    stock: Stock
+    profiles: Mapping[str, Profile]
+    """By scheduler name."""
+    rejections: Rejections
+    nominations: Nominations
+    now: float
+    start: int = 0
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    """By namespace/name, with or without a node, as the API server has them."""
+    problems: tuple[str, ...] = ()
+    """What was left out or could not be had, as sentences."""
+
+    @property
+    def engine(self) -> Engine:
+        return self.cluster.engine
+
+    @property
+    def world(self) -> World:
+        return self.cluster.world
+
+
+def restored(taken: Snapshot, without: frozenset[str] = frozenset()) -> Restored:
+    """`without`: uids of pods that are to count nowhere, as if they had not been tried yet."""
+    world = World()
+    cluster, stock = Cluster(Engine(settings.engine(taken.config)), world), Stock(world)
+    made = Restored(
+        config=taken.config,
+        cluster=cluster,
+        stock=stock,
+        profiles={each.scheduler_name: stock.profile(each) for each in taken.config.profiles},
+        rejections=Rejections(),
+        nominations=Nominations(),
+        now=taken.now,
+        start=taken.state.start if taken.state else 0,
+        pods={pod.metadata.full_name: pod for pod in taken.every(PODS)},
+    )
+    problems = [*taken.missing, *taken.left_out]
+    for what, taker, thing in _takers(made, taken, without):
+        try:
+            taker(thing)
+        except BadObject as problem:
+            problems.append(f"{what}: {problem}")
+    if taken.state is not None:
+        _remember(made, taken, taken.state, without)
+    for pod in taken.every(PODS):
+        if pod.metadata.uid in without:
+            _end(made, pod)
+    return structs.replace(made, problems=tuple(problems))
+
+
+def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[tuple[str, Taker, Any]]:
+    cluster, now = made.cluster, made.now
+    for resource, taker in _shelves(made.stock).items():
+        for thing in taken.objects.get(resource, ()):
+            yield resource, taker, thing
+    nodes = {each.metadata.name: each for each in taken.every(NODES)}
+    reports = {each.metadata.name: each for each in taken.every(TOPOLOGIES)}
+    reported = (TOPOLOGIES.plural, lambda report: cluster.report(report, now))
+    for name in dict.fromkeys((*(taken.state.rows if taken.state else ()), *nodes, *reports)):
+        # Where rows have an order to be kept, node and report come together.
+        if name in nodes:
+            yield NODES.plural, cluster.node, nodes[name]
+        if name in reports and taken.state is not None:
+            yield *reported, reports[name]
+    yield from _pods(made, taken, without)
+    # Else pods come first: a report that speaks of known ones is judged once.
+    for report in reports.values() if taken.state is None else ():
+        yield *reported, report
+
+
+def _pods(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[tuple[str, Taker, Any]]:
+    cluster, now = made.cluster, made.now
+    undecided = _undecided(taken.state, without)
+    for pod in taken.every(PODS):
+        if pod.metadata.uid in undecided:
+            continue
+        if pod.spec.node_name:
+            yield PODS.plural, lambda seen: cluster.pod(seen, now), pod
+        elif pod.status.nominated_node_name:
+            yield PODS.plural, lambda seen: made.nominations.put(seen, seen.status.nominated_node_name), pod
+
+
+def _shelves(stock: Stock) -> dict[str, Taker]:
+    volumes, owners = stock.volumes, stock.owners
+    shelves: dict[Resource[Any], Taker] = {
+        watching.NAMESPACES: lambda each: stock.namespaces.put(each.metadata.name, each.metadata.labels),
+        watching.SERVICES: owners.put_service,
+        watching.REPLICATION_CONTROLLERS: owners.put_controller,
+        watching.REPLICA_SETS: owners.put_controller,
+        watching.STATEFUL_SETS: owners.put_controller,
+        watching.BUDGETS: stock.budgets.put,
+        watching.CLASSES: volumes.classes.put,
+        VOLUMES: volumes.volumes.put,
+        CLAIMS: volumes.claims.put,
+        watching.CSI_NODES: volumes.nodes.put,
+        watching.CSI_DRIVERS: volumes.drivers.put,
+        watching.CAPACITIES: volumes.capacities.put,
+        watching.ATTACHMENTS: volumes.attachments.put,
+        watching.DEVICE_CLASSES: stock.device_classes.put,
+    }
+    return {resource.plural: taker for resource, taker in shelves.items()}
+
+
+def _remember(made: Restored, taken: Snapshot, state: State, without: frozenset[str]) -> None:
+    """What only the scheduler knew."""
+    by_uid = {pod.metadata.uid: pod for pod in taken.every(PODS)}
+    for volume in state.volumes:
+        made.stock.volumes.volumes.assume(volume)
+    for claim in state.claims:
+        made.stock.volumes.claims.assume(claim)
+    undecided = _undecided(state, without)
+    _remember_pods(made, state, {uid: pod for uid, pod in by_uid.items() if uid not in undecided}, without)
+    for each in state.nominated:
+        if each.uid in by_uid:
+            made.nominations.put(by_uid[each.uid], each.node)
+            made.nominations.expect(each.uid, each.victims)
+    for kept in state.kept_off:
+        shape = made.engine.shape(kept.pod).number
+        made.rejections.keep(Replicas(kept.owner, shape) if kept.owner else shape, kept.node, _kept(kept))
+
+
+def _undecided(state: State | None, uids: frozenset[str]) -> frozenset[str]:
+    """Those that no report can speak of yet. What reports may have deducted for the others is given back."""
+    if state is None:
+        return frozenset()
+    records = (record for book in state.ledger.books for record in book.records)
+    return uids - {record.uid for record in records if record.cover is not Cover.NO}
+
+
+def _end(made: Restored, pod: Pod) -> None:
+    assumed = made.cluster.assumed.get(pod.metadata.uid)
+    placed = assumed.pod if assumed is not None else pod
+    if made.engine.tenants.known((pod.metadata.uid,)):
+        made.cluster.pod(structs.replace(placed, status=structs.replace(pod.status, phase="Succeeded")), made.now)
+
+
+def _remember_pods(made: Restored, state: State, by_uid: dict[str, Pod], without: frozenset[str]) -> None:
+    cluster, now = made.cluster, made.now
+    for assumed in state.assumed:
+        pod = by_uid.get(assumed.uid)
+        if pod is not None:
+            by_uid[assumed.uid] = _assumed(cluster, pod, assumed.node, bound=assumed.is_bound, now=now)
+    for record in (record for book in state.ledger.books for record in book.records):
+        # Deleted, and perhaps still running: no object tells of it any more.
+        if record.life is Life.LINGERING and record.pod is not None:
+            cluster.pod(record.pod, now)
+            cluster.pod_gone(record.pod, now)
+    dump.adopt(cluster.engine, state.ledger, by_uid, without)
+
+
+def _assumed(cluster: Cluster, pod: Pod, node: str, *, bound: bool, now: float) -> Pod:
+    placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
+    cluster.pod(placed, now)
+    cluster.assumed[pod.metadata.uid] = Assumed(placed, Decision(uid=pod.metadata.uid, node=node), bound)
+    return placed
+
+
+def _kept(kept: KeptOff) -> Kept:
+    return Kept(kept.until, kept.last, kept.count, kept.changed, kept.told, kept.reason)

@@ -1,0 +1,142 @@
+"""Everything that a decision depends on at one moment: the cluster's objects, and what only a scheduler knows.
+
+`snapshottaking` lists one from an API server, `dumping` makes one of the live scheduler, `snapshotfiles` reads and
+writes it; `restoring` builds a scheduler's cluster from it. Objects are kept as far as decisions look at them, so that
+no container's environment and nobody's secret is ever in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field, structs
+
+from numalign.api.decode.structs import Wire
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
+from numalign.placement.ledger.dump import LedgerCopy
+from numalign.scheduler import main
+from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
+from numalign.scheduler.explain.decisionlog import Told
+from numalign.scheduler.intake import watching
+
+T = TypeVar("T", bound=Named)
+
+SCHEMA: Final = 1
+RESOURCES: Final[tuple[Resource[Any], ...]] = (
+    NODES,
+    TOPOLOGIES,
+    PODS,
+    watching.NAMESPACES,
+    watching.SERVICES,
+    watching.REPLICATION_CONTROLLERS,
+    watching.REPLICA_SETS,
+    watching.STATEFUL_SETS,
+    watching.BUDGETS,
+    watching.CLASSES,
+    VOLUMES,
+    CLAIMS,
+    watching.CSI_NODES,
+    watching.CSI_DRIVERS,
+    watching.CAPACITIES,
+    watching.ATTACHMENTS,
+    watching.DEVICE_CLASSES,
+)
+"""What a snapshot has, in the order in which it is taken in."""
+KEPT: Final = ("numalign.io", "kubernetes.io", "k8s.io", "k8stopoawareschedwg")
+"""Domains of annotations that decisions look at. Of all others nobody knows what is in them."""
+APPLIED: Final = "kubectl.kubernetes.io"
+"""Except for this one, which repeats the object, with everything that was left out of it."""
+
+
+class AssumedPod(Wire, frozen=True):
+    """A decision whose binding was not seen yet."""
+
+    uid: str
+    node: str
+    is_bound: bool = False
+    score: int = 0
+
+
+class Nominated(Wire, frozen=True):
+    """A pod for which a node was picked, and who has to leave there first."""
+
+    uid: str
+    node: str
+    victims: tuple[str, ...] = ()
+
+
+class KeptOff(Wire, frozen=True):
+    """A node that pods of this pod's shape stay away from, because it turned one away; all, or those of an owner."""
+
+    pod: Pod
+    node: str
+    until: float
+    last: float
+    count: int = 1
+    changed: bool = False
+    told: bool = False
+    reason: str = ""
+    owner: str = ""
+    """The uid of the controller whose replicas they are; empty: all pods of the shape."""
+
+
+class State(Wire, frozen=True):
+    """What only a scheduler knows."""
+
+    rows: tuple[str, ...] = ()
+    """Nodes in the order of their rows, which is the order in which equals are drawn from."""
+    start: int = 0
+    """Where the next search for nodes begins, if it is not for all."""
+    assumed: tuple[AssumedPod, ...] = ()
+    nominated: tuple[Nominated, ...] = ()
+    """In the order in which they were."""
+    kept_off: tuple[KeptOff, ...] = ()
+    ledger: LedgerCopy = LedgerCopy()
+    volumes: tuple[PersistentVolume, ...] = ()
+    """As they will be once what was decided is written."""
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    decisions: tuple[Told, ...] = ()
+    """The latest ones."""
+    queue: dict[str, Any] = field(default_factory=dict)
+    """For people: who waits, and why."""
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    objects: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By plural; nodes in the order of their rows, where that is known."""
+    config: Configuration = field(default_factory=main.defaults)
+    state: State | None = None
+    """None: it was not taken by a scheduler."""
+    wall: str = ""
+    """When it was taken, as time stamps are written."""
+    now: float = 0.0
+    """The same by the scheduler's own clock, which all times in `state` are of."""
+    missing: tuple[str, ...] = ()
+    """Resources that could not be had, each with the reason."""
+    left_out: tuple[str, ...] = ()
+    """Objects that nothing could be made of, each with the reason."""
+
+    def every(self, resource: Resource[T]) -> tuple[T, ...]:
+        return self.objects.get(resource.plural, ())
+
+    def pod(self, name: str) -> Pod | None:
+        """By namespace/name."""
+        return next((pod for pod in self.every(PODS) if pod.metadata.full_name == name), None)
+
+
+def discreet(thing: Any) -> Any:
+    """The object without annotations that nobody here looks at."""
+    meta: ObjectMeta = thing.metadata
+    if not meta.annotations or all(map(_is_kept, meta.annotations)):
+        return thing
+    kept = {name: value for name, value in meta.annotations.items() if _is_kept(name)}
+    return structs.replace(thing, metadata=structs.replace(meta, annotations=kept))
+
+
+def _is_kept(annotation: str) -> bool:
+    domain = annotation.partition("/")[0]
+    return domain != APPLIED and any(domain == each or domain.endswith(f".{each}") for each in KEPT)

@@ -1,0 +1,1 @@
+"""Defaulting of objects, as the API server's versioned defaults do."""

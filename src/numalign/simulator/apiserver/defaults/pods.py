@@ -1,0 +1,115 @@
+"""A pod before it is kept: defaults, priority, tolerations, service account, and the first words of its status.
+
+`preparing` calls `complete` on every create and update of a pod. The service account's token is not mounted: nothing
+in an embedded cluster would read it."""
+
+from functools import lru_cache
+from typing import Final
+
+from numalign.api.decode import decode
+from numalign.api.objects import qos, requests
+from numalign.api.objects.pod import Pod
+from numalign.simulator import trees
+from numalign.simulator.apiserver.defaults import amounts, nulls, podspecs, priorities
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.resources import PODS, SERVICEACCOUNTS
+from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.trees import Tree
+
+DEFAULT_ACCOUNT: Final = "default"
+PATIENCE: Final = 300
+TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+
+
+def complete(pod: Tree, old: Tree | None, lookup: Lookup) -> None:
+    data, qos_class = _completed(trees.encoded(pod.get("spec") or {}))
+    pod["spec"] = trees.decoded(data)
+    if old is None:
+        _greet(pod, qos_class, lookup)
+    else:
+        _keep(pod["spec"], old["spec"])
+
+
+# Pods come in sets that have one spec, and reading bytes is faster than to complete a spec again.
+@lru_cache(maxsize=1024)
+def _completed(data: bytes) -> tuple[bytes, str]:
+    """A spec with all defaults that follow from it alone, and its QoS class."""
+    spec = trees.decoded(data)
+    if b"null" in data:
+        spec = nulls.without(spec)
+    podspecs.complete(spec, is_template=False)
+    amounts.settle(spec, "overhead")
+    if spec.get("resources"):
+        _complete_whole(spec)
+    _tolerate_trouble(spec)
+    return trees.encoded(spec), str(_class(spec))
+
+
+def _greet(pod: Tree, qos_class: str, lookup: Lookup) -> None:
+    """What happens to a new pod only."""
+    spec = pod["spec"]
+    if spec.get("overhead"):
+        raise errors.forbidden(PODS, pod["metadata"].get("name", ""), NO_OVERHEAD)
+    _give_account(pod, lookup)
+    priorities.resolve(pod, lookup)
+    pod["status"] = _first_status(pod, qos_class)
+
+
+def _keep(spec: Tree, before: Tree) -> None:
+    """Fields that admission gave, which an update may leave out."""
+    for field in ("priority", "preemptionPolicy", "serviceAccountName", "serviceAccount"):
+        if field not in spec and field in before:
+            spec[field] = before[field]
+
+
+def _give_account(pod: Tree, lookup: Lookup) -> None:
+    spec, metadata = pod["spec"], pod["metadata"]
+    name, namespace = spec.get("serviceAccountName") or DEFAULT_ACCOUNT, metadata.get("namespace", "")
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    # The default one may come a moment after its namespace; nothing here needs more of it than its name.
+    if name != DEFAULT_ACCOUNT and lookup(SERVICEACCOUNTS, name, namespace) is None:
+        why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise errors.forbidden(PODS, metadata.get("name", ""), why)
+
+
+def _tolerate_trouble(spec: Tree) -> None:
+    tolerations = spec.get("tolerations") or []
+    for trouble in TROUBLES:
+        if not any(_tolerates(each, trouble) for each in tolerations):
+            more = {"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": PATIENCE}
+            tolerations = [*tolerations, more]
+    spec["tolerations"] = tolerations
+
+
+def _tolerates(toleration: Tree, trouble: str) -> bool:
+    return toleration.get("key", "") in ("", trouble) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def _first_status(pod: Tree, qos_class: str) -> Tree:
+    status: Tree = {"phase": "Pending"}
+    if pod["spec"].get("schedulingGates"):
+        condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": GATED}
+        since = {"lastTransitionTime": pod["metadata"].get("creationTimestamp")}
+        status["conditions"] = [condition | since]
+    status["qosClass"] = qos_class
+    return status
+
+
+def _class(spec: Tree) -> qos.QoS:
+    whole = spec.get("resources")
+    if whole and (whole.get("requests") or whole.get("limits")):
+        return amounts.class_of(whole)
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    return qos.agreed({amounts.class_of(each.get("resources")) for each in containers})
+
+
+def _complete_whole(spec: Tree) -> None:
+    """Amounts for the pod as a whole follow from those of its containers, by the rules that `api.requests` knows."""
+    podspecs.complete_resources(spec["resources"], is_template=True)
+    whole = requests.defaulted(decode.decode(Pod, {"spec": spec})).spec.resources
+    found = {"limits": whole.limits, "requests": whole.requests}
+    for field, named in found.items():
+        if named:
+            spec["resources"][field] = {name: str(amount) for name, amount in sorted(named.items())}

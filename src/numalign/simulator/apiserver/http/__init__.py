@@ -1,0 +1,1 @@
+"""The embedded API server's HTTP side: connections, routes and content negotiation."""

@@ -1,0 +1,171 @@
+"""What clients send, decoded: JSON, YAML and the protobuf that kubectl insists on, with the real complaints.
+
+The HTTP layer calls `read` for objects and `options` for what comes with a deletion; `patching` calls `yaml`."""
+
+import contextlib
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+import yaml as pyyaml
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.patches import gotext
+from numalign.simulator.apiserver.presenting import protobuf
+from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.storage import errors, gojson
+from numalign.simulator.apiserver.storage.errors import Mistyped, StatusError
+from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
+from numalign.simulator.apiserver.validation import typechecks
+from numalign.simulator.trees import Tree
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+UNKNOWN_FORMAT: Final = (
+    f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}, {PROTOBUF}"
+)
+# What the real server reads first of any object, as Go prints it.
+HEAD: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+LONGEST_SHOWN: Final = 30
+LARGEST: Final = 3 * 1024 * 1024
+
+
+def read(body: bytes, content_type: str, resource: Resource) -> Tree:
+    """The object, which has to be of the resource's kind or not say what it is."""
+    try:
+        tree = decoded(body, content_type)
+    except ValueError as problem:
+        raise _unrecognized(resource, str(problem), body) from None
+    if tree is None and not resource.custom:
+        tree = {}
+    if resource.custom and (tree is None or (isinstance(tree, dict) and not tree.get("kind"))):
+        raise _unrecognized(resource, f"Object 'Kind' is missing in '{body.decode(errors='replace')}'", body)
+    if not isinstance(tree, dict):
+        got = gotext.json_type(tree)
+        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {got} into Go value of type {HEAD}"
+        raise _unrecognized(resource, why, body)
+    _check_kind(tree, resource)
+    check_shape(tree, resource)
+    return tree
+
+
+def _unrecognized(resource: Resource, why: str, body: bytes) -> StatusError:
+    message = f"the object provided is unrecognized (must be of type {resource.kind}): {why}"
+    return errors.bad_request(f"{message} ({_clipped(body)})")
+
+
+def decoded(body: bytes, content_type: str) -> Any:
+    """ValueError says what is wrong with it."""
+    media = content_type.partition(";")[0].strip().lower() or JSON
+    if media == JSON:
+        return _json(body)
+    if media == YAML:
+        return _yaml(body)
+    if media == PROTOBUF:
+        return protobuf_body(body)
+    raise errors.unsupported_media_type(UNKNOWN_FORMAT)
+
+
+def protobuf_body(body: bytes) -> Tree:
+    try:
+        return protobuf.decoded(body)
+    except protobuf.BadProtobuf as problem:
+        raise errors.bad_request(str(problem)) from None
+
+
+def yaml(body: bytes) -> Any:
+    """An applied configuration."""
+    try:
+        return _yaml(body)
+    except ValueError as problem:
+        raise errors.bad_request(f"error encoding patch: {problem}") from None
+
+
+def _check_kind(tree: Tree, resource: Resource) -> None:
+    kind, version = tree.get("kind") or resource.kind, tree.get("apiVersion") or resource.api_version
+    if (kind, version) == (resource.kind, resource.api_version):
+        return
+    if resource.custom:
+        raise _other_kind(tree, kind, version, resource)
+    if any((each.kind, each.api_version) == (kind, version) for each in BUILT_IN):
+        other = f"({version.rpartition('/')[2]}.{kind})"
+        why = f"converting {other} to ({resource.group or 'core'}.{resource.kind}): unknown conversion"
+    else:
+        why = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+    raise errors.bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
+
+
+def _other_kind(tree: Tree, kind: str, version: str, resource: Resource) -> StatusError:
+    wanted = resource.api_version
+    if version != wanted:
+        return errors.bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({wanted})"
+        )
+    cause = causes.invalid("kind", kind, f"must be {resource.kind}")
+    return errors.invalid(replace(resource, kind=kind), trees.text(tree, "metadata", "name"), [cause])
+
+
+# What every object has to be an object of, if it has it at all.
+OBJECTS: Final = ("metadata", "spec", "status")
+
+
+def check_shape(tree: Tree, resource: Resource) -> None:
+    for name in OBJECTS:
+        found = tree.get(name)
+        if found is not None and not isinstance(found, dict) and not (resource.custom and name != "metadata"):
+            raise mistyped(resource, name, gotext.json_type(found))
+    typechecks.check_metadata(resource, tree)
+
+
+def mistyped(resource: Resource, field: str, got: str) -> StatusError:
+    kind = "ObjectMeta" if field == "metadata" else f"{resource.kind}{field.capitalize()}"
+    why = f"json: cannot unmarshal {got} into Go struct field {resource.kind}.{field} of type {resource.version}.{kind}"
+    return Mistyped(resource, why, got, f"{resource.version}.{kind}")
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        raise ValueError(f"couldn't get version/kind; json parse error: {gojson.complaint(body)}") from None
+
+
+def _yaml(body: bytes) -> Any:
+    if body[:1] == b"{":
+        # Nearly always it is JSON, which is YAML and read a hundred times faster.
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(body)
+    try:
+        return pyyaml.load(body, Loader=LOADER)
+    except (pyyaml.YAMLError, UnicodeDecodeError, ValueError) as problem:
+        raise ValueError(f"yaml: {_line(problem)}{getattr(problem, 'problem', None) or problem}") from None
+
+
+def _line(problem: Exception) -> str:
+    """As the real reader counts: from nought, but for what it finds before it has understood the line."""
+    mark = getattr(problem, "problem_mark", None)
+    if mark is None:
+        return ""
+    if isinstance(problem, pyyaml.scanner.ScannerError):
+        return f"line {mark.line + 1}: " if mark.line else ""
+    return f"line {mark.line or 1}: "
+
+
+class _Loader(getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)):  # type: ignore[misc]
+    """Times stay text, as JSON has them."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    sign: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for sign, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+LOADER: Final = _Loader
+
+
+def _clipped(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    shown = body[:LONGEST_SHOWN]
+    text = shown.decode(errors="replace") if body[:1] == b"{" else shown.hex()
+    return f"{text} ..." if len(body) > LONGEST_SHOWN else text

@@ -1,0 +1,172 @@
+"""One client's connection: bytes to requests, answers to bytes, in the order in which they were asked.
+
+`server` makes one per connection. httptools parses; a request is answered the moment it is complete, since no verb
+waits. A watch holds its connection until it ends: what a client sends meanwhile is kept, and answered after it."""
+
+import asyncio
+import gzip
+import hmac
+from collections import deque
+from http import HTTPStatus
+from typing import Final, cast
+
+import httptools
+
+from numalign.simulator.apiserver.http import bodies, calls
+from numalign.simulator.apiserver.http.calls import Answer, Call
+from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http.streams import Stream
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import StatusError
+
+HEARD: Final = {
+    name.encode(): name
+    for name in (
+        "accept",
+        "accept-encoding",
+        "authorization",
+        "content-type",
+        "expect",
+        "if-none-match",
+        "user-agent",
+    )
+}
+WORTH_PACKING: Final = 128 * 1024
+MOST_WAITING: Final = 1000
+"""Requests that may wait behind a watch."""
+WITHOUT_LOGIN: Final = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
+UNAUTHORIZED: Final = StatusError(401, "Unauthorized", "Unauthorized")
+REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, serving: Serving, connections: set["Connection"], token: str) -> None:
+        self._serving = serving
+        self._connections = connections
+        self._login = f"Bearer {token}" if token else ""
+        self._parser = httptools.HttpRequestParser(self)
+        self._waiting: deque[Call | Answer] = deque()
+        self._out: list[bytes] = []
+        self._stream: Stream | None = None
+        self._closes = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._connections.add(self)
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        self._connections.discard(self)
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Asked for another protocol: the request itself was answered, the rest is not HTTP.
+            self._closes = True
+        except httptools.HttpParserError:
+            self._refuse(errors.bad_request("the request is not HTTP/1.1"))
+        self._send()
+
+    def stop(self) -> None:
+        """The server goes: a watch ends in order."""
+        if self._stream is not None:
+            self._stream.end()
+        self._transport.close()
+
+    # What httptools calls.
+
+    def on_message_begin(self) -> None:
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._size = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        heard = HEARD.get(name.lower())
+        if heard is not None:
+            self._headers[heard] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        if self._headers.get("expect", "").lower() == "100-continue":
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        if self._size <= bodies.LARGEST:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._closes = self._closes or not self._parser.should_keep_alive()
+        call = Call(self._parser.get_method().decode(), self._target, self._headers, body)
+        if self._size > bodies.LARGEST:
+            self._refuse(errors.too_large(f"Request entity too large: limit is {bodies.LARGEST}"))
+        elif self._stream is None:
+            self._perform(call)
+        elif len(self._waiting) < MOST_WAITING:
+            self._waiting.append(call)
+        else:
+            self._transport.abort()
+
+    def _perform(self, call: Call) -> None:
+        if self._login and call.path not in WITHOUT_LOGIN and not self._may_enter(call):
+            return self._write(call, calls.refusal(UNAUTHORIZED))
+        found = self._serving.answer(call)
+        if isinstance(found, Answer):
+            return self._write(call, found)
+        self._send()
+        try:
+            self._stream = Stream(self._serving.state, found, self._transport, self._after_stream)
+            self._stream.open()
+        except StatusError as problem:
+            self._stream = None
+            self._write(call, calls.refusal(problem))
+
+    def _may_enter(self, call: Call) -> bool:
+        return hmac.compare_digest(call.headers.get("authorization", "").encode(), self._login.encode())
+
+    def _after_stream(self) -> None:
+        self._stream = None
+        while self._waiting and self._stream is None:
+            self._perform(cast(Call, self._waiting.popleft()))
+        self._send()
+
+    def _refuse(self, problem: StatusError) -> None:
+        """And hang up: what follows cannot be trusted to be a request."""
+        if self._stream is not None:
+            # Nothing but events may stand in a watch's answer.
+            return self._transport.abort()
+        self._closes = True
+        self._write(None, calls.refusal(problem))
+
+    def _write(self, call: Call | None, answer: Answer) -> None:
+        body, headers = answer.body, answer.headers
+        if len(body) > WORTH_PACKING and call is not None and "gzip" in call.headers.get("accept-encoding", ""):
+            body, headers = (
+                gzip.compress(body, 1),
+                (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")),
+            )
+        self._out.append(_head(answer, headers, len(body)))
+        if call is None or call.method != "HEAD":
+            self._out.append(body)
+
+    def _send(self) -> None:
+        if self._out:
+            self._transport.write(b"".join(self._out))
+            self._out.clear()
+        if self._closes and self._stream is None and not self._waiting:
+            self._transport.close()
+
+
+def _head(answer: Answer, headers: tuple[tuple[str, str], ...], size: int) -> bytes:
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers)
+    return (
+        f"HTTP/1.1 {answer.code} {REASONS.get(answer.code, '')}\r\nContent-Type: {answer.content_type}\r\n"
+        f"Cache-Control: no-cache, private\r\nContent-Length: {size}\r\n{more}\r\n"
+    ).encode()

@@ -1,0 +1,187 @@
+"""What the query of a request asks for, checked as the real server checks it.
+
+The checks are about combinations (a version to match without a version, initial events without a watch); what a
+selector or a token says is checked where it is used."""
+
+from typing import Any, Final
+
+from numalign.simulator.apiserver.http import bodies
+from numalign.simulator.apiserver.http.calls import Call
+from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.state import WriteOptions
+from numalign.simulator.apiserver.verbs.delete import DeleteOptions
+from numalign.simulator.apiserver.verbs.list import Asked
+from numalign.simulator.apiserver.verbs.watch import Since
+from numalign.simulator.trees import Tree
+
+META: Final = "meta.k8s.io"
+MATCH: Final = "resourceVersionMatch"
+INITIAL: Final = "sendInitialEvents"
+VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+LONGEST_MANAGER: Final = 128
+POLICIES: Final = ("Foreground", "Background", "Orphan")
+
+
+def _kind(name: str) -> Resource:
+    return Resource(META, "v1", name.lower(), name, namespaced=False)
+
+
+LIST, DELETE, PATCH = _kind("ListOptions"), _kind("DeleteOptions"), _kind("PatchOptions")
+CREATE, UPDATE = _kind("CreateOptions"), _kind("UpdateOptions")
+
+
+def page(call: Call) -> Asked:
+    """Of a list."""
+    query = call.query
+    if not query:
+        return Asked()
+    found = _match_causes(query)
+    if INITIAL in query:
+        found.append(causes.forbidden(INITIAL, "sendInitialEvents is forbidden for list"))
+    _refuse(LIST, found)
+    return Asked(
+        limit=whole(query.get("limit", "")),
+        token=query.get("continue", ""),
+        version=query.get("resourceVersion", ""),
+        match=query.get(MATCH, ""),
+    )
+
+
+def _match_causes(query: dict[str, str]) -> list[Cause]:
+    match, version = query.get(MATCH, ""), query.get("resourceVersion", "")
+    if not match:
+        return []
+    found = []
+    if not version:
+        found.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if query.get("continue"):
+        found.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+    if match not in ("Exact", "NotOlderThan"):
+        found.append(causes.unsupported(MATCH, match, ("Exact", "NotOlderThan", "")))
+    if match == "Exact" and version == "0":
+        found.append(causes.forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    return found
+
+
+def since(call: Call) -> Since:
+    """Of a watch."""
+    query = call.query
+    match, wished = query.get(MATCH, ""), query.get(INITIAL)
+    found = []
+    if match and wished is None:
+        found.append(
+            causes.forbidden(MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        )
+    if wished is not None and match != "NotOlderThan":
+        found.append(causes.forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        if match:
+            found.append(causes.unsupported(MATCH, match, ("NotOlderThan",)))
+    _refuse(LIST, found)
+    return Since(query.get("resourceVersion", ""), None if wished is None else call.flag(INITIAL))
+
+
+def writing(call: Call, kind: Resource) -> WriteOptions:
+    query = call.query
+    if not query:
+        return WriteOptions(call.manager, needs_version=True)
+    found = _dry_run_causes([query["dryRun"]] if "dryRun" in query else []) + _manager_causes(call)
+    validation = query.get("fieldValidation", "")
+    if validation not in VALIDATIONS:
+        found.append(causes.unsupported("fieldValidation", validation, VALIDATIONS))
+    _refuse(kind, found)
+    return WriteOptions(call.manager, bool(query.get("dryRun")), call.flag("force"), needs_version=True)
+
+
+def _dry_run_causes(asked: list[str]) -> list[Cause]:
+    if all(each == "All" for each in asked):
+        return []
+    return [causes.unsupported("dryRun", asked, ("All",))]
+
+
+def _manager_causes(call: Call) -> list[Cause]:
+    name = call.query.get("fieldManager", "")
+    if len(name.encode()) > LONGEST_MANAGER:
+        return [causes.too_long("fieldManager", LONGEST_MANAGER)]
+    strange = next((index for index, sign in enumerate(name) if not sign.isprintable()), None)
+    if strange is None:
+        return []
+    why = f"invalid character U+{ord(name[strange]):04X} (at position {strange})"
+    return [causes.invalid("fieldManager", name, why)]
+
+
+def applying(call: Call) -> WriteOptions:
+    if not call.query.get("fieldManager"):
+        _refuse(PATCH, [causes.required("fieldManager", "is required for apply patch")])
+    return writing(call, PATCH)
+
+
+def patching(call: Call) -> WriteOptions:
+    if "force" in call.query:
+        _refuse(PATCH, [causes.forbidden("force", "may not be specified for non-apply patch")])
+    return writing(call, PATCH)
+
+
+def deleting(call: Call) -> DeleteOptions:
+    """In the body where there is one, else in the query."""
+    return deletion(_body(call) if call.body else _from_query(call.query))
+
+
+def deletion(tree: Tree) -> DeleteOptions:
+    policy, orphan = tree.get("propagationPolicy"), tree.get("orphanDependents")
+    _refuse(DELETE, _dry_run_causes(tree.get("dryRun") or []))
+    if policy is not None and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        _refuse(DELETE, [causes.invalid("propagationPolicy", policy, why)])
+    if policy is not None and policy not in POLICIES:
+        _refuse(DELETE, [causes.unsupported("propagationPolicy", policy, (*POLICIES, "nil"))])
+    if orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    conditions = tree.get("preconditions") or {}
+    return DeleteOptions(
+        tree.get("gracePeriodSeconds"),
+        conditions.get("uid") or "",
+        conditions.get("resourceVersion") or "",
+        policy or "",
+        bool(tree.get("dryRun")),
+    )
+
+
+def _body(call: Call) -> Tree:
+    try:
+        tree = bodies.decoded(call.body, call.content_type)
+    except ValueError as problem:
+        raise errors.bad_request(str(problem)) from None
+    kind = tree.get("kind") if isinstance(tree, dict) else None
+    if kind not in (None, "", "DeleteOptions"):
+        version = tree.get("apiVersion", "")
+        why = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise errors.bad_request(why)
+    return tree if isinstance(tree, dict) else {}
+
+
+def _from_query(query: dict[str, str]) -> Tree:
+    found: dict[str, Any] = {}
+    if "gracePeriodSeconds" in query:
+        found["gracePeriodSeconds"] = whole(query["gracePeriodSeconds"])
+    if "propagationPolicy" in query:
+        found["propagationPolicy"] = query["propagationPolicy"]
+    if "orphanDependents" in query:
+        found["orphanDependents"] = query["orphanDependents"] == "true"
+    if query.get("dryRun"):
+        found["dryRun"] = [query["dryRun"]]
+    return found
+
+
+def whole(text: str) -> int:
+    try:
+        return int(text or 0)
+    except ValueError:
+        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def _refuse(kind: Resource, found: list[Cause]) -> None:
+    if found:
+        raise errors.invalid(kind, "", found)

@@ -1,0 +1,1 @@
+"""Stored objects, their versions, the watch history and the registry of resources."""

@@ -1,0 +1,97 @@
+"""Objects as the table that `kubectl get` prints: columns and one row per object.
+
+The HTTP layer calls `table` for lists, single objects and watch events whenever a client asks for `as=Table`. Of a
+watch only the first event carries the column definitions (`headers`). Kinds without a layout of their own show their
+name and when they were created; custom resources show what their definition asks for. Time comes in as `now`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from numalign.simulator.apiserver.defaults import storage
+from numalign.simulator.apiserver.storage.resources import STORAGECLASSES, Resource
+from numalign.simulator.apiserver.tables import (
+    clustercolumns,
+    columns,
+    networkcolumns,
+    podcolumns,
+    printercolumns,
+    storagecolumns,
+    workloadcolumns,
+)
+from numalign.simulator.trees import Tree
+
+Include = Literal["Metadata", "Object", "None"]
+
+POD: Final = ("", "Pod")
+LAYOUTS: Final[dict[tuple[str, str], columns.Layout]] = {
+    POD: podcolumns.LAYOUT,
+    **workloadcolumns.LAYOUTS,
+    **clustercolumns.LAYOUTS,
+    **networkcolumns.LAYOUTS,
+    **storagecolumns.LAYOUTS,
+}
+PLAIN: Final = columns.Layout(
+    columns.named(columns.Column("Created At", "date")),
+    lambda tree, now: [columns.name(tree), tree["metadata"].get("creationTimestamp", "")],
+)
+
+
+def table(
+    resource: Resource,
+    items: Sequence[Tree],
+    *,
+    now: datetime,
+    columns: Sequence[Tree] | None = None,
+    headers: bool = True,
+    include: Include = "Metadata",
+    metadata: Tree | None = None,
+) -> Tree:
+    """`columns` are a custom resource's printer columns, `metadata` the list's; one object alone lends its version."""
+    layout = _layout(resource, columns)
+    is_pod = (resource.group, resource.kind) == POD
+    rows = [_row(layout.row(item, now), item, include, is_pod=is_pod) for item in items]
+    if resource == STORAGECLASSES and metadata is not None:
+        _mark_default(rows, items)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": _version_of(items) if metadata is None else metadata,
+        "columnDefinitions": [column.definition() for column in layout.columns] if headers else None,
+        "rows": rows,
+    }
+
+
+def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> columns.Layout:
+    if resource.custom or definitions is not None:
+        return printercolumns.layout(definitions or ())
+    return LAYOUTS.get((resource.group, resource.kind), PLAIN)
+
+
+def _row(cells: list[Any], item: Tree, include: Include, *, is_pod: bool) -> Tree:
+    row: Tree = {"cells": cells}
+    conditions = podcolumns.conditions(item) if is_pod else []
+    if conditions:
+        row["conditions"] = conditions
+    row["object"] = _shown(item, include)
+    return row
+
+
+def _shown(item: Tree, include: Include) -> Tree | None:
+    if include == "Metadata":
+        return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item["metadata"]}
+    return item if include == "Object" else None
+
+
+def _version_of(items: Sequence[Tree]) -> Tree:
+    version = items[0]["metadata"].get("resourceVersion") if len(items) == 1 else None
+    return {"resourceVersion": version} if version else {}
+
+
+def _mark_default(rows: Sequence[Tree], items: Sequence[Tree]) -> None:
+    # Only a list shows which class is the default one, since it takes all of them to know.
+    default = storage.default_class(items)
+    for row in rows:
+        if default and row["cells"][0] == default:
+            row["cells"][0] = f"{default} (default)"

@@ -1,0 +1,1 @@
+"""Validation of objects, with the API server's messages."""

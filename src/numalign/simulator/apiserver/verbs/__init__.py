@@ -1,0 +1,1 @@
+"""What the embedded API server does for each verb."""

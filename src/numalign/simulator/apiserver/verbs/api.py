@@ -1,0 +1,174 @@
+"""The door inside the process: every verb of the API as a plain call, one at a time, without waiting.
+
+Controllers, simulated nodes and tests come in here, the HTTP layer goes to the modules of the verbs directly, since it
+wants bytes. Trees that go out are fresh and the caller's own, trees that come in are not kept. Only what a `Change`
+shows is shared, and read only."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.storage import customs, errors
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
+from numalign.simulator.apiserver.storage.ring import SIZE, Entry, Event, EventKind
+from numalign.simulator.apiserver.storage.state import Admission, NoAdmission, State, WriteOptions
+from numalign.simulator.apiserver.storage.store import Store
+from numalign.simulator.apiserver.verbs import bind as binding
+from numalign.simulator.apiserver.verbs import create as creating
+from numalign.simulator.apiserver.verbs import delete as deleting
+from numalign.simulator.apiserver.verbs import evict as eviction
+from numalign.simulator.apiserver.verbs import list as pages
+from numalign.simulator.apiserver.verbs import patch as patching
+from numalign.simulator.apiserver.verbs import scale, show
+from numalign.simulator.apiserver.verbs import update as updating
+from numalign.simulator.apiserver.verbs.bind import Binding
+from numalign.simulator.apiserver.verbs.delete import DeleteOptions
+from numalign.simulator.apiserver.verbs.patch import Patch, Place
+from numalign.simulator.clock import Clock
+from numalign.simulator.trees import Tree
+
+__all__ = ["Api", "Change", "Handler", "Listing", "Patch", "Subscription"]
+
+
+class Listing(Struct, frozen=True):
+    items: list[Tree]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`tree` and `old` are READ ONLY: every subscriber sees the same ones."""
+
+    kind: EventKind
+    resource: Resource
+    key: tuple[str, str]
+    """Namespace and name."""
+    tree: Tree
+    old: Tree | None
+    version: int
+
+
+Handler = Callable[[Change], None]
+
+
+class Subscription:
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self._cancel = cancel
+
+    def cancel(self) -> None:
+        self._cancel()
+
+
+class Api:
+    def __init__(
+        self,
+        clock: Clock,
+        chance: random.Random,
+        *,
+        admission: Admission | None = None,
+        ring_size: int = SIZE,
+    ) -> None:
+        """`ring_size`: how many events of each resource are remembered for watches that come back."""
+        self.clock = clock
+        self.chance = chance
+        self.state = State(clock, chance, admission or NoAdmission(), Store(ring_size))
+        definitions = self.state.store.shelf(CUSTOMRESOURCEDEFINITIONS)
+        definitions.listeners[customs.follower(self.state)] = None
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Tree:
+        """A fresh tree, yours to change."""
+        resource = self._served(resource)
+        return _tree(resource, self.state.entry(resource, name, namespace))
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
+        """Of all namespaces where none is given, in the order of their keys."""
+        resource = self._served(resource)
+        page = pages.listed(self.state.store, resource, pages.selection(resource, namespace, labels, fields))
+        return Listing([_tree(resource, entry) for entry in page.entries], str(page.version))
+
+    def create(self, resource: Resource, tree: Tree, *, manager: str = "", dry_run: bool = False) -> Tree:
+        """In the namespace that its metadata name, or `default`."""
+        resource, options = self._served(resource), WriteOptions(manager, dry_run)
+        return _tree(resource, creating.create(self.state, resource, trees.copied(tree), options))
+
+    def update(
+        self, resource: Resource, tree: Tree, *, part: str = "", manager: str = "", dry_run: bool = False
+    ) -> Tree:
+        """`part`: nothing, "status", "scale" or "finalize". Conflict where its resourceVersion is not the latest; one
+        that names none replaces whatever is there. Where nothing changed nothing happens."""
+        resource, options = self._served(resource), WriteOptions(manager, dry_run)
+        if part == "scale":
+            entry = scale.update(self.state, resource, trees.copied(tree), options)
+            return scale.shown(self.state.registry, resource, _tree(resource, entry))
+        return _tree(resource, updating.update(self.state, resource, trees.copied(tree), part, options))
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: Patch,
+        *,
+        part: str = "",
+        manager: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Tree:
+        resource, options = self._served(resource), WriteOptions(manager, dry_run, force)
+        place = Place(resource, name, namespace, part)
+        tree = _tree(resource, patching.patch(self.state, place, patch, options).entry)
+        return scale.shown(self.state.registry, resource, tree) if part == "scale" else tree
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        grace: int | None = None,
+        uid: str = "",
+        version: str = "",
+        propagation: str = "",
+        dry_run: bool = False,
+    ) -> Tree:
+        """The object as it is now or was last: finalizers and a pod's grace may keep it for a while."""
+        resource, options = self._served(resource), DeleteOptions(grace, uid, version, propagation, dry_run)
+        return _tree(resource, deleting.delete(self.state, resource, name, namespace, options).entry)
+
+    def bind(self, pod: str, namespace: str, node: str, *, uid: str = "", dry_run: bool = False) -> None:
+        binding.bind(self.state, Binding(pod, namespace, node, uid), dry_run=dry_run)
+
+    def evict(
+        self, pod: str, namespace: str, *, grace: int | None = None, uid: str = "", dry_run: bool = False
+    ) -> None:
+        eviction.evict(self.state, pod, namespace, DeleteOptions(grace, uid, dry_run=dry_run))
+
+    def subscribe(self, resource: Resource, handler: Handler, *, since_now: bool = False) -> Subscription:
+        """The handler hears of what is there as ADDED, unless `since_now`, then of every change right after its write,
+        in order. It must not write: let it note the key and wake a task."""
+        shelf = self.state.store.shelf(resource)
+
+        def listener(kind: EventKind, event: Event, tree: Tree, before: Tree | None) -> None:
+            entry = event.entry
+            handler(Change(kind, resource, (entry.namespace, entry.name), tree, before, event.version))
+
+        if not since_now:
+            for entry in list(shelf.within("")):
+                tree = trees.decoded(entry.data)
+                handler(Change("ADDED", resource, (entry.namespace, entry.name), tree, None, entry.version))
+        shelf.listeners[listener] = None
+        return Subscription(lambda: shelf.listeners.pop(listener, None) and None)
+
+    def _served(self, resource: Resource) -> Resource:
+        """As it is defined at this moment: of custom resources callers may hold an older or simpler idea."""
+        found = self.state.registry.find(resource.group, resource.version, resource.plural)
+        if found is None:
+            raise errors.no_such_path()
+        return found
+
+
+def _tree(resource: Resource, entry: Entry) -> Tree:
+    return trees.decoded(show.shown(resource, entry.data))

@@ -1,0 +1,82 @@
+"""A new object: its name, uid, time and generation, then admission, then the store.
+
+`api` and the HTTP layer call `create`; `patching` does where an apply finds nothing. The tree that comes in becomes
+the store's."""
+
+from typing import Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import EVENTS, Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.storage.store import encoded
+from numalign.simulator.apiserver.verbs import admit, kindrules, naming, show
+from numalign.simulator.trees import Tree
+
+ATTEMPTS: Final = 8
+# Given by the server; whatever a client says about them is forgotten.
+GIVEN: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "generation")
+
+
+def create(state: State, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> Entry:
+    if tree.get("metadata", {}).get("resourceVersion"):
+        raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+    if resource.home == EVENTS.home:
+        _forget_old_events(state)
+    tree = show.kept(resource, tree)
+    tree["metadata"] = _metadata(state, resource, tree["metadata"])
+    if kindrules.has_status(resource) and resource.home not in kindrules.STATUS_ON_CREATE:
+        tree.pop("status", None)
+    tree = admit.admitted(state, resource, tree, None)
+    if "generateName" in tree["metadata"]:
+        _settle_name(state, resource, tree)
+    name, namespace = tree["metadata"]["name"], tree["metadata"].get("namespace", "")
+    if not name:
+        raise errors.invalid(resource, "", [causes.NO_NAME])
+    there = state.store.entry(resource, name, namespace)
+    if there is not None:
+        leaving = "deletionTimestamp" in trees.decoded(there.data)["metadata"]
+        raise errors.already_exists(resource, name, leaving=leaving)
+    if options.dry_run:
+        del tree["metadata"]["resourceVersion"]
+        return encoded(resource, tree, 0)
+    return state.store.commit(resource, tree, None, None)
+
+
+def _metadata(state: State, resource: Resource, given: Tree) -> Tree:
+    """In the order in which the real server writes it."""
+    name, base = given.get("name"), given.get("generateName")
+    made: Tree = {"name": name or (naming.generated(base, state.chance) if base else "")}
+    if base:
+        made["generateName"] = base
+    if resource.namespaced:
+        made["namespace"] = given.get("namespace") or "default"
+    made |= {"uid": naming.uid(state.chance), "resourceVersion": ""}
+    if resource.generations or resource.custom:
+        made["generation"] = 1
+    made["creationTimestamp"] = state.clock.rfc3339()
+    for key, value in given.items():
+        if key not in made and key not in GIVEN and value not in (None, {}, []):
+            made[key] = value
+    if not resource.namespaced:
+        made.pop("namespace", None)
+    return made
+
+
+def _forget_old_events(state: State) -> None:
+    entries = state.store.shelf(EVENTS).entries
+    for key in state.expiry.due():
+        entry = entries[key]
+        state.store.remove(EVENTS, trees.decoded(entry.data), entry, trees.decoded(entry.data))
+
+
+def _settle_name(state: State, resource: Resource, tree: Tree) -> None:
+    """A generated name that is taken is drawn again, a few times."""
+    metadata = tree["metadata"]
+    for _ in range(ATTEMPTS):
+        if state.store.entry(resource, metadata["name"], metadata.get("namespace", "")) is None:
+            return
+        metadata["name"] = naming.generated(metadata["generateName"], state.chance)

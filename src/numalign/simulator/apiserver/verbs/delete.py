@@ -1,0 +1,138 @@
+"""How objects go: at once, after the finalizers, or for pods after a time of grace.
+
+`delete` marks or removes one; `eviction` and collections of deletions come here too. What to do with dependents is
+only noted, as a finalizer that the garbage collector takes away when it has done its part."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.simulator import clock as clocks
+from numalign.simulator import trees
+from numalign.simulator.apiserver.storage import customs, errors
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.state import State
+from numalign.simulator.apiserver.storage.store import encoded
+from numalign.simulator.apiserver.verbs import update
+from numalign.simulator.trees import Tree
+
+ORPHAN: Final = "orphan"
+FOREGROUND: Final = "foregroundDeletion"
+BY_POLICY: Final = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}
+STAYING: Final = frozenset({"default", "kube-system", "kube-public"})
+ENDED: Final = ("Succeeded", "Failed")
+
+
+class DeleteOptions(Struct, frozen=True):
+    grace: int | None = None
+    uid: str = ""
+    version: str = ""
+    propagation: str = ""
+    dry_run: bool = False
+
+
+class Deleted(Struct, frozen=True):
+    """The object as it is now or was last, and whether it is gone."""
+
+    entry: Entry
+    is_gone: bool
+
+
+def delete(state: State, resource: Resource, name: str, namespace: str, options: DeleteOptions) -> Deleted:
+    entry = state.entry(resource, name, namespace)
+    old = trees.decoded(entry.data)
+    check(resource, entry, old, options)
+    new = _marked(state, resource, old, options)
+    if not update.is_finished(resource, new):
+        return Deleted(_kept(state, resource, entry, old, new, options), is_gone=False)
+    shown = encoded(resource, new, 0)
+    if not options.dry_run:
+        _remove(state, resource, entry, old, new)
+    return Deleted(shown, is_gone=True)
+
+
+def _remove(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree) -> None:
+    """As watchers of a real server see it: of pods first the mark, then that they are gone; others go as they were."""
+    if resource is CUSTOMRESOURCEDEFINITIONS:
+        customs.forget_objects(state, new)
+    if resource is PODS and new != old:
+        entry, old = state.store.commit(resource, new, entry, old), new
+    last = new if resource is NAMESPACES else old
+    state.store.remove(resource, last | {"metadata": dict(last["metadata"])}, entry, old)
+
+
+def _kept(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree, options: DeleteOptions) -> Entry:
+    if new == old or options.dry_run:
+        return encoded(resource, new, 0)
+    return state.store.commit(resource, new, entry, old)
+
+
+def _marked(state: State, resource: Resource, old: Tree, options: DeleteOptions) -> Tree:
+    """The object with the time at which it is to be gone; `old` stays as it is."""
+    before = old["metadata"]
+    metadata = dict(before)
+    metadata["finalizers"] = _finalizers(before, options.propagation)
+    if not metadata["finalizers"]:
+        del metadata["finalizers"]
+    new = old | {"metadata": metadata}
+    if resource is NAMESPACES:
+        new["status"] = (old.get("status") or {}) | {"phase": "Terminating"}
+        metadata.setdefault("deletionTimestamp", state.clock.rfc3339())
+        return new
+    if "deletionTimestamp" in before:
+        _shorten(metadata, options.grace)
+    else:
+        grace = _grace(old, options.grace) if resource is PODS else 0
+        moment = clocks.text(state.clock.wall() + timedelta(seconds=grace))
+        metadata |= {"deletionTimestamp": moment, "deletionGracePeriodSeconds": grace}
+        if "generation" in before:
+            metadata["generation"] = before["generation"] + 1
+    return new
+
+
+def _grace(pod: Tree, asked: int | None) -> int:
+    """Seconds; none for a pod that no kubelet has, or that has ended."""
+    spec = pod.get("spec") or {}
+    if not spec.get("nodeName") or trees.text(pod, "status", "phase") in ENDED:
+        return 0
+    seconds = asked if asked is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
+    return seconds if seconds >= 0 else 1
+
+
+def _shorten(metadata: Tree, asked: int | None) -> None:
+    """A time of grace that runs can only be made shorter."""
+    now = metadata.get("deletionGracePeriodSeconds", 0)
+    if asked is None or asked < 0 or asked >= now:
+        return
+    moment = datetime.fromisoformat(metadata["deletionTimestamp"]) - timedelta(seconds=now - asked)
+    metadata |= {"deletionTimestamp": clocks.text(moment), "deletionGracePeriodSeconds": asked}
+
+
+def _finalizers(metadata: Tree, propagation: str) -> list[str]:
+    found = list(metadata.get("finalizers") or ())
+    if propagation not in BY_POLICY:
+        return found
+    return [name for name in found if name not in (ORPHAN, FOREGROUND)] + BY_POLICY[propagation]
+
+
+def check(resource: Resource, entry: Entry, old: Tree, options: DeleteOptions) -> None:
+    """Raises StatusError where it is not the one that was meant, or may not go."""
+    if resource is NAMESPACES and entry.name in STAYING:
+        raise errors.forbidden(resource, entry.name, "this namespace may not be deleted")
+    uid = old["metadata"]["uid"]
+    if options.uid and options.uid != uid:
+        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid})."
+        raise _conflict(resource, entry.name, f"{why} The object might have been deleted and then recreated")
+    if options.version and options.version != str(entry.version):
+        why = f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in"
+        raise _conflict(resource, entry.name, f"{why} record ({entry.version}). The object might have been modified")
+
+
+def _conflict(resource: Resource, name: str, why: str) -> StatusError:
+    # Here the real server takes the kind for the plural.
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    details = errors.details(resource, name) | {"kind": resource.kind}
+    return StatusError(409, "Conflict", f'Operation cannot be fulfilled on {kind} "{name}": {why}', details)

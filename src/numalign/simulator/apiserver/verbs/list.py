@@ -1,0 +1,193 @@
+"""Lists: which objects, as of which version, and a page at a time.
+
+A page that is not the last carries a token that names the version of the first page and where to go on; the ring of
+events lets later pages show that very version. When the ring has moved on, the client is told so, and handed a token
+to continue with what there is now. `api` and the HTTP layer call `listed`."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from numalign.simulator.apiserver.storage import errors, fieldselectors, gojson, selectors
+from numalign.simulator.apiserver.storage.errors import Cause, StatusError
+from numalign.simulator.apiserver.storage.fieldselectors import NAME, NAMESPACE, NODE, Terms
+from numalign.simulator.apiserver.storage.resources import PODS, Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.selectors import Requirements
+from numalign.simulator.apiserver.storage.store import Shelf, Store
+
+TOKEN_VERSION: Final = "meta.k8s.io/v1"
+CURRENT: Final = -1
+"""In a token: go on with what is there now, consistent with earlier pages or not."""
+TOO_OLD: Final = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class Selection(Struct, frozen=True):
+    """Which objects of a resource; parsed once, asked for every object."""
+
+    namespace: str = ""
+    labels: Requirements = ()
+    fields: Terms = ()
+
+    @property
+    def is_narrow(self) -> bool:
+        """Narrower than a namespace."""
+        return bool(self.labels or self.fields)
+
+    def holds(self, entry: Entry) -> bool:
+        if self.namespace and entry.namespace != self.namespace:
+            return False
+        if self.labels and not selectors.matches(self.labels, entry.labels):
+            return False
+        return not self.fields or all(self._has(entry, term) for term in self.fields)
+
+    def _has(self, entry: Entry, term: fieldselectors.Term) -> bool:
+        if term.field == NAME:
+            return (entry.name == term.value) == term.equal
+        if term.field == NAMESPACE:
+            return (entry.namespace == term.value) == term.equal
+        return fieldselectors.matches((term,), entry.fields or {})
+
+
+def selection(resource: Resource, namespace: str = "", labels: str = "", fields: str = "") -> Selection:
+    """Raises StatusError 400 for selectors that are none."""
+    return Selection(
+        namespace,
+        selectors.parsed(labels) if labels else (),
+        fieldselectors.parsed(fields, resource) if fields else (),
+    )
+
+
+class Asked(Struct, frozen=True):
+    """How much, and as of when."""
+
+    limit: int = 0
+    token: str = ""
+    version: str = ""
+    match: str = ""
+
+
+EVERYTHING: Final = Asked()
+
+
+class Page(Struct, frozen=True):
+    entries: list[Entry]
+    version: int
+    token: str = ""
+    remaining: int = 0
+    """How many follow; 0 also where the server does not say, as with selectors."""
+
+
+class Token(Struct, frozen=True):
+    v: str
+    rv: int
+    start: str
+
+
+def listed(store: Store, resource: Resource, chosen: Selection, asked: Asked = EVERYTHING) -> Page:
+    shelf = store.shelf(resource)
+    if asked.token:
+        return _continued(store, shelf, chosen, asked)
+    if asked.match == "Exact" and asked.version:
+        version = known(store, asked.version)
+        if not shelf.ring.reaches(version):
+            raise errors.gone("The resourceVersion for the provided list is too old.")
+        return _page(chosen, shelf.as_of(version), version, asked.limit)
+    if asked.version:
+        known(store, asked.version)
+    found = [entry for entry in _candidates(shelf, chosen) if chosen.holds(entry)]
+    return _page(chosen, found, store.version, asked.limit)
+
+
+def known(store: Store, text: str) -> int:
+    """The version, unless it is no number or lies in the future."""
+    if not text.isdecimal():
+        why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise errors.bad_request(f"invalid resource version: resourceVersion: {why}")
+    version = int(text)
+    if version > store.version:
+        raise too_large(version, store.version)
+    return version
+
+
+def too_large(version: int, current: int) -> StatusError:
+    cause = Cause("", "ResourceVersionTooLarge", "Too large resource version")
+    message = f"Timeout: Too large resource version: {version}, current: {current}"
+    return StatusError(504, "Timeout", message, {"causes": [cause.tree()], "retryAfterSeconds": 1})
+
+
+def _candidates(shelf: Shelf, chosen: Selection) -> Iterable[Entry]:
+    node = fieldselectors.wanted(chosen.fields, NODE) if shelf.resource is PODS else ""
+    if node:
+        return shelf.on_node(node)
+    name = fieldselectors.wanted(chosen.fields, NAME)
+    if name and (chosen.namespace or not shelf.resource.namespaced):
+        found = shelf.entries.get(f"{chosen.namespace}/{name}")
+        return [found] if found is not None else []
+    return shelf.within(chosen.namespace)
+
+
+def _continued(store: Store, shelf: Shelf, chosen: Selection, asked: Asked) -> Page:
+    token = decoded(asked.token)
+    if asked.version not in ("", "0"):
+        raise errors.bad_request("specifying resource version is not allowed when using continue")
+    start = f"{chosen.namespace}{token.start}" if chosen.namespace else token.start
+    version = store.version if token.rv == CURRENT else token.rv
+    if version > store.version:
+        raise too_large(version, store.version)
+    if not shelf.ring.reaches(version):
+        raise errors.gone(TOO_OLD, {"continue": encoded(CURRENT, token.start)})
+    rest = [entry for entry in shelf.as_of(version) if entry.key >= start]
+    return _page(chosen, rest, version, asked.limit)
+
+
+def _page(chosen: Selection, entries: list[Entry], version: int, limit: int) -> Page:
+    found = [entry for entry in entries if chosen.holds(entry)]
+    if limit <= 0 or len(found) <= limit:
+        return Page(found, version)
+    start = found[limit - 1].key.removeprefix(chosen.namespace) + "\0"
+    remaining = 0 if chosen.is_narrow else len(found) - limit
+    return Page(found[:limit], version, encoded(version, start), remaining)
+
+
+def encoded(version: int, start: str) -> str:
+    written = msgspec.json.encode(Token(TOKEN_VERSION, version, start))
+    return base64.urlsafe_b64encode(written).decode().rstrip("=")
+
+
+def decoded(text: str) -> Token:
+    """Raises StatusError 400 for what no server of this kind has given out."""
+    if "=" in text:
+        raise _bad_token(f"illegal base64 data at input byte {text.index('=')}")
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        written = base64.b64decode(padded, altchars="-_", validate=True)
+        token = msgspec.json.decode(written, type=Token)
+    except msgspec.ValidationError as problem:
+        raise _bad_token(str(problem)) from None
+    except msgspec.DecodeError:
+        raise _bad_token(gojson.complaint(written)) from None
+    except (binascii.Error, ValueError) as problem:
+        raise _bad_token(str(problem)) from None
+    if token.v != TOKEN_VERSION:
+        raise _bad_token(f"server does not recognize this encoded version {token.v}")
+    if token.rv == 0:
+        raise _bad_token(f"incorrect encoded start resourceVersion (version {TOKEN_VERSION})")
+    if not token.start:
+        raise _bad_token(f"encoded start key empty (version {TOKEN_VERSION})")
+    if ".." in token.start:
+        raise _bad_token(token.start)
+    return token
+
+
+def _bad_token(why: str) -> StatusError:
+    return errors.bad_request(f"invalid continue token: continue key is not valid: {why}")

@@ -1,0 +1,168 @@
+"""A patch of any of the four kinds, from its bytes to the write.
+
+`api` and the HTTP layer call `patch`. The patch is applied to the object as its reader sees it, in the version that was
+asked for; what comes out takes the way of every update. An apply that finds nothing creates."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from numalign.api.decode import mergepatch
+from numalign.simulator import trees
+from numalign.simulator.apiserver.http import bodies
+from numalign.simulator.apiserver.patches import (
+    ApplyConflict,
+    BadPatch,
+    gotext,
+    jsonpatch,
+    reading,
+    strategic,
+)
+from numalign.simulator.apiserver.patches.apply import FieldManager
+from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import Cause, Mistyped, StatusError
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.verbs import create, scale, show, update
+from numalign.simulator.trees import Tree
+
+PatchKind = Literal["json", "merge", "strategic", "apply"]
+CODES: Final[Mapping[int, str]] = {400: "BadRequest", 422: "Invalid", 415: "UnsupportedMediaType"}
+NOT_STRATEGIC: Final = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+)
+WRONG_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
+
+
+class Patch(Struct, frozen=True):
+    kind: PatchKind
+    body: bytes | Tree | list[Tree]
+
+
+class Place(Struct, frozen=True):
+    """Which object, and which part of it."""
+
+    resource: Resource
+    name: str
+    namespace: str = ""
+    part: str = ""
+
+
+class Patched(Struct, frozen=True):
+    entry: Entry
+    is_new: bool = False
+
+
+def patch(state: State, place: Place, patch: Patch, options: WriteOptions = PLAIN) -> Patched:
+    resource = place.resource
+    if resource.custom and patch.kind == "strategic":
+        raise errors.unsupported_media_type(NOT_STRATEGIC)
+    entry = state.store.entry(resource, place.name, place.namespace)
+    body = _read(patch)
+    if entry is None:
+        if patch.kind != "apply" or place.part:
+            raise errors.not_found(resource, place.name)
+        _check_name(place, body)
+        made = _changed(state, place, patch.kind, None, body, options)
+        made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
+        return Patched(create.create(state, resource, made, options), is_new=True)
+    seen = trees.decoded(show.shown(resource, entry.data))
+    if place.part == "scale":
+        seen = scale.shown(state.registry, resource, seen)
+    uid = seen["metadata"]["uid"]
+    new = _changed(state, place, patch.kind, seen, body, options)
+    options = msgspec.structs.replace(options, applied=patch.kind == "apply")
+    try:
+        bodies.check_shape(new, resource)
+        _check(place, entry, uid, new)
+        return Patched(_written(state, place, entry, new, options))
+    except Mistyped as problem:
+        raise _unfit(patch.kind, body, new, problem) from None
+
+
+def _written(state: State, place: Place, entry: Entry, new: Tree, options: WriteOptions) -> Entry:
+    resource, part = place.resource, place.part
+    if part == "scale":
+        new, part = scale.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
+    old, kept = trees.decoded(entry.data), show.kept(resource, new)
+    return update.replace(state, resource, entry, old, kept, part=part, options=options)
+
+
+def _unfit(how: PatchKind, body: Any, new: Tree, problem: Mistyped) -> StatusError:
+    """Of a patch that makes a field what it cannot be."""
+    shown, why = trees.encoded(dict(sorted(new.items()))).decode(), problem.why
+    if how == "strategic":
+        shown, why = gotext.value(body), gotext.unfit(problem.got, problem.wanted) or why
+    cause = causes.invalid("patch", shown, why)
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {cause.message}', {"causes": [cause.tree()]})
+
+
+def _read(patch: Patch) -> Any:
+    if not isinstance(patch.body, bytes):
+        return patch.body
+    try:
+        body = bodies.yaml(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
+        return reading.checked(patch.kind, body)
+    except msgspec.DecodeError:
+        raise errors.bad_request(reading.UNREADABLE) from None
+    except BadPatch as problem:
+        raise refused(problem) from None
+
+
+def refused(problem: BadPatch) -> StatusError:
+    details: Tree | None = {} if problem.code == 422 else None
+    return StatusError(problem.code, CODES.get(problem.code, ""), problem.message, details)
+
+
+def _changed(state: State, place: Place, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions) -> Tree:
+    resource = place.resource
+    target = scale.SCALE if place.part == "scale" else resource
+    try:
+        if how == "apply":
+            fields = FieldManager(target.gvk, state.clock.rfc3339(), place.part, state.registry.schema(target))
+            return fields.apply(seen, body, options.manager, force=options.force)
+        return _patched(how, seen or {}, body, target.gvk)
+    except BadPatch as problem:
+        raise refused(problem) from None
+    except ApplyConflict as conflict:
+        found = [Cause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes]
+        details = {"causes": [cause.tree() for cause in found]}
+        raise StatusError(409, "Conflict", conflict.message, details) from None
+
+
+def _patched(how: PatchKind, seen: Tree, body: Any, kind: tuple[str, str, str]) -> Tree:
+    if how == "json":
+        return jsonpatch.applied(seen, body)
+    if how == "merge":
+        return mergepatch.applied(seen, body)
+    return strategic.applied(seen, body, kind)
+
+
+def _check_name(place: Place, body: Any) -> None:
+    name = trees.metadata(body).get("name") if isinstance(body, dict) else None
+    if name and name != place.name:
+        raise wrong_name(name, place.name)
+
+
+def _check(place: Place, entry: Entry, old_uid: str, new: Tree) -> None:
+    """A patch may name the version it means, but not change who the object is."""
+    metadata = trees.metadata(new)
+    if place.namespace and (metadata.get("namespace") or place.namespace) != place.namespace:
+        raise errors.bad_request(WRONG_NAMESPACE)
+    if metadata.get("name") != place.name:
+        raise wrong_name(metadata.get("name") or "", place.name)
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    if uid and uid != old_uid:
+        cause = causes.invalid("metadata.uid", uid, "field is immutable")
+        raise errors.invalid(place.resource, place.name, [cause])
+    if version and version != str(entry.version):
+        raise errors.conflict(place.resource, place.name, update.STALE)
+
+
+def wrong_name(name: str, url: str) -> StatusError:
+    return errors.bad_request(f"the name of the object ({name}) does not match the name on the URL ({url})")

@@ -1,0 +1,74 @@
+"""One stored object, as the apiVersion shows it that a client asked by.
+
+Bytes are kept in the version they were written in, always as kind, apiVersion, metadata and the rest, so that most
+conversions swap a prefix. Only events have two groups with different field names for the same things."""
+
+from functools import lru_cache
+from typing import Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.trees import Tree
+
+METADATA: Final = b'"metadata":'
+CORE, NEW = resources.EVENTS, resources.NEW_EVENTS
+# Of events: the name in core/v1, and in events.k8s.io/v1.
+RENAMED: Final = (
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+)
+TO_NEW: Final = dict(RENAMED)
+TO_CORE: Final = {new: core for core, new in RENAMED}
+
+
+@lru_cache(maxsize=1024)
+def prefix(resource: Resource) -> bytes:
+    return f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
+
+
+def shown(resource: Resource, data: bytes) -> bytes:
+    """The whole object."""
+    if resource is NEW:
+        return trees.encoded(as_new_event(trees.decoded(data)))
+    head = prefix(resource)
+    return data if data.startswith(head) else head + data[data.index(METADATA) :]
+
+
+def item(resource: Resource, data: bytes) -> bytes:
+    """As it stands in a list: built-in kinds leave out what the list has said already."""
+    if resource.custom:
+        return shown(resource, data)
+    data = shown(resource, data)
+    return b"{" + data[data.index(METADATA) :]
+
+
+def kept(resource: Resource, tree: Tree) -> Tree:
+    """A tree that came in, with its parts in the order they are kept in."""
+    if resource is NEW:
+        tree = _renamed(tree, TO_CORE, CORE)
+    owner = home(resource)
+    head: Tree = {"kind": owner.kind, "apiVersion": owner.api_version, "metadata": tree.get("metadata") or {}}
+    tree.pop("kind", None)
+    tree.pop("apiVersion", None)
+    tree.pop("metadata", None)
+    return head | tree
+
+
+def home(resource: Resource) -> Resource:
+    """By which its objects are kept and judged."""
+    return CORE if resource is NEW else resource
+
+
+def as_new_event(tree: Tree) -> Tree:
+    return _renamed(tree, TO_NEW, NEW)
+
+
+def _renamed(tree: Tree, names: dict[str, str], resource: Resource) -> Tree:
+    renamed = {names.get(name, name): value for name, value in tree.items()}
+    return renamed | {"kind": resource.kind, "apiVersion": resource.api_version}

@@ -1,0 +1,184 @@
+"""A changed object: whose part was written, whether the writer saw the latest, what the server keeps for itself.
+
+`update` replaces an object or a part of it (status, finalize); `replace` is the same for callers who have the old one
+already. Nothing is written where nothing changed. An object that is being deleted and has lost its last finalizer
+goes."""
+
+from typing import Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.patches import apply
+from numalign.simulator.apiserver.patches.apply import FieldManager
+from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
+from numalign.simulator.apiserver.storage.ring import Entry
+from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
+from numalign.simulator.apiserver.storage.store import encoded
+from numalign.simulator.apiserver.verbs import admit, create, kindrules, show
+from numalign.simulator.trees import Tree
+
+STALE: Final = "the object has been modified; please apply your changes to the latest version and try again"
+# In the order in which the real server writes them.
+KEPT_BY_SERVER: Final = (
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+# Of nodes and services the real server's storage still knows the first names, and tells them.
+OLD_NAMES: Final = {"nodes": "minions", "services": "services/specs"}
+
+
+def update(state: State, resource: Resource, tree: Tree, part: str = "", options: WriteOptions = PLAIN) -> Entry:
+    metadata = trees.metadata(tree)
+    name, namespace = metadata.get("name", ""), metadata.get("namespace") or ("default" if resource.namespaced else "")
+    entry = state.store.entry(resource, name, namespace)
+    if entry is None and resource.home in kindrules.CREATED_BY_UPDATE and not part:
+        return create.create(state, resource, tree, options)
+    if entry is None:
+        raise errors.not_found(resource, name)
+    old = trees.decoded(entry.data)
+    # Of another object of that name the version says nothing.
+    _check_uid(resource, metadata.get("uid") or "", old)
+    check_version(resource, metadata.get("resourceVersion") or "", entry, options)
+    return replace(state, resource, entry, old, show.kept(resource, tree), part=part, options=options)
+
+
+def replace(
+    state: State,
+    resource: Resource,
+    entry: Entry,
+    old: Tree,
+    tree: Tree,
+    *,
+    part: str = "",
+    options: WriteOptions = PLAIN,
+) -> Entry:
+    """`tree` shares nothing with `old`."""
+    new = _with_part(resource, old, tree, part)
+    new["metadata"] = _metadata(resource, old, new["metadata"])
+    new = admit.admitted(state, resource, new, old, part)
+    if "managedFields" in old["metadata"] or "managedFields" in new["metadata"]:
+        new = _booked(state, resource, old, new, part, options)
+    if is_finished(resource, new):
+        return _leave(state, resource, entry, old, new, options)
+    if new == old:
+        return entry
+    if not part and _counts(resource, new, old):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    if options.dry_run:
+        return encoded(resource, new, 0)
+    return state.store.commit(resource, new, entry, old)
+
+
+def _booked(state: State, resource: Resource, old: Tree, new: Tree, part: str, options: WriteOptions) -> Tree:
+    """With the books of who owns which field kept true; `old` itself where only times in them would differ."""
+    if not options.applied:
+        fields = FieldManager(resource.gvk, state.clock.rfc3339(), part, state.registry.schema(resource))
+        new = fields.update(old, new, options.manager)
+    return apply.settled(old, new)
+
+
+def is_finished(resource: Resource, tree: Tree) -> bool:
+    """Being deleted, with nobody left who asked to wait."""
+    metadata = tree["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    if resource is NAMESPACES and (tree.get("spec") or {}).get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def _leave(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree, options: WriteOptions) -> Entry:
+    shown = encoded(resource, new, 0)
+    if not options.dry_run:
+        # Watchers are told of it as it was kept last: with the finalizer that this write took away.
+        state.store.remove(resource, old | {"metadata": dict(old["metadata"])}, entry, old)
+    return shown
+
+
+def _with_part(resource: Resource, old: Tree, tree: Tree, part: str) -> Tree:
+    """The old object with what the writer may change replaced."""
+    if part == "status":
+        return _with_status(resource, old, tree)
+    if part == "finalize":
+        spec = {key: value for key, value in (old.get("spec") or {}).items() if key != "finalizers"}
+        left = (tree.get("spec") or {}).get("finalizers")
+        return old | {"spec": spec | ({"finalizers": left} if left else {})}
+    if not kindrules.has_status(resource):
+        return tree
+    tree.pop("status", None)
+    return tree | {"status": old["status"]} if "status" in old else tree
+
+
+def _with_status(resource: Resource, old: Tree, tree: Tree) -> Tree:
+    new = dict(old)
+    new.pop("status", None)
+    if "status" in tree:
+        new["status"] = tree["status"]
+    if resource.home in kindrules.LABELS_WITH_STATUS:
+        kept = {key: old["metadata"][key] for key in ("ownerReferences", "finalizers") if key in old["metadata"]}
+        allowed = {key: value for key, value in tree["metadata"].items() if key not in ("ownerReferences",)}
+        new["metadata"] = kept | allowed
+    return new
+
+
+def _metadata(resource: Resource, old: Tree, given: Tree) -> Tree:
+    before = old["metadata"]
+    made: Tree = {"name": before["name"]}
+    for key in KEPT_BY_SERVER:
+        if key in before:
+            made[key] = before[key]
+    for key, value in given.items():
+        if key not in made and key not in KEPT_BY_SERVER and key != "selfLink" and value not in (None, {}, []):
+            made[key] = value
+    return made
+
+
+def _counts(resource: Resource, new: Tree, old: Tree) -> bool:
+    """Whether the generation grows: with the spec, and of a custom resource with all but metadata and status."""
+    if not resource.custom:
+        return resource.generations and new.get("spec") != old.get("spec")
+    ignored = {"metadata", "kind", "apiVersion"} | ({"status"} if kindrules.has_status(resource) else set())
+    return any(new.get(key) != old.get(key) for key in (new.keys() | old.keys()) - ignored)
+
+
+def check_version(resource: Resource, version: str, entry: Entry, options: WriteOptions) -> None:
+    """Whether the writer has seen the latest, or does not care where that is allowed."""
+    if version in ("", "0"):
+        if options.needs_version and kindrules.needs_version(resource):
+            raise _version_missing(resource, entry.name)
+        return
+    if not version.isdecimal():
+        raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if int(version) != entry.version:
+        raise errors.conflict(resource, entry.name, STALE)
+
+
+def _version_missing(resource: Resource, name: str) -> StatusError:
+    # Here the real server takes the plural for the kind.
+    why = causes.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+    refusal = errors.invalid(resource, name, [why])
+    message = refusal.message.replace(resource.kind, resource.plural, 1)
+    return StatusError(422, "Invalid", message, (refusal.details or {}) | {"kind": resource.plural})
+
+
+def _check_uid(resource: Resource, uid: str, old: Tree) -> None:
+    if uid and uid != old["metadata"]["uid"]:
+        raise precondition_failed(resource, old, "UID", (uid, old["metadata"]["uid"]))
+
+
+def precondition_failed(resource: Resource, old: Tree, what: str, values: tuple[str, str]) -> StatusError:
+    metadata = old["metadata"]
+    plural = OLD_NAMES.get(resource.plural, resource.plural)
+    place = "/".join(filter(None, (plural, metadata.get("namespace", ""), metadata["name"])))
+    root = f"/registry/{resource.group}/{place}" if resource.custom else f"/registry/{place}"
+    failed = f"Precondition failed: {what} in precondition: {values[0]}, {what} in object meta: {values[1]}"
+    why = f"StorageError: invalid object, Code: 4, Key: {root}, ResourceVersion: 0, AdditionalErrorMsg: {failed}"
+    return errors.conflict(resource, metadata["name"], why)

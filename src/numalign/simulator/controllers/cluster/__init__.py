@@ -1,0 +1,1 @@
+"""Controllers of nodes, namespaces, service accounts, claims and garbage collection."""

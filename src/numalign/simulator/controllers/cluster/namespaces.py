@@ -1,0 +1,91 @@
+"""Namespaces that are deleted: all that is in them goes first, then the finalizer, and with it the namespace.
+
+Pods take their grace period, so a namespace is looked at every second until it is empty."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
+from numalign.simulator.controllers.framework import actions, conditions, served
+from numalign.simulator.controllers.framework.actions import Action, Again, Remove, Update
+from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.views import Key
+from numalign.simulator.trees import Tree
+
+FINALIZER: Final = "kubernetes"
+PATIENCE: Final = 1.0
+FINE: Final = (
+    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+    ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+)
+
+Contents = Mapping[Resource, Sequence[Tree]]
+
+
+class Namespaces:
+    name = "namespace-controller"
+
+    def sit(self, desk: Desk) -> None:
+        self._desk = desk
+        desk.views.watch(NAMESPACES, lambda change: desk.note(change.key))
+
+    def look(self, key: Key) -> Iterable[Action]:
+        api, namespace = self._desk.api, self._desk.views[NAMESPACES].get(key)
+        if namespace is None or not namespace["metadata"].get("deletionTimestamp"):
+            return []
+        inside = [resource for resource in served.kept(api) if resource.namespaced]
+        contents = {resource: api.list(resource, key[1]).items for resource in inside}
+        return wanted(namespace, contents, api.clock.wall())
+
+
+def wanted(namespace: Tree, contents: Contents, now: datetime) -> list[Action]:
+    """For a namespace that is being deleted."""
+    left = {resource: objects for resource, objects in contents.items() if objects}
+    if not left:
+        return _finalized(namespace)
+    removed = [
+        Remove(resource, each, propagation="Background")
+        for resource, objects in left.items()
+        for each in objects
+        if not each["metadata"].get("deletionTimestamp")
+    ]
+    status = (namespace.get("status") or {}) | {"conditions": _told(namespace, left, now)}
+    return [*removed, *actions.status(NAMESPACES, namespace, status), Again(PATIENCE)]
+
+
+def _finalized(namespace: Tree) -> list[Action]:
+    spec = namespace.get("spec") or {}
+    finalizers = [each for each in spec.get("finalizers") or () if each != FINALIZER]
+    if finalizers == (spec.get("finalizers") or []):
+        return []
+    return [Update(NAMESPACES, namespace | {"spec": spec | {"finalizers": finalizers}}, "finalize")]
+
+
+def _told(namespace: Tree, left: Contents, now: datetime) -> conditions.Conditions:
+    counts = sorted(
+        f"{resource.plural}.{resource.group} has {len(left[resource])} resource instances" for resource in left
+    )
+    held: dict[str, int] = {}
+    for each in (each for objects in left.values() for each in objects):
+        for finalizer in each["metadata"].get("finalizers") or ():
+            held[finalizer] = held.get(finalizer, 0) + 1
+    waits = [f"{finalizer} in {held[finalizer]} resource instances" for finalizer in sorted(held)]
+    listed = conditions.listed(namespace)
+    for kind, reason, message in FINE:
+        told = conditions.made(kind, "False", reason, message)
+        if kind == "NamespaceContentRemaining":
+            message = f"Some resources are remaining: {', '.join(counts)}"
+            told = conditions.made(kind, "True", "SomeResourcesRemain", message)
+        elif kind == "NamespaceFinalizersRemaining" and waits:
+            message = f"Some content in the namespace has finalizers remaining: {', '.join(waits)}"
+            told = conditions.made(kind, "True", "SomeFinalizersRemain", message)
+        listed = conditions.put(listed, told, now)
+    return listed

@@ -1,0 +1,185 @@
+"""Nodes that fall silent: Ready turns Unknown, taints keep new pods off and, in time, move the old ones away.
+
+A heartbeat is a renewed lease or a new node status, by the moment when it is seen here. Conditions and the cordon
+become taints; `tainteviction` does the rest. Left out: the limits on how many nodes are tainted at a time, and the
+mercy for a zone of which most nodes are silent."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from numalign.simulator.apiserver.storage.resources import LEASES, NODES, PODS
+from numalign.simulator.apiserver.verbs.api import Change
+from numalign.simulator.controllers.framework import conditions, moments, tolerating
+from numalign.simulator.controllers.framework.actions import Action, Again, Merge, Note, Update
+from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.views import Key
+from numalign.simulator.controllers.workloads import pods
+from numalign.simulator.trees import Tree
+
+LEASE_NAMESPACE: Final = "kube-node-lease"
+GRACE: Final = 40.0
+STARTUP_GRACE: Final = 60.0
+"""For a node whose kubelet never said anything."""
+OBSERVED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+BY_CONDITION: Final = {
+    ("Ready", "False"): tolerating.NOT_READY,
+    ("Ready", "Unknown"): tolerating.UNREACHABLE,
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+}
+OURS: Final = frozenset({*BY_CONDITION.values(), tolerating.UNSCHEDULABLE})
+
+
+class NodeLifecycle:
+    name = "node-controller"
+
+    def __init__(self, grace: float = GRACE) -> None:
+        self._grace = grace
+        self._seen: dict[str, float] = {}
+        self._known: dict[str, Tree] = {}
+
+    def sit(self, desk: Desk) -> None:
+        self._desk = desk
+        desk.views.watch(NODES, self._node_changed)
+        desk.views.listen(LEASES, self._lease_changed)
+
+    def _node_changed(self, change: Change) -> None:
+        name = change.key[1]
+        if change.kind == "DELETED":
+            self._seen.pop(name, None)
+            self._desk.note(change.key)
+            return
+        if name not in self._seen or _heartbeat(change.old) != _heartbeat(change.tree):
+            self._seen[name] = self._desk.api.clock.now()
+        if change.old is None or _decisive(change.old) != _decisive(change.tree):
+            self._desk.note(change.key)
+
+    def _lease_changed(self, change: Change) -> None:
+        if change.key[0] == LEASE_NAMESPACE and change.key[1] in self._seen and change.kind != "DELETED":
+            self._seen[change.key[1]] = self._desk.api.clock.now()
+
+    def look(self, key: Key) -> Iterable[Action]:
+        node = self._desk.views[NODES].get(key)
+        if node is None:
+            return self._left(key[1])
+        clock = self._desk.api.clock
+        registered = self._registered(node)
+        silent = clock.now() - self._seen[key[1]]
+        on_node = self._desk.views[PODS].on_node(key[1])
+        return [*registered, *wanted(node, on_node, silent, clock.wall(), self._grace)]
+
+    def _registered(self, node: Tree) -> list[Action]:
+        name = node["metadata"]["name"]
+        is_new = name not in self._known
+        self._known[name] = node
+        return [_event(node, "RegisteredNode", f"Registered Node {name} in Controller")] if is_new else []
+
+    def _left(self, name: str) -> list[Action]:
+        node = self._known.pop(name, None)
+        return [] if node is None else [_event(node, "RemovingNode", f"Removing Node {name} from Controller")]
+
+
+def wanted(node: Tree, on_node: Sequence[Tree], silent: float, now: datetime, grace: float = GRACE) -> list[Action]:
+    """`silent` is how many seconds ago the last heartbeat was seen."""
+    ready = conditions.find(conditions.listed(node), "Ready")
+    allowed = grace if ready is not None else STARTUP_GRACE
+    if silent >= allowed and (ready is None or ready["status"] != "Unknown"):
+        return _lost(node, on_node, now)
+    # Time alone makes a node silent; it is looked at again when it would be.
+    again: list[Action] = [Again(allowed - silent)] if silent < allowed else []
+    became_unready = _notices_unready(node, on_node, now)
+    return [*again, *became_unready, *_tainted(node, now)]
+
+
+def _lost(node: Tree, on_node: Sequence[Tree], now: datetime) -> list[Action]:
+    listed = conditions.listed(node)
+    for kind in OBSERVED:
+        listed = conditions.put(listed, _unknown(kind, conditions.find(listed, kind)), now)
+    status = (node.get("status") or {}) | {"conditions": listed}
+    return [Update(NODES, node | {"status": status}, "status"), *_announced(node), *_unready_pods(on_node, now)]
+
+
+def _unknown(kind: str, before: Tree | None) -> Tree:
+    if before is None:
+        return conditions.made(kind, "Unknown", "NodeStatusNeverUpdated", "Kubelet never posted node status.")
+    told = conditions.made(kind, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+    # The last heartbeat is still the kubelet's own.
+    return told | {key: before[key] for key in ("lastHeartbeatTime",) if key in before}
+
+
+def _notices_unready(node: Tree, on_node: Sequence[Tree], now: datetime) -> list[Action]:
+    """A kubelet that says itself that it is not ready makes its pods unready too."""
+    ready = conditions.find(conditions.listed(node), "Ready")
+    if ready is None or ready["status"] != "False" or _has(node, tolerating.NOT_READY):
+        return []
+    return [*_announced(node), *_unready_pods(on_node, now)]
+
+
+def _announced(node: Tree) -> list[Action]:
+    return [Note(node, "NodeNotReady", f"Node {node['metadata']['name']} status is now: NodeNotReady")]
+
+
+def _unready_pods(on_node: Sequence[Tree], now: datetime) -> list[Action]:
+    actions: list[Action] = []
+    for pod in filter(pods.is_ready, on_node):
+        ready = conditions.find(conditions.listed(pod), "Ready") or {}
+        unready = ready | {"status": "False", "lastTransitionTime": moments.written(now)}
+        listed = [unready if each is ready else each for each in conditions.listed(pod)]
+        body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": listed}}
+        actions += [Merge(PODS, pod, body, "status"), Note(pod, "NodeNotReady", "Node is not ready", "Warning")]
+    return actions
+
+
+def _tainted(node: Tree, now: datetime) -> list[Action]:
+    spec = node.get("spec") or {}
+    before = spec.get("taints") or []
+    wanted = taints(node)
+    kept = [taint for taint in before if taint["key"] not in OURS or _identity(taint) in wanted]
+    there = {_identity(taint) for taint in kept}
+    added = [
+        {"key": key, "effect": effect, "timeAdded": moments.written(now)}
+        for key, effect in wanted
+        if (key, effect) not in there
+    ]
+    if not added and len(kept) == len(before):
+        return []
+    rest = {key: value for key, value in spec.items() if key != "taints"}
+    after = [*kept, *added]
+    return [Update(NODES, node | {"spec": rest | ({"taints": after} if after else {})})]
+
+
+def taints(node: Tree) -> list[tuple[str, str]]:
+    """Key and effect of the taints that the node's conditions and its cordon call for."""
+    stated = [(each["type"], each["status"]) for each in conditions.listed(node)]
+    called_for = [state for state in stated if state in BY_CONDITION]
+    wanted = [(BY_CONDITION[state], tolerating.NO_SCHEDULE) for state in called_for]
+    wanted += [(BY_CONDITION[state], tolerating.NO_EXECUTE) for state in called_for if state[0] == "Ready"]
+    if (node.get("spec") or {}).get("unschedulable"):
+        wanted.append((tolerating.UNSCHEDULABLE, tolerating.NO_SCHEDULE))
+    return wanted
+
+
+def _identity(taint: Tree) -> tuple[str, str]:
+    return taint["key"], taint["effect"]
+
+
+def _has(node: Tree, key: str) -> bool:
+    return any(taint["key"] == key for taint in (node.get("spec") or {}).get("taints") or ())
+
+
+def _heartbeat(node: Tree | None) -> object:
+    ready = conditions.find(conditions.listed(node), "Ready") if node is not None else None
+    return (ready or {}).get("lastHeartbeatTime")
+
+
+def _decisive(node: Tree) -> tuple[object, ...]:
+    spec = node.get("spec") or {}
+    states = [(each["type"], each["status"]) for each in conditions.listed(node)]
+    return states, spec.get("taints"), spec.get("unschedulable")
+
+
+def _event(node: Tree, reason: str, what: str) -> Action:
+    return Note(node, reason, f"Node {node['metadata']['name']} event: {what}")

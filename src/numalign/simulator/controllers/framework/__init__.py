@@ -1,0 +1,1 @@
+"""What controllers share: work queue, views, actions and conditions."""

@@ -1,0 +1,58 @@
+"""Who belongs to whom: owner references, and the children that a controller takes up or lets go.
+
+The workload controllers call `claimed` before anything else; the garbage collector reads references on its own."""
+
+from collections.abc import Iterable, Sequence
+
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.controllers.framework import labelling
+from numalign.simulator.controllers.framework.actions import Action, Merge
+from numalign.simulator.trees import Tree
+
+
+def references(tree: Tree) -> list[Tree]:
+    return tree["metadata"].get("ownerReferences") or []
+
+
+def controller(tree: Tree) -> Tree | None:
+    """The one reference that says it manages the object."""
+    return next((each for each in references(tree) if each.get("controller")), None)
+
+
+def controller_uid(tree: Tree) -> str:
+    found = controller(tree)
+    return found["uid"] if found else ""
+
+
+def reference(resource: Resource, owner: Tree) -> Tree:
+    """To a controller that holds up its own deletion until its children are gone, if asked so."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def claimed(resource: Resource, owner: Tree, children: Resource, candidates: Iterable[Tree]) -> list[Action]:
+    """Takes up strays that the owner selects, lets go of children that it no longer selects."""
+    if owner["metadata"].get("deletionTimestamp"):
+        return []
+    uid, selects = owner["metadata"]["uid"], labelling.selector(owner["spec"].get("selector"))
+    actions: list[Action] = []
+    for child in candidates:
+        matches = selects(child["metadata"].get("labels") or {})
+        held = controller_uid(child)
+        if not held and matches and not child["metadata"].get("deletionTimestamp"):
+            actions.append(_refer(children, child, [*references(child), reference(resource, owner)]))
+        elif held == uid and not matches:
+            actions.append(_refer(children, child, [each for each in references(child) if each["uid"] != uid]))
+    return actions
+
+
+def _refer(resource: Resource, child: Tree, owners: Sequence[Tree]) -> Action:
+    # The uid and version make it fail if somebody else took the child up at the same time.
+    precondition = {key: child["metadata"][key] for key in ("uid", "resourceVersion")}
+    return Merge(resource, child, {"metadata": precondition | {"ownerReferences": list(owners)}})

@@ -1,0 +1,1 @@
+"""Controllers of Deployments, ReplicaSets, DaemonSets, Jobs and PodDisruptionBudgets."""

@@ -1,0 +1,134 @@
+"""Disruption budgets: how many pods may be evicted now. Evictions are refused by what is told here.
+
+The API server writes evicted pods into the status until they are seen to go; they count as unhealthy meanwhile."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from numalign.simulator.apiserver.storage.resources import (
+    DEPLOYMENTS,
+    PODDISRUPTIONBUDGETS,
+    PODS,
+    REPLICASETS,
+    REPLICATIONCONTROLLERS,
+    STATEFULSETS,
+    Resource,
+)
+from numalign.simulator.apiserver.verbs.api import Change
+from numalign.simulator.controllers.framework import actions, conditions, labelling, moments, owners
+from numalign.simulator.controllers.framework.actions import Action, Again, Note
+from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.views import Key, Views
+from numalign.simulator.controllers.workloads import pods, replicasets, rollouts
+from numalign.simulator.trees import Tree
+
+DELETION_TIMEOUT: Final = 120.0
+SCALED: Final[dict[str, Resource]] = {
+    each.kind: each for each in (REPLICASETS, REPLICATIONCONTROLLERS, STATEFULSETS, DEPLOYMENTS)
+}
+
+
+class Budgets:
+    name = "controllermanager"
+
+    def sit(self, desk: Desk) -> None:
+        self._desk = desk
+        desk.views.watch(PODDISRUPTIONBUDGETS, lambda change: desk.note(change.key))
+        desk.views.watch(PODS, self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        for budget in self._desk.views[PODDISRUPTIONBUDGETS].within(change.key[0]):
+            if _selects(budget, change.tree) or (change.old is not None and _selects(budget, change.old)):
+                self._desk.note((change.key[0], budget["metadata"]["name"]))
+
+    def look(self, key: Key) -> Iterable[Action]:
+        views = self._desk.views
+        budget = views[PODDISRUPTIONBUDGETS].get(key)
+        if budget is None:
+            return []
+        selected = [pod for pod in views[PODS].within(key[0]) if _selects(budget, pod) and not pods.is_finished(pod)]
+        return wanted(budget, selected, scale_of(views, selected), self._desk.api.clock.wall())
+
+
+def _selects(budget: Tree, pod: Tree) -> bool:
+    selects = labelling.everything_if_empty(budget["spec"].get("selector"))
+    return selects(pod["metadata"].get("labels") or {})
+
+
+def scale_of(views: Views, selected: Sequence[Tree]) -> int | None:
+    """Replicas of all controllers of the pods together; None if one of them has no such number."""
+    scales: dict[str, int] = {}
+    for pod in selected:
+        held, namespace = owners.controller(pod), pod["metadata"]["namespace"]
+        if held is None:
+            continue
+        top = _scaled(views, namespace, held)
+        if top is None:
+            return None
+        scales[top["metadata"]["uid"]] = replicasets.replicas(top)
+    return sum(scales.values())
+
+
+def _scaled(views: Views, namespace: str, held: Tree) -> Tree | None:
+    resource = SCALED.get(held["kind"])
+    found = views[resource].get((namespace, held["name"])) if resource is not None else None
+    above = owners.controller(found) if found is not None else None
+    # A replica set's number follows its deployment's.
+    return found if above is None else _scaled(views, namespace, above) or found
+
+
+def wanted(budget: Tree, selected: Sequence[Tree], scale: int | None, now: datetime) -> list[Action]:
+    """`scale` is how many pods there are meant to be."""
+    disrupted, again = _disrupted(budget, selected, now)
+    expected = _expected(budget, selected, scale)
+    nothing = [] if selected else [Note(budget, "NoPods", "No matching pods found")]
+    if expected is None:
+        return [*nothing, *_told(budget, (budget.get("status") or {}) | {"disruptionsAllowed": 0}, "SyncFailed", now)]
+    count, healthy_needed = expected
+    healthy = sum(pods.is_ready(pod) and _stays(pod, disrupted) for pod in selected)
+    allowed = max(0, healthy - healthy_needed) if count > 0 else 0
+    status = {
+        "currentHealthy": healthy,
+        "desiredHealthy": healthy_needed,
+        "expectedPods": count,
+        "disruptionsAllowed": allowed,
+        "observedGeneration": budget["metadata"].get("generation", 0),
+    } | ({"disruptedPods": disrupted} if disrupted else {})
+    told = _told(budget, status, "SufficientPods" if allowed else "InsufficientPods", now)
+    return [*(nothing if told else []), *told, *again]
+
+
+def _expected(budget: Tree, selected: Sequence[Tree], scale: int | None) -> tuple[int, int] | None:
+    """How many pods there are meant to be, and how many of them have to be healthy."""
+    spec = budget["spec"]
+    if "maxUnavailable" in spec:
+        if scale is None:
+            return None
+        return scale, max(0, scale - rollouts.share(spec["maxUnavailable"], scale, up=True))
+    least = spec.get("minAvailable", 1)
+    if isinstance(least, int):
+        return len(selected), least
+    return None if scale is None else (scale, rollouts.share(least, scale, up=True))
+
+
+def _stays(pod: Tree, disrupted: Tree) -> bool:
+    return not pods.is_terminating(pod) and pod["metadata"]["name"] not in disrupted
+
+
+def _disrupted(budget: Tree, selected: Sequence[Tree], now: datetime) -> tuple[Tree, list[Action]]:
+    """Evicted pods that are still to go, and when to stop believing it."""
+    written = (budget.get("status") or {}).get("disruptedPods") or {}
+    there = {pod["metadata"]["name"] for pod in selected if not pods.is_terminating(pod)}
+    until = timedelta(seconds=DELETION_TIMEOUT)
+    kept = {name: at for name, at in written.items() if name in there and (moments.read(at) or now) + until > now}
+    waits = [DELETION_TIMEOUT - (moments.since(at, now) or 0.0) for at in kept.values()]
+    return kept, [Again(min(waits))] if waits else []
+
+
+def _told(budget: Tree, status: Tree, reason: str, now: datetime) -> list[Action]:
+    message = "found no controllers for some of the pods" if reason == "SyncFailed" else ""
+    told = conditions.made("DisruptionAllowed", str(reason == "SufficientPods"), reason, message)
+    told["observedGeneration"] = budget["metadata"].get("generation", 0)
+    listed = conditions.put(conditions.listed(budget), told, now)
+    return actions.status(PODDISRUPTIONBUDGETS, budget, status | {"conditions": listed})

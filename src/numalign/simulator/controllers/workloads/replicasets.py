@@ -1,0 +1,108 @@
+"""Replica sets: as many live pods as asked for.
+
+A pod that failed, for instance because its node's kubelet rejected it with TopologyAffinityError, is not alive: another
+one is made at once, without any delay. Where the scheduler does not see why the node says no, that is the storm of
+rejected pods that users know."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from numalign.simulator.apiserver.storage.resources import PODS, REPLICASETS
+from numalign.simulator.apiserver.verbs.api import Change
+from numalign.simulator.controllers.framework import actions, conditions, owners
+from numalign.simulator.controllers.framework.actions import Action, Again, Create, Remove
+from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.views import Key
+from numalign.simulator.controllers.workloads import pods
+from numalign.simulator.trees import Tree
+
+FAILURE = "ReplicaFailure"
+
+
+class ReplicaSets:
+    name = "replicaset-controller"
+
+    def sit(self, desk: Desk) -> None:
+        self._desk = desk
+        desk.views.watch(REPLICASETS, lambda change: desk.note(change.key))
+        desk.views.watch(PODS, self._pod_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        held = owners.controller(change.tree)
+        if held is not None and held["kind"] == REPLICASETS.kind:
+            self._desk.note((change.key[0], held["name"]))
+        elif held is None and change.kind == "ADDED":
+            for replicaset in self._desk.views[REPLICASETS].within(change.key[0]):
+                self._desk.note((change.key[0], replicaset["metadata"]["name"]))
+
+    def look(self, key: Key) -> Iterable[Action]:
+        views = self._desk.views
+        replicaset = views[REPLICASETS].get(key)
+        if replicaset is None:
+            return []
+        refused = self._desk.performer.refused.get(replicaset["metadata"]["uid"], "")
+        claims = owners.claimed(REPLICASETS, replicaset, PODS, views[PODS].unfinished_candidates_of(replicaset))
+        return claims or wanted(replicaset, views[PODS].unfinished_of(replicaset), self._desk.api.clock.wall(), refused)
+
+
+def wanted(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str = "") -> list[Action]:
+    """`refused` is why the last pod could not be created, empty if it could."""
+    active = [pod for pod in owned if pods.is_active(pod)]
+    # The status first: it must be told even if a pod cannot be created.
+    return [
+        *actions.status(REPLICASETS, replicaset, status(replicaset, owned, now, refused)),
+        *_recheck(replicaset, active, now),
+        *_adjusted(replicaset, active, now),
+    ]
+
+
+def _adjusted(replicaset: Tree, active: Sequence[Tree], now: datetime) -> list[Action]:
+    if replicaset["metadata"].get("deletionTimestamp"):
+        return []
+    missing = replicas(replicaset) - len(active)
+    if missing > 0:
+        pod = pods.made(REPLICASETS, replicaset, replicaset["spec"].get("template") or {})
+        return [Create(PODS, pod, replicaset) for _ in range(min(missing, pods.MOST_AT_ONCE))]
+    return [Remove(PODS, pod, replicaset) for pod in pods.victims(active, min(-missing, pods.MOST_AT_ONCE), now)]
+
+
+def _recheck(replicaset: Tree, active: Sequence[Tree], now: datetime) -> list[Action]:
+    """Pods become available without anything happening."""
+    waits = [pods.unavailable_for(pod, min_ready(replicaset), now) for pod in active if pods.is_ready(pod)]
+    return [Again(min(wait for wait in waits if wait > 0))] if any(waits) else []
+
+
+def replicas(tree: Tree) -> int:
+    count: int = tree["spec"].get("replicas", 1)
+    return count
+
+
+def min_ready(tree: Tree) -> int:
+    seconds: int = tree["spec"].get("minReadySeconds", 0)
+    return seconds
+
+
+def status(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str = "") -> Tree:
+    active = [pod for pod in owned if pods.is_active(pod)]
+    template = ((replicaset["spec"].get("template") or {}).get("metadata") or {}).get("labels") or {}
+    counts = {
+        "replicas": len(active),
+        "fullyLabeledReplicas": sum(
+            template.items() <= (pod["metadata"].get("labels") or {}).items() for pod in active
+        ),
+        "readyReplicas": sum(map(pods.is_ready, active)),
+        "availableReplicas": sum(pods.is_available(pod, min_ready(replicaset), now) for pod in active),
+        "terminatingReplicas": sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned),
+    }
+    told = _failure(replicaset, refused, now)
+    # Zero counts are left out by the real one, except these two.
+    kept = {name: count for name, count in counts.items() if count or name in ("replicas", "terminatingReplicas")}
+    generation = {"observedGeneration": replicaset["metadata"].get("generation", 0)}
+    return kept | generation | ({"conditions": told} if told else {})
+
+
+def _failure(replicaset: Tree, refused: str, now: datetime) -> list[Tree]:
+    listed = conditions.listed(replicaset)
+    if not refused:
+        return conditions.without(listed, FAILURE)
+    return conditions.put(listed, conditions.made(FAILURE, "True", "FailedCreate", refused), now)

@@ -1,0 +1,1 @@
+"""The simulated kubelet: admission, pod lifecycle and status."""

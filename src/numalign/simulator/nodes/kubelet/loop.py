@@ -1,0 +1,241 @@
+"""The loop of one kubelet: pods bound to its node are admitted or refused, run, end, and leave.
+
+`fleet` brings what the API server says about pods, the agenda brings the time, and every change is written back as the
+kubelet writes it. Admission is the exact model's; what a pod holds is held until its containers have ended, whatever
+the API server has forgotten by then. The loop survives its kubelet: `stop` and `start` are the process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from numalign.api import errors
+from numalign.api.decode import decode
+from numalign.api.objects import qos
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import FINISHED, Pod
+from numalign.kubelet import admission, refusals
+from numalign.kubelet import start as starting
+from numalign.kubelet.predicates import Lacking
+from numalign.kubelet.start import Kubelet
+from numalign.simulator import trees
+from numalign.simulator.apiserver.storage.resources import PODS
+from numalign.simulator.nodes import nodetypes
+from numalign.simulator.nodes.agenda import Entry
+from numalign.simulator.nodes.kubelet import predicates
+from numalign.simulator.nodes.kubelet.mirrors import MIRROR
+from numalign.simulator.nodes.kubelet.podlife import Move, PodLife
+from numalign.simulator.nodes.kubelet.podwriter import PodWriter
+from numalign.simulator.nodes.kubelet.standing import Standing
+from numalign.simulator.nodes.publisher.occurrences import Occurrence
+from numalign.simulator.nodes.surroundings import Surroundings
+from numalign.simulator.trees import Tree
+
+PORTS: Final = "NodePorts"
+SHORTEST_GRACE: Final = 1.0
+
+
+class KubeletLoop:
+    __slots__ = ("_around", "_deleted", "_gone", "_happened", "_standing", "_timers", "_writer", "lives", "undecided")
+
+    def __init__(self, standing: Standing, around: Surroundings, happened: Callable[[Occurrence], None]) -> None:
+        self._standing = standing
+        self._around = around
+        self._happened = happened
+        self._writer = PodWriter(standing, around)
+        self._timers: dict[str, Entry] = {}
+        self._deleted: set[str] = set()
+        """Pods that are to leave the API server once they have ended, and below those that have left already."""
+        self._gone: set[str] = set()
+        self.lives: dict[str, PodLife] = {}
+        """Admitted pods by uid, as long as something of them runs or may run."""
+        self.undecided: dict[str, str] = {}
+        """Pods that the real kubelet would never finish looking at, and what it would be doing."""
+
+    # What the API server says
+
+    def see(self, tree: Tree, *, gone: bool) -> None:
+        """A pod of this node has come, is being deleted, or is gone."""
+        uid = tree["metadata"]["uid"]
+        if uid in self.lives:
+            self._let_go(uid, tree["metadata"], gone=gone)
+            self._advance(uid)
+        elif gone:
+            self.undecided.pop(uid, None)
+        else:
+            # What was noted may be old by now: the pod may have been refused when its kubelet came up just before.
+            now = self._writer.current(tree["metadata"])
+            if now is not None:
+                self._meet(now)
+
+    def _meet(self, tree: Tree) -> None:
+        if tree["metadata"].get("deletionTimestamp"):
+            self.undecided.pop(tree["metadata"]["uid"], None)
+            self._writer.confirm(tree["metadata"])  # nothing of it runs here
+        elif trees.text(tree, "status", "phase") not in FINISHED:
+            self._admit(tree)
+
+    def _let_go(self, uid: str, metadata: Tree, *, gone: bool) -> None:
+        life = self.lives[uid]
+        if not gone and not metadata.get("deletionTimestamp"):
+            return
+        (self._gone if gone else self._deleted).add(uid)
+        # A grace of zero removes the object at once; its containers get what the pod's spec says all the same.
+        given = metadata.get("deletionGracePeriodSeconds") or life.pod.spec.termination_grace_period_seconds
+        grace = max(SHORTEST_GRACE, given)
+        takes = self._standing.spec.stop_seconds
+        for each in life.containers if not life.stopping else ():
+            if each.running:
+                self._writer.tell(life.pod, "Killing", f"Stopping container {each.name}")
+        life.stop(self._around.clock.now() + min(takes, grace), killed=takes > grace)
+
+    # Admission
+
+    def _admit(self, tree: Tree) -> None:
+        try:
+            pod = decode.decode(Pod, tree)
+        except errors.BadObject as problem:
+            name, namespace, uid = (trees.text(tree, "metadata", key) for key in ("name", "namespace", "uid"))
+            unread = Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=uid))
+            return self._reject(unread, Lacking(refusals.UNEXPECTED, str(problem)))
+        lacking = self._judged(pod, tree, self._standing.kubelet)
+        if lacking is not None:
+            self._reject(pod, lacking)
+        elif pod.metadata.uid not in self.undecided:
+            self._begin(pod)
+
+    def _judged(self, pod: Pod, tree: Tree, kubelet: Kubelet) -> Lacking | None:
+        """Why the pod is refused; what it got before that stays with the managers until they collect it."""
+        standing = self._standing
+        standing.state, outcome = admission.admit(kubelet, standing.state, pod)
+        if outcome.verdict == "undecided":
+            self.undecided[pod.metadata.uid] = outcome.message
+            return None
+        refused = None if outcome.admitted else Lacking(outcome.reason, outcome.message)
+        if refused is not None and refused.reason != PORTS:
+            return refused
+        taints = () if MIRROR in pod.metadata.annotations else standing.taints
+        misfit = predicates.misfit(pod, tree["spec"], standing.labels, taints)
+        # Affinity is looked at before host ports, taints are looked at after them.
+        if refused is not None and misfit is not predicates.AFFINITY:
+            return refused
+        if misfit is not None:
+            standing.state = standing.state.without_pod(pod.metadata.uid)
+        return misfit
+
+    def _reject(self, pod: Pod, lacking: Lacking) -> None:
+        self._writer.tell(pod, lacking.reason, lacking.message, "Warning")
+        self._writer.rejected(pod, lacking)
+        self._happened("allocated")
+
+    def _begin(self, pod: Pod) -> None:
+        uid, around = pod.metadata.uid, self._around
+        ready_at = around.clock.now() + self._standing.spec.start_seconds
+        self.lives[uid] = PodLife(pod, ready_at, around.workload)
+        self._happened("allocated")
+        self._advance(uid, said_before=False)
+
+    # Time
+
+    def _advance(self, uid: str, *, said_before: bool = True) -> None:
+        """Bring a pod up to now, tell what changed, and come back when something is due."""
+        life = self.lives[uid]
+        moves = life.advance(self._around.clock.now())
+        self._hook(life, moves)
+        if life.ended:
+            self._settle(life)
+        else:
+            if moves or not said_before:
+                self._writer.report(life)
+            self._come_back(life)
+
+    def _come_back(self, life: PodLife) -> None:
+        timer, due = self._timers.pop(life.uid, None), life.due()
+        if timer is not None:
+            timer.cancel()
+        if due is not None:
+            self._timers[life.uid] = self._around.agenda.at(due, lambda: self._advance(life.uid))
+
+    def _hook(self, life: PodLife, moves: list[Move]) -> None:
+        """The kubelet's start hook, in the order of the starts, and what a runtime's own hooks would tell."""
+        standing = self._standing
+        for move in moves:
+            if move.what == "started":
+                uid, name = life.uid, move.container
+                standing.state = admission.container_started(standing.kubelet, standing.state, uid, name)
+                standing.state, _ = admission.late_devices(standing.kubelet, standing.state, uid, name)
+        if moves and qos.of(life.pod) is qos.QoS.GUARANTEED:
+            self._happened("container")
+
+    def _settle(self, life: PodLife) -> None:
+        """Nothing of it runs any more: what it held is free, and the API server may forget it."""
+        uid, standing = life.uid, self._standing
+        standing.state = standing.state.without_pod(uid)
+        if uid not in self._gone:
+            self._writer.report(life)
+        if uid in self._deleted and uid not in self._gone:
+            self._writer.confirm(msgspec.to_builtins(life.pod.metadata))
+        self._forget(uid)
+        self._happened("released")
+
+    def _forget(self, uid: str) -> None:
+        timer = self._timers.pop(uid, None)
+        if timer is not None:
+            timer.cancel()
+        del self.lives[uid]
+        self._deleted.discard(uid)
+        self._gone.discard(uid)
+
+    # The process
+
+    def stop(self) -> None:
+        """Containers go on; nobody looks at them."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def crash(self) -> None:
+        """The machine goes down, and everything on it."""
+        now, spec = self._around.clock.now(), self._standing.spec
+        self.stop()
+        for life in self.lives.values():
+            life.reboot(now, now + spec.boot_seconds + spec.start_seconds)
+
+    def start(self, *, rebooted: bool) -> None:
+        """A new process: checkpoints are taken over or refused (`StartRefusal`), every pod is admitted again.
+
+        Pods come in the order of their creation, those that were bound in the meantime among them (kubelet spec 9)."""
+        standing = self._standing
+        standing.state = starting.restart(standing.kubelet, standing.state)
+        listed = self._around.api.list(PODS, fields=f"spec.nodeName={standing.name}").items
+        present = {tree["metadata"]["uid"] for tree in listed}
+        self.undecided.clear()
+        for tree in sorted(listed, key=lambda tree: str(tree["metadata"].get("creationTimestamp"))):
+            self._resume(tree, rebooted=rebooted)
+        for uid in [uid for uid in self.lives if uid not in present]:
+            self._let_go(uid, {}, gone=True)
+        for uid in list(self.lives):
+            self._advance(uid, said_before=not rebooted)
+
+    def _resume(self, tree: Tree, *, rebooted: bool) -> None:
+        uid = tree["metadata"]["uid"]
+        life = self.lives.get(uid)
+        if life is None:
+            return self._meet(tree)
+        if tree["metadata"].get("deletionTimestamp"):
+            return self._let_go(uid, tree["metadata"], gone=False)
+        if life.ended:
+            return None
+        # A container that still runs keeps its devices, whatever has become of them (kubelet spec 7.3, step 2).
+        kubelet = self._standing.kubelet if rebooted else self._lenient()
+        lacking = self._judged(life.pod, tree, kubelet)
+        if lacking is not None:
+            self._forget(uid)
+            self._reject(life.pod, lacking)
+
+    def _lenient(self) -> Kubelet:
+        kubelet = self._standing.kubelet
+        well = nodetypes.all_well(kubelet.machine)
+        return kubelet if well == kubelet.machine else self._around.makes.of(well, kubelet.settings).kubelet

@@ -1,0 +1,173 @@
+"""A pod from its admission to its end, as a state machine: time goes in, moves come out.
+
+`kubeletloop` advances every pod when something of it is due and writes down what `podstatus` makes of it. Init
+containers run one after the other, sidecars stay, app containers start together; who is started again follows from
+the restart policy. What the container runtime does has its own times; what the kubelet does happens when it looks,
+so after a time without a kubelet everything is caught up with, as on a real node."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from numalign.api.objects.pod import Container, Pod
+from numalign.kubelet.demand import Role, identity
+from numalign.simulator.nodes.kubelet.containers import KILLED, LOST, STOPPED, ContainerRun, Ended
+from numalign.simulator.nodes.kubelet.workloads import Workload
+
+Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
+
+NEVER_RAN: Final = "ContainerStatusUnknown"
+NEVER_RAN_MESSAGE: Final = "The container could not be located when the pod was terminated"
+
+
+class Move(Struct, frozen=True):
+    what: Literal["started", "ended"]
+    container: str
+
+
+class PodLife:
+    """An admitted pod. `ready_at` is when its sandbox stands."""
+
+    __slots__ = ("_workload", "apps", "ended", "init", "pod", "ready_at", "sandbox", "stop_at", "stop_code", "uid")
+
+    def __init__(self, pod: Pod, ready_at: float, workload: Workload) -> None:
+        self.pod = pod
+        self.uid = identity(pod)
+        self.ready_at = ready_at
+        self.sandbox = False
+        self.stop_at: float | None = None
+        self.stop_code = STOPPED
+        self.ended = False
+        """Nothing of it runs any more, and nothing will: what it held is free."""
+        self._workload = workload
+        self.init = [ContainerRun(each, _role(each)) for each in pod.spec.init_containers]
+        self.apps = [ContainerRun(each, Role.APP) for each in pod.spec.containers]
+
+    @property
+    def containers(self) -> list[ContainerRun]:
+        return self.init + self.apps
+
+    @property
+    def stopping(self) -> bool:
+        return self.stop_at is not None
+
+    def stop(self, at: float, *, killed: bool) -> None:
+        """Everything of it ends at this moment; a later one than was set before changes nothing."""
+        if self.stop_at is None or at < self.stop_at:
+            self.stop_at, self.stop_code = at, KILLED if killed else STOPPED
+
+    def reboot(self, now: float, ready_at: float) -> None:
+        """The machine went down under it; with a new sandbox it begins anew, if its policy lets it."""
+        for each in self.containers:
+            if each.running:
+                each.finish(Ended(each.began, now, LOST, "Unknown"))
+        if self.pod.spec.restart_policy == "Never":
+            self._end(now)
+            return
+        self.sandbox, self.ready_at = False, ready_at
+        for each in self.containers:
+            if each.role is not Role.APP or self.restarts(each):
+                each.reset()
+
+    def advance(self, now: float) -> list[Move]:
+        """Everything that has happened until now, and everything the kubelet then does."""
+        moves: list[Move] = []
+        while not self.ended:
+            before = len(moves)
+            self._exits(now, moves)
+            if self.stop_at is not None:
+                self._stopped(now, moves)
+            elif now >= self.ready_at:
+                self.sandbox = True
+                self._drive(now, moves)
+            if len(moves) == before:
+                break
+        return moves
+
+    def due(self) -> float | None:
+        """When to advance it next; None if nothing of it will happen by itself."""
+        if self.ended:
+            return None
+        moments = [each.due for each in self.containers if each.due is not None]
+        if self.stop_at is not None:
+            moments.append(self.stop_at)
+        elif not self.sandbox:
+            moments.append(self.ready_at)
+        else:
+            moments += [each.retry for each in self.containers if each.ended and self.restarts(each)]
+        return min(moments, default=None)
+
+    @property
+    def phase(self) -> Phase:
+        """As the kubelet derives it from the containers."""
+        inits = [each for each in self.init if each.role is Role.INIT]
+        if self.ended or any(_failed(each) and not self.restarts(each) for each in inits):
+            return "Succeeded" if all(each.ended and not _failed(each) for each in self.apps + inits) else "Failed"
+        if not all(each.ended and not _failed(each) for each in inits):
+            return "Pending"
+        return "Pending" if any(each.starts == 0 for each in self.containers) else "Running"
+
+    def _exits(self, now: float, moves: list[Move]) -> None:
+        for each in self.containers:
+            if each.due is not None and each.due <= now:
+                each.exit()
+                moves.append(Move("ended", each.name))
+
+    def _stopped(self, now: float, moves: list[Move]) -> None:
+        """Over at its time, or before it if nothing of it runs any more."""
+        if self.stop_at is not None and (self.stop_at <= now or not any(each.running for each in self.containers)):
+            self._end(min(now, self.stop_at), moves)
+
+    def _drive(self, now: float, moves: list[Move]) -> None:
+        if not self._initialised(now, moves):
+            return
+        for each in self.apps:
+            self._start(each, now, moves)
+        if all(each.ended and not self.restarts(each) for each in self.apps):
+            self._end(now, moves)
+
+    def _initialised(self, now: float, moves: list[Move]) -> bool:
+        """Whether app containers may start; the first init container that is not done keeps the others waiting."""
+        for each in self.init:
+            self._start(each, now, moves)
+            if each.role is Role.SIDECAR or (each.ended and not _failed(each)):
+                continue
+            if each.ended and not self.restarts(each):
+                self._end(now, moves)
+            return False
+        return True
+
+    def _start(self, each: ContainerRun, now: float, moves: list[Move]) -> None:
+        if each.running or (each.ended and (not self.restarts(each) or each.waits_for_retry(now))):
+            return
+        each.start(now, self._workload(self.pod, each.container, each.starts))
+        moves.append(Move("started", each.name))
+
+    def restarts(self, each: ContainerRun) -> bool:
+        """Whether a container that has ended is started again."""
+        if each.role is Role.SIDECAR:
+            return True
+        policy = self.pod.spec.restart_policy
+        if each.role is Role.APP and policy == "Always":
+            return True
+        return policy != "Never" and _failed(each)
+
+    def _end(self, now: float, moves: list[Move] | None = None) -> None:
+        for each in self.containers:
+            if each.running:
+                each.finish(Ended(each.began, now, self.stop_code, "Error"))
+                if moves is not None:
+                    moves.append(Move("ended", each.name))
+            elif each.ended is None and each.role is Role.APP:
+                each.finish(Ended(None, now, KILLED, NEVER_RAN, NEVER_RAN_MESSAGE))
+        self.ended = True
+
+
+def _role(container: Container) -> Role:
+    return Role.SIDECAR if container.is_sidecar else Role.INIT
+
+
+def _failed(each: ContainerRun) -> bool:
+    return each.ended is not None and each.ended.exit_code != 0

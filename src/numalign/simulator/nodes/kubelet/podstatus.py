@@ -1,0 +1,198 @@
+"""The status that a kubelet writes for a pod: pure, from its life and the status that was there before.
+
+`kubeletloop` asks for it after every change. What belongs to others is kept (conditions of schedulers and controllers,
+the nomination); what belongs to the kubelet is written anew, in its own words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.api.objects import qos
+from numalign.api.objects.pod import Pod, ResourceRequirements
+from numalign.kubelet.demand import Role
+from numalign.simulator.nodes.kubelet.containers import ContainerRun, Ended
+from numalign.simulator.nodes.kubelet.podlife import PodLife
+from numalign.simulator.trees import Tree
+
+KUBELETS_OWN: Final = (
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+)
+KEPT: Final = ("nominatedNodeName", "resourceClaimStatuses", "startTime")
+TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+
+
+class Site(Struct, frozen=True):
+    """What the node knows about where and when: addresses, and how a moment is written."""
+
+    host_ip: str
+    pod_ip: str
+    now: float
+    written: Callable[[float], str]
+
+
+def rejected(pod: Pod, before: Tree, reason: str, message: str, now: str) -> Tree:
+    """Of a pod that was refused: no container statuses, and none of the kubelet's own conditions (kubelet spec 1)."""
+    others = _of_others(before)
+    return _kept(before) | {
+        "phase": "Failed",
+        "reason": reason,
+        "message": f"Pod was rejected: {message}",
+        "qosClass": str(qos.of(pod)),
+        "startTime": before.get("startTime") or now,
+        **({"conditions": others} if others else {}),
+    }
+
+
+def of(life: PodLife, before: Tree, site: Site) -> Tree:
+    """Of an admitted pod, as it is now."""
+    status = _kept(before) | {
+        "phase": life.phase,
+        "qosClass": str(qos.of(life.pod)),
+        "startTime": before.get("startTime") or site.written(site.now),
+        "hostIP": site.host_ip,
+        "hostIPs": [{"ip": site.host_ip}],
+        "conditions": [*_of_others(before), *_conditions(life, before, site)],
+        "containerStatuses": [_container(life, each, site) for each in life.apps],
+    }
+    if life.init:
+        status["initContainerStatuses"] = [_container(life, each, site) for each in life.init]
+    if life.sandbox:
+        ip = site.host_ip if life.pod.spec.host_network else site.pod_ip
+        status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
+    return status
+
+
+def _kept(before: Tree) -> Tree:
+    return {key: before[key] for key in KEPT if key in before}
+
+
+def _of_others(before: Tree) -> list[Tree]:
+    return [each for each in before.get("conditions") or () if each.get("type") not in KUBELETS_OWN]
+
+
+def _conditions(life: PodLife, before: Tree, site: Site) -> Iterable[Tree]:
+    known = {each.get("type"): each for each in before.get("conditions") or ()}
+    unready = [each.name for each in life.containers if each.role is not Role.INIT and not each.running]
+    ready = _condition_of_readiness(life, unready)
+    found = {
+        "PodReadyToStartContainers": {"status": "True" if life.sandbox and not life.ended else "False"},
+        "Initialized": _condition_of_init(life),
+        "Ready": ready,
+        "ContainersReady": ready,
+        "PodScheduled": {"status": "True"},
+    }
+    for kind, content in found.items():
+        old = known.get(kind, {})
+        same = old.get("status") == content["status"]
+        since = old.get("lastTransitionTime") if same else None
+        yield {"type": kind, **content, "lastProbeTime": None, "lastTransitionTime": since or site.written(site.now)}
+
+
+def _condition_of_readiness(life: PodLife, unready: list[str]) -> Tree:
+    if life.phase in TERMINAL:
+        return {"status": "False", "reason": TERMINAL[life.phase]}
+    if not unready:
+        return {"status": "True"}
+    return {
+        "status": "False",
+        "reason": "ContainersNotReady",
+        "message": f"containers with unready status: [{' '.join(unready)}]",
+    }
+
+
+def _condition_of_init(life: PodLife) -> Tree:
+    incomplete = [each.name for each in life.init if not _initialised(each)]
+    if life.phase == "Succeeded":
+        return {"status": "True", "reason": "PodCompleted"}
+    if not incomplete or any(each.starts for each in life.apps):
+        return {"status": "True"}
+    return {
+        "status": "False",
+        "reason": "ContainersNotInitialized",
+        "message": f"containers with incomplete status: [{' '.join(incomplete)}]",
+    }
+
+
+def _initialised(each: ContainerRun) -> bool:
+    if each.role is Role.SIDECAR:
+        return each.running
+    return each.ended is not None and each.ended.exit_code == 0
+
+
+def _container(life: PodLife, each: ContainerRun, site: Site) -> Tree:
+    done = each.role is Role.INIT and _initialised(each)
+    status: Tree = {
+        "name": each.name,
+        "image": each.container.image,
+        "imageID": f"docker.io/{each.container.image}" if each.starts else "",
+        "restartCount": max(0, each.starts - 1),
+        "ready": done if each.role is Role.INIT else each.running,
+        "started": each.running,
+        "state": _state(life, each, site),
+        "lastState": _terminated(life, each, _last(life, each, site), site),
+        "resources": _amounts(each.container.resources),
+    }
+    if each.starts:
+        status["containerID"] = _container_id(life, each, each.starts)
+    if each.container.resources.requests:
+        status["allocatedResources"] = _amounts(each.container.resources)["requests"]
+    return status
+
+
+def _state(life: PodLife, each: ContainerRun, site: Site) -> Tree:
+    if each.began is not None:
+        return {"running": {"startedAt": site.written(each.began)}}
+    if each.ended is not None and not _backs_off(life, each, site):
+        return _terminated(life, each, each.ended, site)
+    if each.ended is not None:
+        seconds = int(each.retry - each.ended.finished)
+        about = f"container={each.name} pod={life.pod.metadata.name}_{life.pod.metadata.namespace}({life.uid})"
+        message = f"back-off {_duration(seconds)} restarting failed {about}"
+        return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    initialising = bool(life.init) and each.role is Role.APP and not all(map(_initialised, life.init))
+    return {"waiting": {"reason": "PodInitializing" if initialising else "ContainerCreating"}}
+
+
+def _last(life: PodLife, each: ContainerRun, site: Site) -> Ended | None:
+    return each.ended if each.ended is not None and _backs_off(life, each, site) else each.last
+
+
+def _backs_off(life: PodLife, each: ContainerRun, site: Site) -> bool:
+    """Waiting to be started again; a container that will not be, or at once, is shown as terminated."""
+    return not life.ended and not life.stopping and each.retry > site.now and life.restarts(each)
+
+
+def _terminated(life: PodLife, each: ContainerRun, how: Ended | None, site: Site) -> Tree:
+    if how is None:
+        return {}
+    told: Tree = {"exitCode": how.exit_code, "reason": how.reason, "finishedAt": site.written(how.finished)}
+    if how.message:
+        told["message"] = how.message
+    if how.began is None:
+        return {"terminated": told | {"startedAt": None, "finishedAt": None}}
+    number = each.starts - 1 if how is each.last else each.starts
+    told |= {"startedAt": site.written(how.began), "containerID": _container_id(life, each, number)}
+    return {"terminated": told}
+
+
+def _amounts(resources: ResourceRequirements) -> Tree:
+    lists = {"requests": resources.requests, "limits": resources.limits}
+    return {what: {name: str(amount) for name, amount in found.items()} for what, found in lists.items() if found}
+
+
+def _container_id(life: PodLife, each: ContainerRun, number: int) -> str:
+    digest = hashlib.sha256(f"{life.uid}/{each.name}/{number}".encode()).hexdigest()
+    return f"containerd://{digest}"
+
+
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

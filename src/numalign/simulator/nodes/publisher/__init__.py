@@ -1,0 +1,1 @@
+"""The simulated publisher of NodeResourceTopology objects."""

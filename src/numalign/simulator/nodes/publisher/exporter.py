@@ -1,0 +1,219 @@
+"""The publisher of a node's topology report: when it looks, how late it writes, and what goes wrong.
+
+`kubeletloop` tells what happened on the node, the agenda brings the time. A look takes the node as it is; the report is
+written a lag later, and only then comes the next look. Each publisher has its own manners (exporter spec 4.8, 4.9,
+5.3): what it reacts to, whether it publishes when it starts, how it treats many events at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.nodes.agenda import Entry
+from numalign.simulator.nodes.kubelet.standing import Standing
+from numalign.simulator.nodes.publisher import badreports, reports
+from numalign.simulator.nodes.publisher.occurrences import Occurrence
+from numalign.simulator.nodes.publisher.reportwriting import ReportWriter
+from numalign.simulator.nodes.specs import Dialect
+from numalign.simulator.nodes.surroundings import Surroundings
+from numalign.simulator.trees import Tree
+
+Trigger = Literal["periodic", "reactive"]
+
+RESTART_SECONDS: Final = 10.0
+"""Until a publisher that died runs again."""
+
+
+class Manner(Struct, frozen=True, kw_only=True):
+    """How a publisher goes about it, unless the node's `Publishing` says otherwise."""
+
+    reacts_to: frozenset[Occurrence]
+    window: float
+    waits: bool
+    """True: it looks a window after the first event, once. False: at once, but windows apart."""
+    most_queued: int
+    first: bool
+    """Whether it publishes when it starts."""
+    skips_equal: bool = False
+
+
+MANNERS: Final[Mapping[Dialect, Manner]] = {
+    "agent": Manner(
+        reacts_to=frozenset({"allocated", "container", "released", "devices"}),
+        window=1.0,
+        waits=True,
+        most_queued=1,
+        first=True,
+        skips_equal=True,
+    ),
+    "rte": Manner(reacts_to=frozenset({"container"}), window=1.0, waits=False, most_queued=6, first=True),
+    "nfd": Manner(reacts_to=frozenset({"allocated"}), window=0.0, waits=False, most_queued=1000, first=False),
+}
+
+
+class Exporter:
+    __slots__ = (
+        "_around",
+        "_before",
+        "_entries",
+        "_last_look",
+        "_manner",
+        "_node_uid",
+        "_queued",
+        "_standing",
+        "_told",
+        "_write_after",
+        "_writer",
+        "running",
+    )
+
+    def __init__(self, standing: Standing, around: Surroundings, node_uid: Callable[[], str]) -> None:
+        self._standing = standing
+        self._around = around
+        self._node_uid = node_uid
+        self._manner = MANNERS[standing.spec.publishing.dialect]
+        self._entries: dict[str, Entry] = {}
+        """What is to be done next: the period's look, the queued look, the restart."""
+        self.running = False
+        self._forget()
+
+    def begin(self) -> None:
+        """The process starts, knowing nothing."""
+        self.stop()
+        self._forget()
+        self.running = True
+        if self._manner.first:
+            self._queue()
+        self._wait_for_period()
+
+    def stop(self) -> None:
+        """Reports on their way still arrive."""
+        self.running = False
+        for entry in self._entries.values():
+            entry.cancel()
+        self._entries.clear()
+        self._queued = 0
+
+    def restart(self) -> None:
+        """It dies and is started again."""
+        self.stop()
+        self._later("restart", RESTART_SECONDS, self.begin)
+
+    def happened(self, what: Occurrence) -> None:
+        heard = self.running and self._standing.up and self._standing.spec.publishing.reactive
+        if heard and what in self._manner.reacts_to:
+            self._queue()
+
+    def _forget(self) -> None:
+        self._writer = ReportWriter(self._around.api, self._standing.spec.publishing.dialect, self._standing.name)
+        self._queued = 0
+        self._last_look = -1e9
+        self._write_after = 0.0
+        self._told: NodeTopology | None = None
+        """What it believes to have told."""
+        self._before: Tree | None = None
+        """The report before the last one."""
+
+    # When
+
+    def _window(self) -> float:
+        own = self._standing.spec.publishing.window
+        return self._manner.window if own is None else own
+
+    def _queue(self) -> None:
+        if self._queued >= self._manner.most_queued:
+            return
+        self._queued += 1
+        if self._queued == 1:
+            now = self._around.clock.now()
+            moment = now + self._window() if self._manner.waits else max(now, self._last_look + self._window())
+            self._later("look", moment - now, self._react)
+
+    def _react(self) -> None:
+        self._queued -= 1
+        if self._queued:
+            self._later("look", self._window(), self._react)
+        self._look("reactive")
+
+    def _wait_for_period(self) -> None:
+        publishing = self._standing.spec.publishing
+        if publishing.period:
+            pause = publishing.period + publishing.jitter * self._around.chances.random()
+            self._later("period", pause, self._periodic)
+
+    def _periodic(self) -> None:
+        self._wait_for_period()
+        self._look("periodic")
+
+    def _later(self, what: str, seconds: float, action: Callable[[], None]) -> None:
+        self._entries[what] = self._around.agenda.at(self._around.clock.now() + seconds, action)
+
+    # What
+
+    def _look(self, trigger: Trigger) -> None:
+        """A kubelet that does not run answers nobody."""
+        if not self._standing.up:
+            return None
+        overlaps = self._standing.spec.publishing.faults.overlapping
+        if self._around.clock.now() < self._write_after and not overlaps:
+            return self._look_afterwards(trigger)
+        self._last_look = self._around.clock.now()
+        publishing, chances = self._standing.spec.publishing, self._around.chances
+        if _falls(publishing.faults.restarted, chances.random):
+            return self.restart()
+        topology = reports.seen(self._standing, publishing.dialect)
+        if self._manner.skips_equal and topology == self._told and self._still_there(trigger):
+            return None
+        tree = self._formed(topology, trigger)
+        stale = self._before if _falls(publishing.faults.stale, chances.random) else None
+        self._before = tree if publishing.faults.stale else None
+        if not _falls(publishing.faults.dropped, chances.random):
+            self._told = topology
+            self._send(stale or tree)
+
+    def _look_afterwards(self, trigger: Trigger) -> None:
+        """One thing at a time: nobody looks while his last report is on its way."""
+        if "afterwards" not in self._entries:
+            self._later("afterwards", self._write_after - self._around.clock.now(), lambda: self._catch_up(trigger))
+
+    def _catch_up(self, trigger: Trigger) -> None:
+        del self._entries["afterwards"]
+        self._look(trigger)
+
+    def _still_there(self, trigger: Trigger) -> bool:
+        return trigger == "reactive" or self._writer.is_there()
+
+    def _formed(self, topology: NodeTopology, trigger: Trigger) -> Tree:
+        publishing, chances = self._standing.spec.publishing, self._around.chances
+        tree = reports.body(topology, publishing.dialect, chances)
+        if publishing.dialect == "rte":
+            tree["metadata"].setdefault("annotations", {})[reports.UPDATE] = trigger
+        if publishing.faults.without:
+            tree = reports.without(tree, publishing.faults.without)
+        return badreports.garbled(tree, chances) if _falls(publishing.faults.garbage, chances.random) else tree
+
+    def _send(self, tree: Tree) -> None:
+        publishing, around = self._standing.spec.publishing, self._around
+        now = around.clock.now()
+        self._write_after = max(self._write_after, now + publishing.lag + publishing.jitter * around.chances.random())
+        around.agenda.at(self._write_after, lambda: self._write(tree))
+        if _falls(publishing.faults.duplicated, around.chances.random):
+            around.agenda.at(self._write_after + max(1.0, publishing.lag), lambda: self._write(tree))
+
+    def _write(self, tree: Tree) -> None:
+        try:
+            self._writer.write(tree, self._node_uid())
+        except StatusError:
+            self._around.refused += 1
+            self._told = None
+            if self.running and self._standing.spec.publishing.dialect == "nfd":
+                self.restart()
+
+
+def _falls(chance: float, drawn: Callable[[], float]) -> bool:
+    # Nothing is drawn for what cannot happen, so a fault that is switched on changes no other run.
+    return chance > 0 and drawn() < chance

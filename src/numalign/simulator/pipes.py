@@ -1,0 +1,136 @@
+"""Connections inside the process: two protocols that talk to each other without a socket.
+
+The client of `numalign.kube` reaches the embedded API server by `dial`, and both run in virtual time, where sockets are
+refused. Bytes arrive in a later turn of the loop, in order; a reader that pauses holds the writer back, and whoever
+closes lets the other read to the end first. Nothing is lost or copied on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from numalign.kube.transport.dial import CannotConnect, Dial
+from numalign.kube.transport.exchange import Connection
+from numalign.kube.transport.server import Server
+
+HIGH_WATER, LOW_WATER = 1 << 20, 1 << 18
+"""Bytes on their way at which a writer is told to pause, and to go on."""
+
+END: Final = None
+
+Listening = Callable[[], asyncio.Protocol]
+
+
+def dial(listening: Callable[[], Listening | None]) -> Dial:
+    """Connections to whoever listens at that moment; nobody: refused, as a closed port would be."""
+
+    async def dialled(server: Server, context: ssl.SSLContext | None, seconds: float) -> Connection:
+        made = listening()
+        if made is None:
+            raise CannotConnect(f"no connection to {server.authority}: Connection refused")
+        ours, theirs = Connection(), made()
+        joined(ours, theirs)
+        return ours
+
+    return dialled
+
+
+def joined(one: asyncio.Protocol, other: asyncio.Protocol) -> tuple[Wire, Wire]:
+    """Both are told of their end of the connection at once."""
+    ends = Wire(one), Wire(other)
+    for end, peer in (ends, ends[::-1]):
+        end.peer = peer
+    for end in ends:
+        end.protocol.connection_made(end)
+    return ends
+
+
+class Wire(asyncio.Transport):
+    """One end."""
+
+    def __init__(self, protocol: asyncio.Protocol) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self.peer: Wire
+        self._loop = asyncio.get_running_loop()
+        self._arriving: deque[bytes | None] = deque()
+        self._waiting = 0
+        self._paused = self._scheduled = self._closing = self._lost = self._holding = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if data and not self._closing:
+            self.peer._take(bytes(data))
+            if self.peer._waiting > HIGH_WATER and not self._holding:
+                self._holding = True
+                self.protocol.pause_writing()
+
+    def close(self) -> None:
+        """What was written still arrives; what would arrive here does not any more."""
+        if not self._closing:
+            self._closing = True
+            self.peer._take(END)
+            self._loop.call_soon(self._lose)
+
+    def abort(self) -> None:
+        self.peer._arriving.clear()
+        self.close()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def pause_reading(self) -> None:
+        self._paused = True
+
+    def resume_reading(self) -> None:
+        self._paused = False
+        self._schedule()
+
+    def is_reading(self) -> bool:
+        return not self._paused
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = cast(asyncio.Protocol, protocol)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self.protocol
+
+    def get_write_buffer_size(self) -> int:
+        return self.peer._waiting
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("127.0.0.1", 0) if name == "peername" else default
+
+    def _take(self, data: bytes | None) -> None:
+        self._arriving.append(data)
+        self._waiting += len(data or b"")
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._arriving and not self._scheduled and not self._paused:
+            self._scheduled = True
+            self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        self._scheduled = False
+        while self._arriving and not self._paused and not self._closing:
+            data = self._arriving.popleft()
+            if data is END:
+                return self.close()
+            self._waiting -= len(data)
+            self.protocol.data_received(data)
+        self._release()
+
+    def _release(self) -> None:
+        """Let the other end write again, once little enough is on its way."""
+        if self.peer._holding and self._waiting < LOW_WATER:
+            self.peer._holding = False
+            self.peer.protocol.resume_writing()
+
+    def _lose(self) -> None:
+        if not self._lost:
+            self._lost = True
+            self._arriving.clear()
+            self.protocol.connection_lost(None)

@@ -1,0 +1,286 @@
+"""`numalign explain`: why a pod goes nowhere, what would help, or where it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec import structs
+
+from numalign.cli import drawing
+from numalign.cli.admit import matrix
+from numalign.cli.admit.report import Lacking, ZoneLack
+from numalign.cli.explain import draw
+from numalign.cli.explain.answer import CauseTold, Placed
+from numalign.placement.ledger.holdings import Source
+from tests.unit.cli import clusterfiles
+from tests.unit.cli.clusterfiles import busy, run, written
+from tests.unit.scheduler import waitingpods
+from tests.unit.scheduler.servers import on, trainer
+
+WANTS = {"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "2"}
+CONFIGURATION = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+CONTAINER = {"name": "main", "resources": {"limits": WANTS}}
+
+
+WAITING = """\
+late  waiting
+  asks for  4 cpu, 1Gi memory, 2 nvidia.com/gpu (Guaranteed)
+
+0 of 2 nodes can take the pod
+
+  nodes  why                                                                 which
+  ---------------------------------------------------------------------------------------
+      2  container main needs 2 nvidia.com/gpu in one zone, best zone has 1  gpu-a, gpu-b
+
+closest is gpu-a (single-numa-node, scope container):
+          nvidia.com/gpu   cpu
+  --------------------------------------
+  needs   2 in one zone    4 in one zone
+  zone 0  1 free, 1 short  90 free
+  zone 1  1 free, 1 short  92 free
+
+It would fit on gpu-a without pod train-0, which holds 3 nvidia.com/gpu in zone 0; or on 2 nodes
+(gpu-a and gpu-b) with 1 nvidia.com/gpu instead of 2.
+"""
+
+
+def shape(folder: Path, **manifest: Any) -> str:
+    file = folder / "shape.yaml"
+    spec = {"containers": [CONTAINER]}
+    file.write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec} | manifest)
+    )
+    return str(file)
+
+
+def test_a_pod_that_waits_is_explained(tmp_path: Path) -> None:
+    file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
+    result = run("explain", "pod", "late", "--snapshot", file)
+    assert result.exit_code == 1
+    assert result.stdout == WAITING
+
+
+def test_a_shape_with_resource_claims_is_told_to_be_left_alone_and_nothing_else(tmp_path: Path) -> None:
+    spec = {"containers": [CONTAINER], "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
+    result = run("explain", "shape", "-f", shape(tmp_path, spec=spec), "--snapshot", written(tmp_path, busy()))
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert "pod uses resource claims, which this scheduler does not allocate" in result.stdout
+
+
+def test_a_pod_that_runs_is_told_with_node_and_zones(tmp_path: Path) -> None:
+    result = run("explain", "pod", "train-1", "--snapshot", written(tmp_path, busy()))
+    assert result.exit_code == 0
+    assert "train-1  running" in result.stdout
+    assert "zones     main in zone 1 (observed)" in result.stdout
+
+
+def test_a_pod_that_was_rejected_is_told_why_and_where_its_like_would_go(tmp_path: Path) -> None:
+    turned_away = on(
+        trainer("late", gpus=1), "gpu-a", phase="Failed", reason="TopologyAffinityError", message="no room"
+    )
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(turned_away)]))
+    assert result.exit_code == 1
+    assert "late  rejected" in result.stdout
+    assert "it says   TopologyAffinityError: no room" in result.stdout
+    assert "2 of 2 nodes can take the pod" in result.stdout
+
+
+def test_a_gated_pod_is_told_to_be(tmp_path: Path) -> None:
+    gated = waitingpods.pod("late", {"schedulingGates": [{"name": "example.com/quota"}]})
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(gated)]))
+    assert result.exit_code == 0
+    assert "gated by     example.com/quota; no scheduler looks at it" in result.stdout
+
+
+def test_a_pod_of_another_scheduler_is_told_to_be(tmp_path: Path) -> None:
+    stock = waitingpods.pod("late", {"schedulerName": "default-scheduler"})
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(stock)]))
+    assert "scheduler    default-scheduler; what follows is what numalign would say" in result.stdout
+
+
+def test_the_reference_flavour_answers_in_its_own_words(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    plugin = {"name": "Numalign", "args": {"flavour": "reference"}}
+    profile = {"schedulerName": "numalign", "pluginConfig": [plugin]}
+    config.write_text(yaml.safe_dump(CONFIGURATION | {"profiles": [profile]}))
+    file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
+    result = run("explain", "pod", "late", "--snapshot", file, "--config", str(config))
+    assert result.exit_code == 1
+    assert "NodeResourceTopologyMatch refuses: cannot align container" in result.stdout
+
+
+NAMES = {
+    "as it is": (("train-0",), 0),
+    "with its namespace": (("default/train-0",), 0),
+    "by option": (("train-0", "-n", "default"), 0),
+    "elsewhere": (("train-0", "-n", "kube-system"), 2),
+    "never seen": (("nobody",), 2),
+}
+
+
+@pytest.mark.parametrize("arguments, code", NAMES.values(), ids=NAMES)
+def test_pods_go_by_name_and_namespace(arguments: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    result = run("explain", "pod", *arguments, "--snapshot", written(tmp_path, busy()))
+    assert result.exit_code == code
+    assert ("is not there" in result.stderr) == (code == 2)
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("other/train-0", "did you mean default/train-0?"),
+        ("train", "did you mean default/train-0?"),
+        ("trian-3", "did you mean default/train-3?"),
+        ("etl-7", "the cluster has 4 others"),
+    ],
+    ids=["in another namespace", "without what was appended to it", "misspelt", "like no other"],
+)
+def test_a_pod_that_is_not_there_is_taken_for_one_of_a_similar_name_only(name: str, words: str, tmp_path: Path) -> None:
+    result = run("explain", "pod", name, "--snapshot", written(tmp_path, busy()))
+    assert result.stderr.endswith(f"is not there; {words}\n")
+
+
+def test_a_cluster_without_pods_is_said_to_have_none(tmp_path: Path) -> None:
+    result = run("explain", "pod", "nobody", "--snapshot", written(tmp_path, clusterfiles.node("gpu-a")))
+    assert "Pod default/nobody: is not there; the cluster has no pods" in result.stderr
+
+
+@pytest.mark.parametrize("fmt", ["json", "yaml"])
+def test_the_same_as_values(fmt: str, tmp_path: Path) -> None:
+    file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
+    result = run("explain", "pod", "late", "--snapshot", file, "-o", fmt)
+    told = json.loads(result.stdout) if fmt == "json" else yaml.safe_load(result.stdout)
+    assert (told["fits"], told["pod"]["stage"], told["asked"]["causes"][0]["nodes"]) == (False, "waiting", 2)
+    assert told["asked"]["closest"][0]["lacks"][0]["zones"][0] == {"zone": 0, "free": 1, "short": 1}
+    assert [each["kind"] for each in told["asked"]["suggestions"]] == ["free-pods", "ask-for-less"]
+    assert told["asked"]["answers"] == []
+
+
+def test_every_node_is_told_where_that_is_wanted(tmp_path: Path) -> None:
+    file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
+    result = run("explain", "pod", "late", "--snapshot", file, "--nodes")
+    assert "gpu-a: container main needs 2 nvidia.com/gpu in one zone, best zone has 1" in result.stdout.splitlines()
+    told = json.loads(run("explain", "pod", "late", "--snapshot", file, "--nodes", "-o", "json").stdout)
+    assert [each["node"] for each in told["asked"]["answers"]] == ["gpu-a", "gpu-b"]
+
+
+def test_a_pod_that_is_only_thought_of_finds_a_node(tmp_path: Path) -> None:
+    items = [*busy(), *clusterfiles.node("gpu-c")]
+    result = run("explain", "shape", "-f", shape(tmp_path), "--snapshot", written(tmp_path, items))
+    assert result.exit_code == 0
+    assert "would go to  gpu-c; main in zone 0 (predicted)" in result.stdout
+    assert "it fits on gpu-c" in result.stdout
+
+
+def test_copies_are_placed_one_after_the_other_until_one_finds_nothing(tmp_path: Path) -> None:
+    file = written(tmp_path, clusterfiles.node("gpu-a"))
+    result = run("explain", "shape", "-f", shape(tmp_path), "--replicas", "6", "--snapshot", file)
+    assert result.exit_code == 1
+    assert "4 of 6 pods find a node: gpu-a 4" in result.stdout
+    assert "the pod requests 2 nvidia.com/gpu, at most 0 left on a node" in result.stdout
+    assert run("explain", "shape", "-f", shape(tmp_path), "--replicas", "4", "--snapshot", file).exit_code == 0
+
+
+def test_a_workload_asks_for_as_many_as_it_says_with_its_template_s_labels(tmp_path: Path) -> None:
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    constraint = spread | {"labelSelector": {"matchLabels": {"app": "web"}}}
+    spec = {"containers": [CONTAINER], "topologySpreadConstraints": [constraint]}
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    deployment = {"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"replicas": 2, "template": pod}}
+    labels: list[dict[str, Any]] = [{"kubernetes.io/hostname": name} for name in ("a", "b")]
+    items = [*clusterfiles.node("a", **labels[0]), *clusterfiles.node("b", **labels[1])]
+    result = run("explain", "shape", "-f", shape(tmp_path, **deployment), "--snapshot", written(tmp_path, items))
+    assert result.exit_code == 0
+    assert "2 of 2 pods find a node: a 1, b 1" in result.stdout
+
+
+def test_annotations_of_the_pod_count(tmp_path: Path) -> None:
+    metadata = {"name": "p", "annotations": {"numalign.io/strictness": "require"}}
+    file = written(tmp_path, clusterfiles.node("bare", reported=False))
+    result = run("explain", "shape", "-f", shape(tmp_path, metadata=metadata), "--snapshot", file)
+    assert result.exit_code == 1
+    assert "there is no topology report" in result.stdout
+    assert result.stdout.endswith("It would fit on bare without its annotation numalign.io/strictness.\n")
+
+
+WRONG = {
+    "no such file": (("--snapshot", "nowhere.json"), "cannot be read"),
+    "two sources": (("--snapshot", "a", "--server", "http://b"), "give one"),
+    "nobody there": (("--server", "http://127.0.0.1:1"), "cannot be reached"),
+    "no kubeconfig": (("--kubeconfig", "nowhere"), "nowhere"),
+}
+
+
+@pytest.mark.parametrize("arguments, words", WRONG.values(), ids=WRONG)
+def test_wrong_use_ends_with_2(arguments: tuple[str, ...], words: str) -> None:
+    for command in (("explain", "pod", "p"), ("topology",)):
+        result = run(*command, *arguments)
+        assert result.exit_code == 2, result.output
+        assert words in result.stderr
+
+
+def test_the_standard_input_is_read_for_one_thing_only() -> None:
+    result = run("explain", "shape", "-f", "-", "--snapshot", "-")
+    assert result.exit_code == 2
+    assert "would both read the standard input" in result.stderr
+
+
+def test_objects_that_nothing_can_be_made_of_are_said_and_passed_over(tmp_path: Path) -> None:
+    odd = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "odd"}, "spec": {"containers": 7}}
+    result = run("explain", "pod", "train-0", "--snapshot", written(tmp_path, [*busy(), odd]))
+    assert result.exit_code == 0
+    assert "warning: " in result.stderr
+    assert "odd" in result.stderr
+
+
+def test_causes_that_read_the_same_are_one_line() -> None:
+    causes = [
+        CauseTold(nodes=2, why="too full", plugin="p", cause="a", examples=("n1", "n2")),
+        CauseTold(nodes=2, why="too old", plugin="p", cause="a", examples=("n3", "n4")),
+        CauseTold(nodes=1, why="too full", plugin="p", cause="b", examples=("n5",)),
+    ]
+    page = drawing.Page()
+    page.add(draw.causes(page, causes))
+    assert [line.split() for line in page.text().splitlines()[2:]] == [
+        ["3", "too", "full", "n1,", "n2,", "n5"],
+        ["2", "too", "old", "n3,", "n4"],
+    ]
+
+
+def test_of_many_zones_those_that_are_not_told_are_told_by_their_range() -> None:
+    shares = [ZoneLack(zone=zone, free=4 if zone < 9 else 2, short=4 if zone < 9 else 6) for zone in range(12)]
+    gpus = [ZoneLack(zone=zone, free=1, short=0) for zone in range(12)]
+    lacks = [
+        Lacking(resource="cpu", need=8, in_zones=1, most=4, zones=tuple(shares)),
+        Lacking(resource="example.com/gpu", need=1, in_zones=1, most=1, zones=tuple(gpus)),
+    ]
+    page = drawing.Page()
+    page.add(matrix.lacks(page, lacks))
+    assert page.text().splitlines()[-1].split() == ["4", "more", "2", "to", "4", "free", "1", "free"]
+
+
+def test_of_many_containers_in_a_zone_the_first_are_named() -> None:
+    placed = Placed(node="n", source=Source.OBSERVED, containers={f"c{number}": ((0,),) for number in range(10)})
+    assert draw.placement(placed) == "c0, c1, c2, c3, c4, c5, c6, c7 and 2 more in zone 0 (observed)"
+
+
+def test_names_from_outside_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    evil = trainer("late", gpus=2)
+    evil = structs.replace(evil, spec=structs.replace(evil.spec, scheduler_name="\x1b[31m"))
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "x", "message": "\x1b[31mred\nüber"}]
+    told = structs.replace(evil, status=waitingpods.pod("late", {}, {"conditions": conditions}).status)
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(told)]))
+    assert "\x1b" not in result.stdout
+    assert "über" in result.stdout
+
+
+@pytest.mark.parametrize("width", ["30", "60", "160"])
+def test_terminals_of_any_width_are_served(width: str, tmp_path: Path) -> None:
+    file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
+    result = run("explain", "pod", "late", "--snapshot", file, TTY_COMPATIBLE="1", COLUMNS=width, TERM="xterm")
+    assert "\x1b[" in result.stdout
+    assert "would fit" in result.stdout

@@ -1,0 +1,91 @@
+"""`numalign scheduler check-config` from the outside: what it prints, where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from numalign.cli.main import app
+
+GOOD = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 30
+clientConnection: {kubeconfig: k.conf, qps: 100}
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {disabled: [{name: ImageLocality}]}
+  pluginConfig:
+  - name: NodeResourceTopologyMatch
+    args: {scoringStrategy: {type: LeastNUMANodes}, cache: {resyncScope: None}}
+"""
+
+
+def check(text: str, *words: str) -> Result:
+    return CliRunner().invoke(app, ["scheduler", "check-config", "-", *words], input=text)
+
+
+def test_it_tells_what_the_scheduler_will_do() -> None:
+    result = check(GOOD)
+    assert result.exit_code == 0
+    lines = {line.split("  ")[0].strip() or line.split()[0]: line for line in result.stdout.splitlines() if line}
+    assert "by lease kube-system/kube-scheduler (15s, 10s, 2s)" in lines["leads"]
+    assert "k.conf; 100 calls a second, 100 at once" in lines["API server"]
+    assert "exact, predictive, LeastNUMANodes" in lines["zones"]
+    assert result.stdout.count("30% of nodes") == 1
+    assert "left out                   ImageLocality" in result.stdout
+
+
+def test_what_is_doubtful_is_said_beside_it() -> None:
+    assert 'numalign: warning: NodeResourceTopologyMatch: cache.resyncScope "None"' in check(GOOD).stderr
+
+
+@pytest.mark.parametrize("fmt", ["json", "yaml"])
+def test_the_whole_of_it_as_data(fmt: str) -> None:
+    told = yaml.safe_load(check(GOOD, "-o", fmt).stdout)
+    (profile,) = told["profiles"]
+    assert profile["schedulerName"] == "default-scheduler"
+    assert profile["plugins"]["weights"]["TaintToleration"] == 3
+    assert profile["args"]["DefaultPreemption"] == {
+        "minCandidateNodesPercentage": 10,
+        "minCandidateNodesAbsolute": 100,
+    }
+    assert told["leaderElection"]["leaseDuration"] == 15
+
+
+def test_json_is_json() -> None:
+    assert json.loads(check(GOOD, "-o", "json").stdout)["podMaxBackoffSeconds"] == 10
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("kind: X", 'apiVersion: missing; add "apiVersion: kubescheduler.config.k8s.io/v1"'),
+        (GOOD + "parallel: 3\n", "parallel: no field of this name; did you mean parallelism?"),
+        (GOOD + "percentageOfNodesToScore: 20\n", 'the key "percentageOfNodesToScore" is there twice'),
+        (GOOD + ": [", "not YAML"),
+    ],
+    ids=["not one", "unknown field", "twice", "no YAML"],
+)
+def test_a_bad_configuration_exits_with_1_and_the_path(text: str, complaint: str) -> None:
+    result = check(text)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert complaint in result.stderr
+
+
+def test_a_file_that_cannot_be_read_exits_with_2(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["scheduler", "check-config", str(tmp_path / "none.yaml")])
+    assert result.exit_code == 2
+    assert "cannot be read" in result.stderr
+
+
+def test_the_example_comes_to_what_the_page_shows() -> None:
+    root = Path(__file__).parents[4]
+    result = CliRunner().invoke(app, ["scheduler", "check-config", str(root / "examples" / "scheduler.yaml")])
+    assert result.exit_code == 0
+    assert result.stdout in (root / "docs" / "scheduler-config.md").read_text()

@@ -1,0 +1,278 @@
+"""`numalign scheduler state|dump|repeat` from the outside: what they print, what they write, and how they exit."""
+
+from __future__ import annotations
+
+import errno
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from numalign.cli.main import app
+from numalign.scheduler.explain.decisionlog import Told
+from numalign.scheduler.snapshot import files
+from numalign.scheduler.snapshot.snapshot import Snapshot, State
+from tests.unit.scheduler import servers
+
+WAITING = {
+    "pod": "default/p",
+    "waits": 12.4,
+    "attempts": 3,
+    "refused": {"NodeAffinity": ["no"]},
+    "gate": "",
+    "uid": "u",
+}
+STATE: dict[str, Any] = {
+    "leads": True,
+    "queue": {"active": [], "unschedulable": [WAITING]},
+    "assumed": {"default/q": {"node": "a", "bound": True}},
+    "inFlight": ["default/q"],
+    "nominated": {"default/n": "b"},
+    "keptOff": [
+        {"node": "b", "like": "default/x", "seconds": 3.5},
+        {"node": "c", "like": "default/x", "owner": "uid-set", "seconds": 1.0},
+    ],
+    "nodes": 2,
+    "pods": 5,
+    "shapes": 1,
+}
+NODE = {
+    "name": "a",
+    "isThere": True,
+    "policy": "single-numa-node",
+    "scope": "container",
+    "zones": [0, 1],
+    "resources": {"cpu": [{"zones": [0], "allocatable": 16, "free": 4}, {"zones": [], "allocatable": 2, "free": 1}]},
+    "tenants": [
+        {"name": "default/q", "containers": {"main": [[0], [0, 1]]}, "source": "predicted", "is_pending": True}
+    ],
+}
+STORY = {
+    "pod": "default/p",
+    "uid": "u",
+    "lines": [{"at": "08:00", "what": "waits for a node"}, {"at": "08:01", "what": "refused", "why": "no room"}],
+    "leftOut": 4,
+}
+
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    pages: ClassVar[dict[str, bytes]] = {}
+
+    def do_GET(self) -> None:
+        body = self.pages.get(self.path)
+        self.send_response(200 if body is not None else 403)
+        self.end_headers()
+        self.wfile.write(body if body is not None else b"forbidden\n")
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def look(*words: str) -> Result:
+    return CliRunner().invoke(app, ["scheduler", *words])
+
+
+def shown(url: str, page: Any, query: str = "", *words: str) -> str:
+    Pages.pages = {f"/debug/state{query}": json.dumps(page).encode()}
+    result = look("state", "--server", url, *words)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split())
+
+
+def test_the_state_says_who_waits_and_why(url: str) -> None:
+    text = shown(url, STATE)
+    for words in (
+        "leads yes",
+        "2 nodes, 5 pods on them",
+        "unschedulable default/p 12s 3 NodeAffinity: no",
+        "default/q a bound, not seen there yet",
+        "default/n to b",
+        "pods like default/x off b, for 4s at least",
+    ):
+        assert words in text
+
+
+def test_nobody_waits_where_nobody_does(url: str) -> None:
+    assert "Nobody waits." in shown(url, STATE | {"queue": {"active": []}})
+
+
+def test_a_pod_shows_its_story_and_its_zones(url: str) -> None:
+    held = {"containers": {"main": [[1]]}, "source": "observed"}
+    page = {"queue": {}, "assumed": {}, "stories": [STORY], "node": "a", "held": held}
+    text = shown(url, page, "?pod=default%2Fp", "--pod", "p")
+    assert "08:01 refused: why no room" in text
+    assert "4 lines in the middle were left out" in text
+    assert "On a, main in 1 (observed)" in text
+
+
+def test_a_node_shows_zones_and_pods(url: str) -> None:
+    text = shown(url, {"node": NODE}, "?node=a", "--node", "a")
+    assert "a: single-numa-node, scope container" in text
+    assert "cpu 4/16 1/2" in text
+    assert "default/q main in 0 or 0+1 predicted not admitted yet" in text
+
+
+def test_nodes_that_say_nothing_are_said_to_say_nothing(url: str) -> None:
+    silent = {"name": "c", "isThere": True, "pods": ["default/z"]}
+    text = shown(url, STATE | {"nodes": [NODE, silent]}, "?nodes=all", "--nodes")
+    assert "c: no report; pods: default/z" in text
+
+
+@pytest.mark.parametrize("fmt", ["json", "yaml"])
+def test_machines_get_all_of_it(url: str, fmt: str) -> None:
+    assert "keptOff" in shown(url, STATE, "", "-o", fmt)
+
+
+@pytest.mark.parametrize("name", ["now.json", "now.json.gz"])
+def test_a_dump_is_written_and_can_be_read(url: str, tmp_path: Path, name: str) -> None:
+    Pages.pages = {"/debug/dump": files.written(Snapshot(objects={"nodes": (servers.node("a"),)}))}
+    file = tmp_path / name
+    assert look("dump", "--server", url, "-f", str(file)).exit_code == 0
+    assert file.read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
+    assert len(files.read(file.read_bytes(), name).objects["nodes"]) == 1
+
+
+def test_a_dump_that_cannot_be_written_leaves_the_last_one(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Pages.pages = {"/debug/dump": b"{}"}
+    (tmp_path / "now.json").write_text("before")
+
+    def full(path: Path, target: object) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    result = look("dump", "--server", url, "-f", str(tmp_path / "now.json"))
+    assert (result.exit_code, "cannot be written: No space left" in result.stderr) == (2, True)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("now.json", "before")]
+
+
+@pytest.mark.parametrize("file", ["/dev/full", "/nonexistent/x", "", "\0", "/tmp"])
+def test_where_nothing_can_be_written_is_named(url: str, file: str) -> None:
+    Pages.pages = {"/debug/dump": b"{}"}
+    result = look("dump", "--server", url, "-f", file)
+    assert (result.exit_code, "cannot be written" in result.stderr) == (2, True)
+
+
+STRANGE: dict[str, Any] = {
+    "a queue that is a list": {"queue": [1]},
+    "pods without a name": {"queue": {"active": [{}]}},
+    "stories without lines": {"stories": [{"pod": "p"}]},
+    "a node without a name": {"node": {"policy": "none"}},
+    "words for numbers": {"queue": {"active": [{"pod": "p", "waits": "long"}]}},
+    "nobody on the way": {"assumed": {"p": None}},
+}
+
+
+@pytest.mark.parametrize("page", STRANGE.values(), ids=STRANGE)
+def test_a_scheduler_that_speaks_otherwise_is_named(url: str, page: Any) -> None:
+    Pages.pages = {"/debug/state": json.dumps(page).encode()}
+    result = look("state", "--server", url)
+    assert (result.exit_code, "not known here; -o json shows it" in result.stderr) == (2, True)
+
+
+UNKNOWN = {
+    "pod": ("?pod=default%2Fp", {"queue": {"active": []}, "assumed": {}, "stories": [], "decisions": []}, "no pod"),
+    "node": ("?node=p", {"node": {"name": "p", "isThere": False, "pods": []}}, "knows no node p"),
+}
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_what_the_scheduler_does_not_know_is_no_answer(url: str, what: str) -> None:
+    query, page, words = UNKNOWN[what]
+    Pages.pages = {f"/debug/state{query}": json.dumps(page).encode()}
+    result = look("state", "--server", url, f"--{what}", "p")
+    assert (result.exit_code, words in result.stderr, result.stdout) == (2, True, "")
+
+
+UNREACHABLE = {
+    "nobody there": ("http://127.0.0.1:9", "cannot be reached"),
+    "no address": ("127.0.0.1", "is no address of a scheduler's pages"),
+    "another kind of address": ("ftp://a", "is no address of a scheduler's pages"),
+    "no port": ("http://a:x", "is no address of a scheduler's pages"),
+}
+
+
+@pytest.mark.parametrize("server, words", UNREACHABLE.values(), ids=UNREACHABLE)
+def test_who_cannot_be_asked_is_named(server: str, words: str) -> None:
+    result = look("state", "--server", server)
+    assert (result.exit_code, words in result.stderr) == (2, True)
+
+
+def test_a_refusal_is_passed_on(url: str) -> None:
+    Pages.pages = {}
+    result = look("dump", "--server", url, "-f", "/nonexistent")
+    assert (result.exit_code, "answers 403 to /debug/dump: forbidden" in result.stderr) == (2, True)
+
+
+def test_a_token_does_not_travel_in_the_clear(url: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret")
+    result = look("state", "--server", url, "--token-file", str(tmp_path / "token"))
+    assert (result.exit_code, "would travel in the clear" in result.stderr) == (2, True)
+    assert "s3cret" not in result.output
+
+
+def written(tmp_path: Path, **before: Any) -> str:
+    pod = servers.trainer("p", gpus=9)
+    told = Told(pod="default/p", uid="uid-p", attempt=1, at=0.0, result="unschedulable", **before)
+    objects = {"nodes": (servers.node("a"),), "noderesourcetopologies": (servers.reported("a"),), "pods": (pod,)}
+    file = tmp_path / "dump.json"
+    state = State(decisions=(told,) if before else ())
+    file.write_bytes(files.written(Snapshot(objects=objects, state=state)))
+    return str(file)
+
+
+SENTENCE = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+BEFORE = {
+    "the same": ({"message": SENTENCE}, 0, "the same"),
+    "the same, and what preemption said": ({"message": f"{SENTENCE} preemption: no use."}, 0, "the same"),
+    "another node": ({"node": "b"}, 1, "not the same"),
+    "not remembered": ({}, 0, "not remembered"),
+}
+
+
+@pytest.mark.parametrize("before, code, words", BEFORE.values(), ids=BEFORE)
+def test_a_decision_is_repeated_and_held_against_the_first(
+    tmp_path: Path, before: dict[str, Any], code: int, words: str
+) -> None:
+    result = look("repeat", written(tmp_path, **before), "--pod", "p")
+    assert (result.exit_code, words in result.stdout, SENTENCE in result.stdout) == (code, True, True)
+
+
+def test_one_node_is_told_in_depth(tmp_path: Path) -> None:
+    text = " ".join(look("repeat", written(tmp_path), "--pod", "p", "--node", "a").stdout.split())
+    assert "a refuses: the pod requests 9 nvidia.com/gpu, at most 8 left on a node" in text
+    assert "node has 8 free, 1 short" in text
+    assert "a: single-numa-node, scope container FREE zone 0 zone 1" in text
+
+
+def test_machines_get_the_node_in_depth_too(tmp_path: Path) -> None:
+    told = json.loads(look("repeat", written(tmp_path), "--pod", "p", "--node", "a", "-o", "json").stdout)
+    assert told["on_node"]["answer"]["lacks"][0]["need"] == 9
+    assert told["on_node"]["occupied"]["policy"] == "single-numa-node"
+    assert told["on_node"]["ranked"] is None
+
+
+def test_a_node_that_is_not_there_cannot_be_told(tmp_path: Path) -> None:
+    result = look("repeat", written(tmp_path), "--pod", "p", "--node", "b")
+    assert (result.exit_code, "Node b: is not in the snapshot" in result.stderr) == (2, True)
+
+
+def test_a_pod_that_is_not_there_cannot_be_repeated(tmp_path: Path) -> None:
+    result = look("repeat", written(tmp_path), "--pod", "default/nobody")
+    assert (result.exit_code, "Pod default/nobody: is not in the snapshot" in result.stderr) == (2, True)

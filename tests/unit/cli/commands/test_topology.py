@@ -1,0 +1,187 @@
+"""`numalign topology`: zones, what is free in them, and who holds the rest, whatever the reports look like."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from numalign.cli.topology import answer, draw
+from numalign.cli.topology.answer import Asked
+from numalign.cli.topology.writers import ManagedFields, Publication, _latest
+from numalign.scheduler.snapshot import files
+from tests.unit.cli import clusterfiles
+from tests.unit.cli.clusterfiles import NRT, busy, run, written
+from tests.unit.scheduler.servers import on, trainer
+
+
+def zone(name: str, free: int, size: int = 8, resource: str = "cpu") -> dict[str, Any]:
+    amounts = {"capacity": str(size), "allocatable": str(size), "available": str(free)}
+    return {"name": name, "type": "Node", "resources": [{"name": resource, **amounts}]}
+
+
+def report(node: str, *zones: dict[str, Any], **more: Any) -> dict[str, Any]:
+    attributes = [
+        {"name": "topologyManagerPolicy", "value": "restricted"},
+        {"name": "topologyManagerScope", "value": "pod"},
+    ]
+    plain = {"apiVersion": NRT, "kind": "NodeResourceTopology", "metadata": {"name": node}, "zones": list(zones)}
+    return plain | {"attributes": attributes} | more
+
+
+def told(folder: Path, items: list[dict[str, Any]], *arguments: str) -> str:
+    result = run("topology", *arguments, "--snapshot", written(folder, items))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_zones_are_drawn_with_the_pods_in_them(tmp_path: Path) -> None:
+    lines = told(tmp_path, busy(), "gpu-a").splitlines()
+    assert "  topology  policy single-numa-node, scope container, zones 0-1" in lines
+    assert "zone 0  A...............  -                 AAA.         ...." in lines
+    assert "A train-0   B train-1   . free" in lines
+
+
+def test_the_cluster_is_a_line_per_node(tmp_path: Path) -> None:
+    lines = told(tmp_path, [*busy(), *clusterfiles.node("bare", reported=False)]).splitlines()
+    assert lines[0].split() == ["node", "policy", "scope", "zones", "cpu", "gpu", "efa", "pods", "report", "supposed"]
+    assert lines[2].split() == ["bare", "-", "-", "-", "(190)", "(8)", "(8)", "0", "-", "-"]
+    assert lines[3].split() == [
+        "gpu-a",
+        "single-numa-node",
+        "container",
+        "2",
+        "90+92",
+        "1+1",
+        "4+4",
+        "2",
+        "numalign",
+        "-",
+    ]
+    assert lines[-2].startswith("3 nodes, 2 with a usable report")
+
+
+def test_a_node_without_a_report_has_totals_only(tmp_path: Path) -> None:
+    text = told(tmp_path, clusterfiles.node("bare", reported=False), "bare")
+    assert "without a usable report nothing is known of its zones; as a whole it has" in text
+    assert "  cpu                    190 of 190 free" in text.splitlines()
+    assert "  nvidia.com/gpu         8 of 8 free" in text.splitlines()
+
+
+def test_a_report_without_a_node_is_told(tmp_path: Path) -> None:
+    items = [report("ghost", zone("node-0", 8))]
+    assert "there is a report, and no Node of that name" in told(tmp_path, items, "ghost")
+    assert "ghost (no Node)" in told(tmp_path, items)
+
+
+def test_what_only_the_report_has_is_drawn(tmp_path: Path) -> None:
+    lines = told(tmp_path, [report("ghost", zone("node-0", 8))], "ghost").splitlines()
+    assert lines[-3:] == ["zone 0  ........", "        8 of 8 free", "node    0 of 0 free"]
+
+
+def test_what_is_odd_is_told_as_it_was_found(tmp_path: Path) -> None:
+    zones = zone("socket-x", 8), zone("node-99", 8)
+    items = [*clusterfiles.node("odd", reported=False), report("odd", *zones)]
+    doubts = json.loads(told(tmp_path, items, "odd", "-o", "json"))["report"]["doubts"]
+    assert doubts[:2] == ['zones[0].name: zone-name-unknown ("socket-x")', "zones[1].name: zone-beyond-mask (node-99)"]
+
+
+def test_machines_of_many_zones_stay_readable(tmp_path: Path) -> None:
+    zones = [zone(f"node-{number}", free=number % 9) for number in range(34)]
+    items = [*clusterfiles.node("wide", reported=False), report("wide", *zones)]
+    assert "zones 0-33" in told(tmp_path, items, "wide")
+    assert len(told(tmp_path, items, "wide").splitlines()) < 34 * 3
+    assert "wide  restricted  pod    34     129 (<=8)" in told(tmp_path, items)
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "no zones at all": {"zones": None},
+    "zones of no type that is known": {"zones": [{"name": "tile-0", "type": "Tile"}]},
+    "amounts that are none": {"zones": [zone("node-0", 4) | {"resources": [{"name": "cpu", "capacity": "many"}]}]},
+    "negative amounts": {"zones": [zone("node-0", -4)]},
+    "no attributes": {"attributes": None},
+    "attributes of another kind": {"attributes": [{"name": "numalign.io/placements", "value": "v1;;;"}]},
+    "names in other scripts": {"zones": [zone("node-0", 4, resource="example.com/größe")]},
+    "names that steer terminals": {"zones": [zone("node-0", 4, resource="example.com/\x1b[31m")]},
+}
+
+
+@pytest.mark.parametrize("more", ODD.values(), ids=ODD)
+def test_odd_reports_are_shown_as_far_as_they_go(more: dict[str, Any], tmp_path: Path) -> None:
+    items = [*clusterfiles.node("odd", reported=False), report("odd", zone("node-0", 4), **more)]
+    assert "\x1b" not in told(tmp_path, items, "odd") + told(tmp_path, items)
+    assert json.loads(told(tmp_path, items, "odd", "-o", "json"))["name"] == "odd"
+
+
+def test_what_no_pod_explains_is_held_by_nobody_known(tmp_path: Path) -> None:
+    items = [*clusterfiles.node("busy", reported=False), report("busy", zone("node-0", 2))]
+    text = told(tmp_path, items, "busy")
+    assert "????????????" not in text
+    assert "??????.." in text
+    assert "? nobody known" in text
+
+
+def test_pods_whose_zones_are_not_settled_are_listed_apart(tmp_path: Path) -> None:
+    coming = clusterfiles.pod(on(trainer("late", gpus=2), "gpu-a", phase="Pending"))
+    text = told(tmp_path, [*clusterfiles.node("gpu-a"), coming], "gpu-a")
+    assert "not settled:" in text
+    assert "late  4 cpu in zone 0; 2 nvidia.com/gpu in zone 0 (predicted, not arrived yet)" in text
+
+
+def test_pods_that_hold_nothing_exclusively_are_named(tmp_path: Path) -> None:
+    shared = {"metadata": {"name": "web", "uid": "w"}, "spec": {"nodeName": "gpu-a", "containers": [{"name": "c"}]}}
+    items = [*clusterfiles.node("gpu-a"), {"apiVersion": "v1", "kind": "Pod", **shared}]
+    assert told(tmp_path, items, "gpu-a").endswith("in no zone of their own:\n  web\n")
+
+
+def test_every_supposition_is_told(tmp_path: Path) -> None:
+    items = [*clusterfiles.node("plain", reported=False), report("plain", zone("node-0", 8))]
+    text = told(tmp_path, items, "plain")
+    assert "supposed  CPU manager policy not reported; static where CPUs are allocatable" in text
+
+
+def test_the_same_as_values(tmp_path: Path) -> None:
+    one = json.loads(told(tmp_path, busy(), "gpu-a", "-o", "json"))
+    assert one["resources"][0]["zones"][0]["pods"] == {"default/train-0": 4}
+    assert one["pods"][0]["containers"] == {"main": [[0]]}
+    assert [each["name"] for each in json.loads(told(tmp_path, busy(), "-o", "json"))] == ["gpu-a", "gpu-b"]
+
+
+def test_a_node_that_is_not_there_ends_with_2(tmp_path: Path) -> None:
+    result = run("topology", "nowhere", "--snapshot", written(tmp_path, busy()))
+    assert result.exit_code == 2
+    assert "Node nowhere: is not there; the cluster has gpu-a, gpu-b" in result.stderr
+
+
+def test_narrow_terminals_go_without_the_least_telling_columns(tmp_path: Path) -> None:
+    file = written(tmp_path, busy())
+    result = run("topology", "--snapshot", file, TTY_COMPATIBLE="1", COLUMNS="50", TERM="xterm")
+    assert result.stdout.splitlines()[0].split() == ["node", "zones", "cpu", "gpu", "efa", "pods"]
+
+
+def test_who_wrote_a_report_and_when(tmp_path: Path) -> None:
+    items = [*clusterfiles.node("plain", reported=False), report("plain", zone("node-0", 8))]
+    taken = files.read(Path(written(tmp_path, items)).read_bytes(), "file")
+    writer = {"plain": Publication("nfd-topology-updater", "2026-01-01T00:00:00Z")}
+    nodes, _ = answer.nodes(Asked(structs.replace(taken, wall="2026-01-01T02:00:30Z"), writer))
+    assert nodes[0].report is not None
+    assert (nodes[0].report.publisher, nodes[0].report.age) == ("nfd-topology-updater", 7230.0)
+    assert "nfd-topology-updater, 2h" in draw.cluster(nodes)
+
+
+@pytest.mark.parametrize("seconds, text", [(0, "0s"), (59.9, "59s"), (60, "1m"), (7300, "2h"), (200_000, "2d")])
+def test_ages_are_told_in_one_unit(seconds: float, text: str) -> None:
+    assert draw.duration(seconds) == text
+
+
+def test_the_latest_write_counts() -> None:
+    writes = (
+        ManagedFields("old", "2026-01-01T00:00:00Z"),
+        ManagedFields("new", "2026-02-01T00:00:00Z"),
+        ManagedFields("?"),
+    )
+    assert _latest(writes) == Publication("new", "2026-02-01T00:00:00Z")
+    assert _latest(()) == Publication("", "")

@@ -1,0 +1,49 @@
+"""A failure that goes on is told of at its beginning, ever more rarely, and when it is over."""
+
+from collections.abc import Iterable
+
+from numalign.kube.watch.outage import FIRST, HEALTHY, LONGEST, Outage
+
+
+def told(outage: Outage, moments: Iterable[float]) -> list[float]:
+    """When a line says that it failed, of all the moments in which it does."""
+    return [now for now in moments if outage.failed(now) is not None]
+
+
+def test_lines_come_at_growing_distances() -> None:
+    assert told(Outage(), range(0, 4 * 3600, 5)) == [
+        0,
+        15,
+        45,
+        105,
+        225,
+        465,
+        945,
+        *range(1845, 4 * 3600, int(LONGEST)),
+    ]
+
+
+def test_its_end_is_told_once_with_how_long_it_took() -> None:
+    outage = Outage()
+    told(outage, range(100, 160))
+    assert (outage.worked(160), outage.worked(161)) == (60, None)
+
+
+def test_what_never_failed_is_not_told_to_work() -> None:
+    assert Outage().worked(5) is None
+
+
+def test_what_fails_again_at_once_goes_on_where_it_was() -> None:
+    outage, lines = Outage(), []
+    for now in range(0, 60, 2):
+        lines += told(outage, [now])
+        lines += [now + 1] if outage.worked(now + 1) is not None else []
+    assert lines == [0, 1, 16, 17, 46, 47]
+
+
+def test_after_a_healthy_while_the_next_failure_is_told_at_once() -> None:
+    outage = Outage()
+    told(outage, range(10))
+    outage.worked(10)
+    again = 11 + HEALTHY
+    assert told(outage, [again, again + 1, again + FIRST]) == [again, again + FIRST]

@@ -1,0 +1,181 @@
+"""Decisions carried out: once, to the end, and only by the leader."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from numalign.api.objects.pod import Pod
+from numalign.kube import binding as calls
+from numalign.kube.binding import Answer, Outcome
+from numalign.kube.client import Client
+from numalign.placement.decisions import Decision
+from numalign.scheduler.bind.binder import TRIES, Bind, Binder
+from numalign.scheduler.bind.volumes import Volumes
+from numalign.scheduler.queue.queued import Queued
+from numalign.simulator import virtualtime
+from tests.unit.scheduler import servers
+
+WORKERS = 2
+POD = servers.on(servers.trainer("p"), "a")
+BIND = Bind(Queued(pod=POD, added=0.0, since=0.0, number=1), POD, Decision("uid-p", "a"), 0.0)
+
+
+class Books:
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.open = self.node = True
+
+    def is_open(self, bind: Bind) -> bool:
+        return self.open
+
+    def has_node(self, name: str) -> bool:
+        return self.node
+
+    def bound(self, bind: Bind) -> None:
+        self.told.append("bound")
+
+    def failed(self, bind: Bind, why: str) -> None:
+        self.told.append(f"failed: {why}")
+
+    def over(self, bind: Bind) -> None:
+        self.told.append("over")
+
+
+class Story:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Outcome) -> None:
+        self.books, self.leads, self.sent, self.prepared = Books(), True, 0, 0
+        self.answers = list(answers)
+        self.on_sent: Callable[[], None] = lambda: None
+        self.found: Any = POD
+        monkeypatch.setattr(calls, "bind", self._bind)
+
+    async def _bind(
+        self, client: Client, pod: object, node: str, annotations: object, *, wanted: Callable[[], bool]
+    ) -> Answer:
+        self.sent += 1
+        self.wanted = wanted
+        await asyncio.sleep(0)
+        self.on_sent()
+        return Answer(self.answers.pop(0), "why")
+
+    def told(self) -> list[str]:
+        virtualtime.run(self._told())
+        return self.books.told
+
+    async def _told(self) -> None:
+        binder = Binder(self._client(), self.books, cast(Volumes, None), leads=lambda: self.leads, workers=WORKERS)
+        running = asyncio.ensure_future(binder.run())
+        binder.start(BIND)
+        await asyncio.sleep(600)
+        running.cancel()
+
+    def _client(self) -> Client:
+        story = self
+
+        class Sender:
+            clock = virtualtime.clock(random.Random(1))
+
+            async def prepare(self) -> None:
+                story.prepared += 1
+
+        class Asked:
+            sender = Sender()
+
+            async def get(self, target: object) -> object:
+                return story.found
+
+        return cast(Client, Asked())
+
+
+@pytest.mark.parametrize(
+    "outcome, told",
+    {Outcome.DONE: "bound", Outcome.GONE: "over", Outcome.ELSEWHERE: "over"}.items(),
+)
+def test_an_outcome_is_told_once(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, told: str) -> None:
+    assert Story(monkeypatch, outcome).told() == [told]
+
+
+def test_every_binding_at_a_time_has_its_connection_before_there_is_something_to_bind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    story = Story(monkeypatch, Outcome.DONE)
+    story.told()
+    assert story.prepared == WORKERS
+
+
+def test_a_binding_whose_outcome_is_not_known_is_sent_again_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch, *[Outcome.UNKNOWN] * 7, Outcome.DONE)
+    assert (story.told(), story.sent) == (["bound"], 8)
+
+
+def test_one_that_is_refused_keeps_its_place_for_a_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch, *[Outcome.REFUSED] * TRIES)
+    assert (story.told(), story.sent) == (["failed: why"], TRIES)
+
+
+@pytest.mark.parametrize("found, told", [(POD, "bound"), (servers.on(POD, ""), "failed: why")])
+def test_refusals_say_nothing_about_an_earlier_try_that_got_no_answer(
+    monkeypatch: pytest.MonkeyPatch, found: Pod, told: str
+) -> None:
+    story = Story(monkeypatch, Outcome.UNKNOWN, *[Outcome.REFUSED] * (TRIES - 1))
+    story.found = found
+    assert story.told() == [told]
+
+
+def test_without_the_lease_nothing_is_sent_and_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch)
+    story.leads = False
+    assert (story.told(), story.sent) == ([], 0)
+
+
+def test_the_lease_is_asked_for_before_every_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch, Outcome.UNKNOWN)
+    story.on_sent = lambda: setattr(story, "leads", False)
+    assert (story.told(), story.sent) == ([], 1)
+
+
+@pytest.mark.parametrize("what", ["leads", "open", "node"])
+def test_it_is_not_wanted_any_more_once_lease_decision_or_node_are_gone(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    story = Story(monkeypatch, Outcome.DONE)
+    story.told()
+    before = story.wanted()
+    setattr(story if what == "leads" else story.books, what, False)
+    assert (before, story.wanted()) == (True, False)
+
+
+def test_a_node_that_is_gone_gets_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch)
+    story.books.node = False
+    assert (story.told(), story.sent) == (["failed: the node is gone"], 0)
+
+
+def test_a_pod_that_was_bound_or_deleted_meanwhile_gets_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(monkeypatch)
+    story.books.open = False
+    assert (story.told(), story.sent) == (["over"], 0)
+
+
+@pytest.mark.parametrize(
+    "found, told",
+    [
+        (POD, ["bound"]),
+        (servers.on(POD, "b"), ["over"]),
+        (servers.on(POD, ""), ["failed: the node is gone"]),
+        (servers.on(servers.trainer("q"), "a"), ["over"]),
+    ],
+)
+def test_where_the_node_went_while_no_answer_came_the_pod_itself_is_asked(
+    monkeypatch: pytest.MonkeyPatch, found: object, told: list[str]
+) -> None:
+    story = Story(monkeypatch, Outcome.UNKNOWN)
+    story.on_sent, story.found = lambda: setattr(story.books, "node", False), found
+    assert (story.told(), story.sent) == (told, 1)

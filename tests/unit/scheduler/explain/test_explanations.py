@@ -1,0 +1,127 @@
+"""What every node says to a pod, and nothing decided."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from msgspec import structs
+
+from numalign.api.attributes import intent as intents
+from numalign.api.objects.node import Taint
+from numalign.api.objects.pod import Pod
+from numalign.scheduler.choose.profiles import ZONES
+from numalign.scheduler.explain import explanations
+from tests.unit.scheduler import servers, towns, waitingpods
+from tests.unit.scheduler.servers import Servers, on, trainer
+from tests.unit.scheduler.towns import Town
+
+
+@given(towns.towns, towns.pods)
+@settings(max_examples=60)
+def test_a_node_is_named_as_fitting_just_where_the_scheduler_would_place_the_pod(built: towns.Built, pod: Pod) -> None:
+    found = Town(*built).explained(pod)
+    placed = {name for name in towns.NAMES[: len(built[0])] if Town(*built).fits_on(pod, name)}
+    assert set(found.fitting) == placed
+    assert set(found.refused) == set(towns.NAMES[: len(built[0])]) - placed
+
+
+@given(towns.towns, towns.pods)
+@settings(max_examples=15)
+def test_asking_changes_nothing(built: towns.Built, pod: Pod) -> None:
+    town = Town(*built)
+    first = town.explained(pod)
+    town.suggested(pod)
+    assert town.explained(pod) == first == Town(*built).explained(pod)
+
+
+def test_causes_of_one_kind_are_one_with_the_best_numbers_of_any_node() -> None:
+    town = Town(["single-numa-node"] * 3, [("a", 3, 4, True), ("a", 3, 4, True), ("b", 3, 4, True), ("b", 2, 4, True)])
+    town.cluster.node(servers.node("c", taints=(Taint(key="x", effect="NoSchedule"),)))
+    found = town.explained(trainer("late", gpus=4))
+    assert [(cause.nodes, cause.answer.sentence) for cause in found.causes] == [
+        (("a", "b"), "the pod requests 4 nvidia.com/gpu, at most 3 left on a node"),
+        (("c",), "node(s) had untolerated taint(s)"),
+    ]
+    assert found.headline == "0 of 3 nodes can take the pod"
+
+
+def test_the_node_that_lacks_least_is_the_closest() -> None:
+    town = Town(
+        ["single-numa-node"] * 2, [("a", 1, 80, True), ("a", 1, 80, True), ("b", 1, 60, True), ("b", 1, 60, True)]
+    )
+    assert town.explained(trainer("late", cpu="50")).closest == ("b", "a")
+
+
+def test_per_zone_it_is_told_what_is_free_and_short() -> None:
+    town = Town(["single-numa-node"], [("a", 3, 4, True), ("a", 2, 4, True)])
+    reason = town.explained(trainer("late", gpus=3)).refused["a"].reason
+    assert reason is not None
+    assert [(each.zone, each.free, each.short) for each in reason.told[0].by_zone] == [(0, 1, 2), (1, 2, 1)]
+
+
+def test_a_rule_that_refuses_the_pod_as_such_is_the_problem() -> None:
+    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
+    found = Town().explained(waitingpods.pod("p", claims))
+    assert found.problem is not None
+    assert found.headline.startswith("pod uses resource claims")
+    assert not found.fits
+
+
+def test_annotations_that_make_no_sense_are_the_problem() -> None:
+    pod = trainer("p")
+    broken = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={intents.STRICTNESS: "very"}))
+    assert "is not one of require, prefer, none" in Town().explained(broken).headline
+
+
+def test_without_nodes_there_is_nobody_to_ask() -> None:
+    assert Town(()).explained(trainer("p")).headline == "no nodes available to schedule pods"
+
+
+def test_a_wish_that_is_not_kept_is_a_note() -> None:
+    pod = trainer("p")
+    wishing = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={intents.STRICTNESS: "prefer"}))
+    found = Town(["best-effort"]).explained(wishing)
+    assert found.fitting == ("a",)
+    assert found.notes[0].startswith("1 node: allowed, but the pod's annotations ask for strictness prefer")
+
+
+def test_nodes_that_turned_away_its_like_are_told() -> None:
+    town = Town(["single-numa-node"])
+    town.around.rejections.rejected(town.cluster.engine.shape(trainer("p")).number, "a", "OutOfcpu", 0.0)
+    assert town.explained(trainer("p")).refused["a"].texts == ("node(s) turned away pods like this one (OutOfcpu)",)
+
+
+def test_room_that_is_promised_to_another_is_not_free() -> None:
+    town = Town(["single-numa-node"])
+    nominee = trainer("preemptor", gpus=8)
+    town.around.nominations.put(nominee, "a")
+    assert town.explained(trainer("p", gpus=1)).fitting == ()
+
+
+@pytest.mark.parametrize("pending", [0, 1])
+def test_many_nodes_that_hang_on_pods_to_come_are_not_all_tried(pending: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanations, "MOST_TRIALS", 1)
+    tenants = [(name, 1, 20, False) for name in "abc" for _ in range(2)] if pending else []
+    tenants += [(name, 2, 10, False) for name in "abc"] if pending else []
+    found = Town(["single-numa-node"] * 3, tenants).explained(trainer("late", gpus=1))
+    assert len(found.fitting) + len(found.untried) == 3
+    assert bool(found.untried) == bool(pending)
+    assert found.fits
+
+
+def test_the_plugin_s_words_are_kept_beside_ours() -> None:
+    town = Town(["single-numa-node"], [("a", 3, 4, True), ("a", 3, 4, True)])
+    answer = town.explained(trainer("late", gpus=2)).refused["a"]
+    assert (answer.plugin, answer.texts) == (ZONES, ("cannot align container",))
+    assert answer.sentence == "container main needs 2 nvidia.com/gpu in one zone, best zone has 1"
+
+
+def test_a_node_without_a_report_is_allowed_and_noted() -> None:
+    cluster = Servers("a", reports=False)
+    cluster.cluster.pod(on(trainer("p"), "a", phase="Running"), 0.0)
+    around = Town().around
+    found = explanations.explained(trainer("late"), cluster.profile, structs.replace(around, cluster=cluster.cluster))
+    assert found.fitting == ("a",)
+    assert found.notes == ["1 node: no usable topology report; alignment not looked at"]
+    assert np.flatnonzero(cluster.cluster.world.present).tolist() == [0]

@@ -1,0 +1,91 @@
+"""A scheduler's cluster from a snapshot: what objects tell, and what only the scheduler knew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import structs
+
+from numalign.api.decode import decode
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.volumes import StorageClass
+from numalign.api.objects.workloads import Namespace
+from numalign.placement.explain import nodeview
+from numalign.scheduler.choose.choose import Chosen
+from numalign.scheduler.snapshot import restore
+from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, Snapshot, State
+from tests.unit.scheduler import servers, waitingpods
+from tests.unit.scheduler.servers import trainer
+
+
+def of(*pods: Pod, state: State | None = None, nodes: str = "ab", **objects: Any) -> Snapshot:
+    there = {
+        "nodes": tuple(map(servers.node, nodes)),
+        "noderesourcetopologies": tuple(map(servers.reported, nodes)),
+        "pods": pods,
+    }
+    return Snapshot(objects=there | objects, state=state, now=100.0)
+
+
+def test_objects_alone_are_enough() -> None:
+    made = restore.restored(of(servers.on(trainer("p", gpus=4), "a"), trainer("q")))
+    assert (made.cluster.nodes, made.cluster.pods, sorted(made.pods)) == (2, 1, ["default/p", "default/q"])
+    seen = nodeview.of(made.engine, "a")
+    assert seen is not None
+    assert [tenant.name for tenant in seen.tenants] == ["default/p"]
+    assert list(made.profiles) == ["numalign"]
+
+
+def test_what_is_not_about_nodes_and_pods_comes_along() -> None:
+    labelled = decode.decode(Namespace, {"metadata": {"name": "n", "labels": {"team": "x"}}})
+    kept = decode.decode(StorageClass, {"metadata": {"name": "fast"}})
+    made = restore.restored(of(namespaces=(labelled,), storageclasses=(kept,)))
+    assert made.stock.namespaces.labels("n") == {"team": "x"}
+    assert made.stock.volumes.classes.get("fast") is kept
+
+
+def test_rows_are_in_the_order_that_the_scheduler_had() -> None:
+    made = restore.restored(of(state=State(rows=("b", "a"))))
+    assert [made.world.names[row] for row in range(2)] == ["b", "a"]
+
+
+def test_assumed_pods_count_where_they_are_going() -> None:
+    made = restore.restored(of(trainer("p"), state=State(assumed=(AssumedPod("uid-p", "b", is_bound=True),))))
+    assert [pod.metadata.name for pod in made.cluster.pods_on("b")] == ["p"]
+    assert made.cluster.assumed["uid-p"].is_bound
+
+
+def test_nominations_are_remembered_with_whom_they_wait_for() -> None:
+    told = servers.on(trainer("said"), "", nominated_node_name="a")
+    state = State(nominated=(Nominated("uid-p", "b", ("uid-v",)), Nominated("uid-gone", "a")))
+    made = restore.restored(of(told, trainer("p"), state=state))
+    assert (made.nominations.node_of("uid-said"), made.nominations.node_of("uid-p")) == ("a", "b")
+    assert (made.nominations.leaving("b"), made.nominations.node_of("uid-gone")) == (("uid-v",), "")
+
+
+def test_whom_the_storm_guard_keeps_off_stays_off() -> None:
+    kept = KeptOff(trainer("like"), "a", until=200.0, last=90.0)
+    owners = KeptOff(trainer("like"), "b", until=200.0, last=90.0, owner="uid-set")
+    made = restore.restored(of(trainer("p"), state=State(kept_off=(kept, owners))))
+    shape = made.engine.shape(trainer("p")).number
+    pods = (trainer("p"), servers.owned(trainer("p"), "uid-set"))
+    rows = [made.rejections.kept_off(pod, shape, made.world.rows, 100.0) for pod in pods]
+    assert [sorted(made.world.names[row] for row in each) for each in rows] == [["a"], ["a", "b"]]
+
+
+def test_pods_that_are_to_count_nowhere_do_not() -> None:
+    pods = (servers.on(trainer("p", gpus=8), "a"), servers.on(trainer("q", gpus=8), "b"))
+    made = restore.restored(of(*pods), without=frozenset({"uid-p"}))
+    assert (made.cluster.pods_on("a"), len(made.cluster.pods_on("b"))) == ((), 1)
+    asked = servers.Servers()
+    asked.cluster, asked.profile = made.cluster, made.profiles["numalign"]
+    found = asked.choose(trainer("p", gpus=4))
+    assert isinstance(found, Chosen)
+    assert found.decision.node == "a"
+
+
+def test_an_object_that_nothing_can_be_made_of_is_left_out_and_said() -> None:
+    odd = structs.replace(servers.reported("a"), metadata=structs.replace(servers.reported("a").metadata, name=""))
+    made = restore.restored(of(waitingpods.pod("p"), noderesourcetopologies=(odd, servers.reported("b"))))
+    assert nodeview.of(made.engine, "b") is not None
+    assert len(made.problems) <= 1
