@@ -133,5 +133,6 @@ async def _serve(socket: Path) -> None:
 
 
 def test_grpc_is_loaded_by_those_who_talk() -> None:
-    code = "import sys, numalign.agent.sources.podresources, numalign.agent.deviceplugin.server; sys.exit('grpc' in sys.modules)"
+    imports = "import sys, numalign.agent.sources.podresources, numalign.agent.deviceplugin.server"
+    code = f"{imports}; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
