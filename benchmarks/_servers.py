@@ -82,7 +82,7 @@ async def _serve(pipe: Pipe, files: Certificates) -> None:
     chance = random.Random(1)
     api = Api(clock.real(chance), chance, admission=admission)
     bootstrap.furnish(api)
-    async with server.serve(api, server.Listening(certificates=files)) as address:
+    async with server.serve(api, server.ListenOptions(certificates=files)) as address:
         pipe.send(address.port)
         await asyncio.Event().wait()
 

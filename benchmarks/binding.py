@@ -201,7 +201,7 @@ async def _serve(pipe: Pipe, made: Certificates, beside: int) -> None:
         tree = apiserver.pod(number)
         tree["metadata"]["namespace"] = "crowded"
         api.create(resources.PODS, tree)
-    async with server.serve(api, server.Listening(certificates=made)) as address:
+    async with server.serve(api, server.ListenOptions(certificates=made)) as address:
         pipe.send(address.port)
         await asyncio.Event().wait()
 

@@ -22,7 +22,7 @@ from benchmarks import table
 from numalign.kubelet.refusals import Undecided
 from numalign.lab import toolchain
 from numalign.oracle import ask as asking
-from numalign.oracle import divergence, families, sources
+from numalign.oracle import divergence, sources, vectors
 from numalign.oracle.families.family import Family, Origin
 from numalign.oracle.generate import cases as generated
 from numalign.oracle.programs import Program
@@ -68,7 +68,7 @@ def made(name: str, number: int) -> Case:
 
 
 def row(program: Program, origin: Origin, family: str, title: str, cases: Sequence[Case], goal: float) -> table.Row:
-    known = next(each for each in families.FAMILIES if each.name == family)
+    known = next(each for each in vectors.FAMILIES if each.name == family)
     kept = [case for case in cases if is_answered(program, known, origin, case)]
     lines = [msgspec.json.encode(case) for case in kept]
     return table.Row(

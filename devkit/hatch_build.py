@@ -17,7 +17,9 @@ VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 
 
 class SameVersion(MetadataHookInterface):
-    """Gives the kit the version of numalign and makes it require exactly that version, whose internals it uses."""
+    """Gives the kit the version of numalign and makes it require exactly that version, whose internals it uses.
+
+    `tls`: the lab signs the tokens of service accounts."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         (version,) = VERSION.findall(Path(self.root, "../src/numalign/__init__.py").read_text())

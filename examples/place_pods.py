@@ -1,6 +1,6 @@
 """Place a few pods by the scheduler's own choice, without a cluster: two servers with 8 GPUs, described by reports.
 
-Run it with `.venv/bin/python examples/place_pods.py`; docs/placement.md walks through it."""
+Run it with `.venv/bin/python examples/place_pods.py`; docs/concepts/placement.md walks through it."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import predicates, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
-from numalign.placement.explain import explain
+from numalign.placement.explain import answers
 from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import main as scheduler
 from numalign.scheduler.choose import choose
@@ -58,7 +58,7 @@ def main() -> None:
             zones = [zones for each in found.decision.placement for zones in each.zones]
             print(f"{pod.metadata.name}, {gpus} GPUs: {found.decision.node}, zones {zones}")
     late = trainer("train-late", 2)
-    print(f"{late.metadata.name}, 2 GPUs:", *explain.explain(cluster.engine, late).lines, sep="\n  ")
+    print(f"{late.metadata.name}, 2 GPUs:", *answers.explain(cluster.engine, late).lines, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-TABLE: Final = Path(__file__).parents[1] / "src/numalign/simulator/apiserver/presenting/data/protobuf.json"
+TABLE: Final = Path(__file__).parents[1] / "src/numalign/simulator/apiserver/http/data/protobuf.json"
 STAGING: Final = "staging/src/k8s.io"
 META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1"
 ROOTS: Final = {

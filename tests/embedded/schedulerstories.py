@@ -17,7 +17,7 @@ from typing import Any
 
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NODES, PODS
-from numalign.simulator.apiserver.storage.ring import Ring
+from numalign.simulator.apiserver.storage.store import WatchCache
 from numalign.simulator.apiserver.verbs import api as door
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.cluster import Cluster
@@ -118,13 +118,13 @@ class Stage:
         await asyncio.sleep(0)
         store = self.api.state.store
         for resource in (NODES, PODS):
-            forget(store.shelf(resource).ring, store.version)
+            forget(store.collection(resource).watch_cache, store.version)
         await away
 
 
-def forget(ring: Ring, version: int) -> None:
-    ring._events.clear()
-    ring.floor = version
+def forget(cache: WatchCache, version: int) -> None:
+    cache._events.clear()
+    cache.floor = version
 
 
 def pod(name: str, cpus: int, **spec: object) -> Tree:

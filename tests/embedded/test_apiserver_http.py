@@ -168,7 +168,7 @@ def test_an_informer_that_comes_too_late_looks_at_everything_again() -> None:
         running.cancel()
         return len(informer.store)
 
-    assert ours.run(check, ring_size=5) == 50
+    assert ours.run(check, watch_cache_size=5) == 50
 
 
 def test_a_bad_selector_is_our_clients_bad_request() -> None:

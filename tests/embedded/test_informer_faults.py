@@ -79,7 +79,7 @@ async def weathered(seed: int) -> Counter[str]:
     """Thousands of seconds in virtual time; what was told, and what befell the informer."""
     chance = Random(seed)
     time = virtualtime.clock(chance)
-    api = underfaults.served(time, chance, ring_size=chance.choice((6, 60, 10_000)))
+    api = underfaults.served(time, chance, watch_cache_size=chance.choice((6, 60, 10_000)))
     weather = Weather(calls=chance.uniform(0, 0.6), events=chance.uniform(0, 0.2), outages=chance.uniform(30, 600))
     proxy = Proxy(HERE, underfaults.inside(api), chance, weather)
     pace = Pace(4, 500.0, chance.uniform(0.5, 20), 700.0)
@@ -124,7 +124,7 @@ def test_a_store_converges_in_a_whole_cluster() -> None:
 
 async def over_sockets(seed: int) -> int:
     chance = Random(seed)
-    api = underfaults.served(clock.real(chance), chance, ring_size=60)
+    api = underfaults.served(clock.real(chance), chance, watch_cache_size=60)
     async with server.serve(api) as address:
         proxy = Proxy(Server(address.host, address.port, secure=False), dial.dial, chance, BRISK)
         async with proxy.served() as port:

@@ -92,7 +92,7 @@ class Candidate:
 
 async def elected(seed: int) -> list[Reign]:
     chance = Random(seed)
-    api = underfaults.served(virtualtime.clock(chance), chance, ring_size=100)
+    api = underfaults.served(virtualtime.clock(chance), chance, watch_cache_size=100)
     terms, reigns = chance.choice(TERMS), list[Reign]()
     both = [Candidate(name, api, chance, reigns) for name in ("ann", "bob")]
     with underfaults.ended(*(each.run(terms) for each in both)):

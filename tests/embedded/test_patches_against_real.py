@@ -13,8 +13,8 @@ import pytest
 from numalign.api.decode import mergepatch
 from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, jsonpatch, strategic, typed
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.schemas import builtin, crds, normal, structural
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas import builtin, registry, structural, typedefs
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from tests.embedded import definitions
 from tests.embedded.patchstories import MANAGERS, STORIES, Story
 from tests.embedded.realserver import RealServer
@@ -30,9 +30,9 @@ DEFAULTS = """
 """
 
 
-def schema_of(story: Story) -> Schema | None:
+def schema_of(story: Story) -> StructuralSchema | None:
     for crd in (definitions.REPORTS, definitions.THINGS):
-        for custom in crds.resources(crds.completed(crd, None, NOW)):
+        for custom in registry.custom_resources(registry.completed_definition(crd, None, NOW)):
             if (custom.resource.group, custom.resource.version, custom.resource.kind) == story.kind:
                 return custom.schema
     return None
@@ -89,7 +89,9 @@ def books(tree: Any) -> list[Any]:
 def fitted(step: Step, tree: Any, live: Any) -> Any:
     """What becomes of a patched object before it is stored, as far as it is no default."""
     other = {"": "status", "status": "spec"}[step.part]
-    tree = normal.normal(tree, step.shape) if step.schema is None else structural.fitted(step.schema, tree)[0]
+    tree = (
+        typedefs.without_empty(tree, step.shape) if step.schema is None else structural.admitted(step.schema, tree)[0]
+    )
     if step.schema is None or step.schema.has_status_part:
         tree = {key: value for key, value in tree.items() if key != other}
         tree |= {other: live[other]} if other in live else {}

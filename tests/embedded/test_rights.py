@@ -10,9 +10,9 @@ import pytest
 from numalign.lab import rights
 from numalign.lab.rights import Right
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.http import paths
-from numalign.simulator.apiserver.http.calls import Answer, Call, Following
-from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http import requests
+from numalign.simulator.apiserver.http.requests import Request, Response, WatchRequest
+from numalign.simulator.apiserver.http.routes import Router
 from tests.embedded import schedulerstories as stories
 from tests.embedded.schedulerstories import Stage
 from tests.embedded.test_scheduler_preemption import crowd, servers, trainer
@@ -31,16 +31,16 @@ def listed(rights: Iterable[Right]) -> Rights:
 def asked(monkeypatch: pytest.MonkeyPatch) -> Rights:
     """What came over the wire; the embedded cluster's own parts use no wire."""
     found: Rights = set()
-    answer = Serving.answer
+    answer = Router.answer
 
-    def noted(serving: Serving, call: Call) -> Answer | Following:
-        place = paths.located(serving.state.registry, call.path)
+    def noted(serving: Router, call: Request) -> Response | WatchRequest:
+        place = requests.request_info(serving.state.registry, call.path)
         verb = VERBS.get(call.method) or ("get" if place.name else "watch" if call.flag("watch") else "list")
         resource = f"{place.resource.plural}/{place.part}" if place.part else place.resource.plural
         found.add((place.resource.group, resource, verb))
         return answer(serving, call)
 
-    monkeypatch.setattr(Serving, "answer", noted)
+    monkeypatch.setattr(Router, "answer", noted)
     return found
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from numalign.simulator.apiserver.schemas import structural
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from tests.embedded import definitions
 from tests.embedded.realserver import RealServer
 
 PATH = "/apis/ex.com/v1/namespaces/default/samples?dryRun=All"
-SCHEMA = Schema(definitions.SAMPLE)
+SCHEMA = StructuralSchema(definitions.SAMPLE)
 # The first of these is right most of the time, the rest are wrong in their own way.
 VALUES: dict[str, list[Any]] = {
     "s": ["abc", "a", "bb", "abbbbbb", 5, ""],
@@ -61,7 +61,7 @@ def theirs(server: RealServer, tree: Any) -> Any:
 
 
 def ours(tree: Any) -> Any:
-    stored, causes = structural.fitted(SCHEMA, tree)
+    stored, causes = structural.admitted(SCHEMA, tree)
     return sorted((each.field, each.reason, each.message) for each in causes) if causes else stored["spec"]
 
 

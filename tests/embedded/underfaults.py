@@ -22,7 +22,7 @@ from numalign.kube.transport.server import Server
 from numalign.kube.watch.store import Change
 from numalign.simulator import pipes
 from numalign.simulator.apiserver.http.connections import Connection
-from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, PODS
 from numalign.simulator.apiserver.verbs import api as door
@@ -38,8 +38,8 @@ NODES = ("node-1", "node-2")
 Key = tuple[str, str]
 
 
-def served(clock: Clock, chance: Random, ring_size: int) -> Api:
-    api = Api(clock, chance, ring_size=ring_size)
+def served(clock: Clock, chance: Random, watch_cache_size: int) -> Api:
+    api = Api(clock, chance, watch_cache_size=watch_cache_size)
     furnish(api)
     return api
 
@@ -52,7 +52,7 @@ def furnish(api: Api) -> None:
 
 def inside(api: Api) -> Dial:
     """Connections to the server without a socket."""
-    serving, connections = Serving(api.state), set[Connection]()
+    serving, connections = Router(api.state), set[Connection]()
     return pipes.dial(lambda: lambda: Connection(serving, connections, ""))
 
 

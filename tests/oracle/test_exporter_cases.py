@@ -8,7 +8,7 @@ import pytest
 
 from numalign.oracle.casefiles import Recorded
 from numalign.oracle.plugin.suites import judging
-from numalign.oracle.plugin.suites.judging import Outcome
+from numalign.oracle.plugin.suites.suite import Outcome
 from tests.oracle import exportercases
 from tests.oracle.test_plugin_cases import ANCHORS, unnoticed
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from numalign.lab import toolchain
 from numalign.oracle import fuzz, loading, recordedsuites, sources
 from numalign.oracle.casefiles import Recorded
-from numalign.oracle.plugin.suites import judging
+from numalign.oracle.plugin.suites import judging, suite
 from numalign.oracle.programs import Program
 from numalign.oracle.publishers.generate import drawing
 from numalign.oracle.publishers.generate import judging as exporting
@@ -75,8 +75,9 @@ def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) ->
 
 
 def test_every_rule_for_a_difference_was_shown_by_the_real_programs() -> None:
-    found = [exporting.recorded(each.value) for path in FOUND for each in loading.values(path)]
-    shown = {judging.judge(each).anchor for each in (*found, *exportercases.cases(exportercases.VENDORED))}
+    found = [each.value for path in FOUND for each in loading.values(path)]
+    shown = {suite.judged(recordedsuites.SUITES[each["suite"]], each).anchor for each in found}
+    shown |= {judging.judge(each).anchor for each in exportercases.cases(exportercases.VENDORED)}
     assert {rule.anchor for name in ASKED for rule in recordedsuites.SUITES[name].deliberate} <= shown
 
 

@@ -16,7 +16,7 @@ from msgspec import structs
 from numalign.oracle import recordedsuites
 from numalign.oracle.casefiles import Recorded
 from numalign.oracle.plugin.suites import judging
-from numalign.oracle.plugin.suites.judging import Outcome
+from numalign.oracle.plugin.suites.suite import Outcome
 from tests.oracle import plugincases
 
 DOCS = Path(__file__).parents[2] / "docs"

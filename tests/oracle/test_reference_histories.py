@@ -22,7 +22,8 @@ KIND = ("apiVersion", "kind")
 """Clients drop these of a report, and the oracle program puts them back."""
 FOUND = sorted(Path(__file__).with_name("found").glob("reference/*.json"))
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [(DOCS / name).read_text() for name in ("compatibility.md", "compatibility-caches.md", "oracle-reference.md")]
+NAMES = "compatibility/plugin.md", "compatibility/plugin-caches.md", "develop/oracle-reference.md"
+PAGES = [(DOCS / name).read_text() for name in NAMES]
 
 
 @cache

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from numalign.oracle import replay, vectors
-from numalign.oracle.families import FAMILIES
 from numalign.oracle.replay import Tally
+from numalign.oracle.vectors import FAMILIES
 from tests.oracle import recordings
 
 OF_NO_FAMILY = {

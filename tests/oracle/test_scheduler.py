@@ -18,7 +18,7 @@ SECONDS = 15
 FILES = sorted(recordings.DATA.glob("scheduler-*.json.gz"))
 FOUND = sorted(Path(__file__).with_name("found").glob("scheduler/*.json"))
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [(DOCS / name).read_text() for name in ("oracle-scheduler.md", "scheduler-rules.md")]
+PAGES = [(DOCS / name).read_text() for name in ("develop/oracle-scheduler.md", "compatibility/scheduler-rules.md")]
 NOT_COMPARED = ("skipped", "plugin")
 FILTERS = (
     *("NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"),

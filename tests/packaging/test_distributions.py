@@ -81,7 +81,7 @@ def test_the_kit_brings_the_go_modules(kit: Path) -> None:
 
 def test_the_kit_requires_its_own_version_of_numalign(product: Path, kit: Path) -> None:
     version = product.name.split("-")[1]
-    assert f"Requires-Dist: numalign=={version}\n" in metadata(kit)
+    assert f"Requires-Dist: numalign[tls]=={version}\n" in metadata(kit)
     assert f"Version: {version}\n" in metadata(kit)
 
 

@@ -21,7 +21,7 @@ from numalign.agent.triggers.triggers import SOCKET
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.node import Node
 from numalign.kube import errors
-from numalign.kube.backoff import Backoff
+from numalign.kube.backoff import BackoffManager
 from numalign.kube.client import Client
 from numalign.kube.events.events import Occurrence, Reporter
 from numalign.kube.events.recorder import Recorder
@@ -77,7 +77,7 @@ class Agent:
         self._node: Node | None = None
         self._checked: float | None = None
         """When everything was last looked at that seldom changes."""
-        self._backoff = Backoff()
+        self._backoff = BackoffManager()
         self._pods: frozenset[tuple[str, str]] = frozenset()
         self._vouched: Settings | None = None
         """What the cluster was told of the kubelet's configuration before its file was written anew."""

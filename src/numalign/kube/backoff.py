@@ -1,26 +1,48 @@
-"""How long to wait after one more failure: doubling, jittered, and back to the start after a healthy while.
+"""Exponential back-off: how long to wait after so many failures in a row.
 
-`watch` counts the failures of a resource with it. The numbers are those of client-go's reflector (kube-scheduler
-spec 7.3)."""
+`Exponential` is the rule for everything that retries: API calls, bindings, evictions, the scheduling queue, and the
+controllers and kubelets of the embedded cluster. `BackoffManager` counts the failures of a watch with it. Pure: time
+and chance are arguments."""
 
 from dataclasses import dataclass
 from typing import Final
 
-FIRST: Final = 0.8
-LONGEST: Final = 30.0
+from msgspec import Struct
+
+MOST_STEPS: Final = 64
+"""Every limit is reached long before, and a float stays finite."""
+
+
+class Exponential(Struct, frozen=True):
+    """Seconds: the first pause, and the longest. Each pause is `factor` times the one before."""
+
+    first: float
+    longest: float
+    factor: float = 2.0
+
+    def pause(self, failures: int) -> float:
+        """After so many failures in a row; 0 after none."""
+        if failures <= 0:
+            return 0.0
+        return min(self.first * self.factor ** min(failures - 1, MOST_STEPS), self.longest)
+
+
+# As client-go's reflector (kube-scheduler spec 7.3).
+REFLECTOR: Final = Exponential(first=0.8, longest=30.0)
 HEALTHY: Final = 120.0
+"""Seconds without a failure after which the next pause is the first one again."""
 
 
 @dataclass
-class Backoff:
-    _next: float = FIRST
+class BackoffManager:
+    _failures: int = 0
     _last: float = float("-inf")
 
     def failed(self, now: float, chance: float) -> float:
-        """Seconds to wait; up to twice the step, so that many who failed together do not come back together."""
+        """Seconds to wait; up to twice the step, so that clients that failed together do not retry together."""
         if now - self._last > HEALTHY:
-            self._next = FIRST
-        step, self._next = self._next, min(2 * self._next, LONGEST)
-        wait = step * (1 + chance)
+            self._failures = 0
+        self._failures += 1
+        wait = REFLECTOR.pause(self._failures) * (1 + chance)
         self._last = now + wait
         return wait

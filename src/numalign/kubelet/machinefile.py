@@ -1,8 +1,8 @@
 """Machine files: a short form for people to describe a machine in, read and written.
 
 The command line parses YAML or JSON and hands the result to `read`; `write` gives the mapping that reads back as the
-same machine. docs/machines.md describes the form. Whatever a file says is checked here, so that the model never meets
-a machine that cannot exist. No I/O."""
+same machine. docs/use/machines.md describes the form. Whatever a file says is checked here, so that the model never
+meets a machine that cannot exist. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Machines that people know by name, and the few numbers that each is built from.
 
-The command line, the simulator and `machinefile` (for `extends`) ask `machine(name)`; docs/machines.md lists what each
-stands for. A `Blueprint` describes any regular machine, `build` turns it into a `Machine`. CPUs are numbered
+The command line, the simulator and `machinefile` (for `extends`) ask `machine(name)`; docs/use/machines.md lists what
+each stands for. A `Blueprint` describes any regular machine, `build` turns it into a `Machine`. CPUs are numbered
 as Linux does: on x86 the second threads of all cores follow after all first threads, on ARM a core's threads are
 neighbours."""
 

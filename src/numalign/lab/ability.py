@@ -1,6 +1,6 @@
-"""Whether this machine can run a lab at all; where it cannot, one sentence says why and what to do.
+"""Checks whether this machine can run a lab, and says in one sentence what is missing.
 
-`up` asks before it starts anything, tests ask before they begin."""
+`up` and tests call it before they start anything."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PROCESSES: Final = Path("/proc")
 FOR_KUBELET: Final = 5
 FOR_REPORTER: Final = 1
 FOR_CONTROL_PLANE: Final = 2
-"""Instances of inotify that programs take."""
+"""Inotify instances that each program uses."""
 ENOUGH: Final = 512
-"""Of them for one user: for the largest lab, and others beside it."""
+"""Inotify instances that suffice for the largest lab and others beside it."""
 SHOWN: Final = ("/sys/devices/system", f"/{tree.HUGEPAGES}", "/proc/cpuinfo", "/proc/meminfo")
 
 
 def missing(nodes: int = 1, reporters: int = 0, labs: int = 1) -> str:
-    """For so many nodes, and so many programs that report on them; nothing if all is there."""
+    """What is missing for this number of nodes and publishers; empty if nothing is."""
     if sys.platform != "linux":
         return f"a lab needs Linux and root; use a virtual machine, or {ELSEWHERE}"
     if os.geteuid() != 0:
@@ -45,13 +45,13 @@ def missing(nodes: int = 1, reporters: int = 0, labs: int = 1) -> str:
 def require(nodes: int = 1, reporters: int = 0) -> None:
     if problem := missing(nodes, reporters):
         raise LabError(problem)
-    # A folder to mount over; empty, and taken away with the last lab (`release`).
+    # An empty folder as mount point; `release` removes it with the last lab.
     Path(KUBELET_ROOT).mkdir(parents=True, exist_ok=True)
 
 
 def release() -> None:
-    """After the last lab: the folder goes if nobody else has put anything there, or over it. Labs that are kept
-    elsewhere may still run, and what is mounted over a folder goes with it, whoever sees it."""
+    """Remove the mount point after the last lab, unless it is in use. Labs of other users may still run, and removing a
+    folder also removes what is mounted over it in other namespaces."""
     if _is_mounted_over(KUBELET_ROOT):
         return
     try:
@@ -61,18 +61,18 @@ def release() -> None:
 
 
 def _is_mounted_over(folder: str) -> bool:
-    """By any process: each has mounts of its own."""
+    """Whether any process has a mount there: each may have its own mount namespace."""
     for told in PROCESSES.glob("[0-9]*/mountinfo"):
         try:
             if f" {folder} " in told.read_text():
                 return True
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
     return False
 
 
 def _crowded(nodes: int, wanted: int) -> str:
-    """A kubelet that gets none of them ends with "too many open files"."""
+    """A kubelet without free inotify instances ends with "too many open files"."""
     free = free_instances(wanted)
     if free == wanted:
         return ""
@@ -81,8 +81,8 @@ def _crowded(nodes: int, wanted: int) -> str:
 
 
 def free_instances(wanted: int) -> int:
-    """How many of so many instances of inotify this user can still have, found out by having them for a moment: what
-    other programs hold is not to be seen from within a container."""
+    """How many inotify instances this user can still create, up to `wanted`, found by creating them: a container cannot
+    see those of other programs."""
     with contextlib.ExitStack() as held:
         for count in range(wanted):
             try:
@@ -93,7 +93,7 @@ def free_instances(wanted: int) -> int:
 
 
 def _refused() -> str:
-    """What the system says to mounts in a namespace of one's own."""
+    """The error of a mount in a separate namespace; empty if it works."""
     probe = launching.command(["/bin/true"], [("/proc/meminfo", "/proc/cpuinfo")])
     tried = subprocess.run(probe, capture_output=True, text=True, check=False)
     if tried.returncode == 0:

@@ -1,8 +1,7 @@
-"""Who speaks to a lab's API server: an account per component, with a token each, and the kubeconfigs that hold them.
+"""The accounts of a lab's API server: one per component with a token, and their kubeconfigs.
 
-Kubelets and stock components have the accounts that they have in any cluster, so that RBAC and the node authorizer
-judge them as there. Our programs have accounts with no rights but those that `granting` gives them; what other programs
-do that are not stock, they do as administrator."""
+Kubelets and Kubernetes components have the same accounts as in any cluster, so that RBAC and the node authorizer apply
+as there. Programs of numalign have only the rights that `granting` gives them. Other programs are administrators."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ COMPONENTS: Final = ("system:kube-controller-manager", "system:kube-scheduler")
 NODES: Final = "system:nodes"
 SCHEDULER, COLLECTOR = "numalign:scheduler", "numalign:gc"
 AGENTS: Final = "numalign:agents"
-"""The group of all agents; each has an account of its own."""
+"""The group of all agents; each agent has its own account."""
 
 
 def every(nodes: Iterable[str]) -> dict[str, Account]:
@@ -53,7 +52,7 @@ def kubeconfig(account: Account, url: str, authority: Path) -> dict[str, Any]:
 
 
 def write(content: dict[str, Any], file: Path) -> Path:
-    """For the owner's eyes only."""
+    """Readable by the owner only."""
     file.touch(mode=0o600)
     file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
     return file

@@ -1,7 +1,7 @@
-"""Putting a lab together: programs built, the API server up, accounts made, nodes started.
+"""Starts the parts of a lab: builds programs, starts the API server, creates accounts, starts nodes.
 
-`up` calls `start`; it returns when every node is Ready and, with a publisher, has a report. What does not come up is a
-LabError with the last words of the program that failed."""
+`up` calls `start`, which returns when every node is Ready and has a report if it has a publisher. If a program fails,
+LabError contains the end of its log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from numalign.lab.node import Access, LabNode, Place, Trees
 from numalign.lab.parts import Part, Program
 
 ALWAYS: Final = ("etcd", "kube-apiserver", "kubelet", "fakecri", "kubectl")
-# Its own address is loopback, which it would refuse to publish.
+# The server refuses to advertise a loopback address.
 ON_LOOPBACK: Final = ("--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none")
-# Without controllers nobody makes the accounts' objects, nor takes away the taint that a new node begins with.
+# Without controllers, no program creates service accounts or removes the initial taint of a new node.
 ALONE: Final = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
 AS_ANYWHERE: Final = "--enable-admission-plugins=NodeRestriction"
 LOOK: Final = 0.1
@@ -33,7 +33,7 @@ async def start(lab: Lab) -> None:
     kubeconfigs = _write_kubeconfigs(lab, plan, known)
     async with lab.client() as client:
         await granting.grant(client, (each.name for each in lab.spec.nodes))
-    # Before anybody looks for them: who finds none is slow to look again.
+    # Before the publishers start: one that does not find the CRD retries slowly.
     await settling.define_reports(lab)
     programs = schedulers.programs(lab.spec, plan, found, kubeconfigs)
     _start_beside(lab, [each for each in programs if each.name != schedulers.REFERENCE_PROGRAM])
@@ -47,7 +47,7 @@ async def start(lab: Lab) -> None:
         await settling.until_scheduled(lab)
     if any(map(lab.spec.reporters, lab.spec.nodes)):
         await settling.until_reported(lab)
-    # It lists reports once, at its start: of nodes that have none yet it would know nothing for good.
+    # The reference scheduler lists reports once, at start, and never learns of reports that appear later.
     _start_beside(lab, [each for each in programs if each.name == schedulers.REFERENCE_PROGRAM])
     lab.announce()
 
@@ -84,7 +84,7 @@ async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str,
 
 
 def _write_kubeconfigs(lab: Lab, plan: Plan, known: Mapping[str, Account]) -> dict[str, Path]:
-    """The administrator's where people look for it, those of components beside the server."""
+    """The administrator's kubeconfig in the lab's folder, those of components beside the server."""
     files = {accounts.ADMIN: lab.kubeconfig}
     beside = (*accounts.COMPONENTS, accounts.SCHEDULER, accounts.COLLECTOR)
     files |= {user: plan.folder / f"{user.rpartition(':')[2]}.kubeconfig" for user in beside}

@@ -1,8 +1,7 @@
-"""Building the lab's binaries into a cache, each once per content of its module.
+"""Builds the lab's binaries into a cache, once per content of their Go modules.
 
-The key of a binary is everything that decides what it will be: the module's files (and those of local modules it
-replaces), the Go version and the link flags. A binary that is there is not built again, so a second run only hashes a
-few files."""
+The key of a binary covers all inputs: the module's files, those of local modules that it replaces, the Go version and
+the link flags. A cached binary is not built again."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ UNREACHABLE: Final = ("dial tcp", "no such host", "connection refused", "timeout
 
 
 class Built(Struct, frozen=True):
-    """A binary in the cache, and whether it had to be built now."""
+    """A binary in the cache, and whether this call built it."""
 
     binary: Binary
     path: Path
@@ -44,7 +43,7 @@ def cache_folder() -> Path:
 
 
 def locate(binary: Binary, go_version: str) -> Path:
-    """Where this binary is, or will be."""
+    """The path of this binary in the cache, built or not."""
     return cache_folder() / f"{binary.name}-{key(binary, go_version)}" / binary.name
 
 
@@ -59,17 +58,17 @@ def key(binary: Binary, go_version: str) -> str:
 
 
 def build(binaries: Iterable[Binary], announce: Callable[[Binary], None]) -> Iterator[Built]:
-    """Every binary, built if it is missing; `announce` hears of each before its build begins."""
+    """Every binary, built if it is missing. `announce` is called before each build."""
     command = toolchain.go()
     version = toolchain.version_text(command)
     for binary in binaries:
         path = locate(binary, version)
         fresh = not path.exists()
         if fresh:
-            # Before the lock: whoever builds it, the wait is as long.
+            # Before the lock: the wait is the same if another process builds it.
             announce(binary)
             with _alone(cache_folder() / f"{path.parent.name}.lock"):
-                # Somebody else may have built it while we waited.
+                # Another process may have built it while this one waited.
                 fresh = not path.exists()
                 if fresh:
                     _compile(command, binary, path)
@@ -78,7 +77,7 @@ def build(binaries: Iterable[Binary], announce: Callable[[Binary], None]) -> Ite
 
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Nobody else builds it meanwhile: a build takes minutes and all cores."""
+    """Excludes other builds of the same binary: a build takes minutes and all cores."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -90,7 +89,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 def _compile(command: Path, binary: Binary, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Built beside its place and moved there, so that an interrupted build never looks like a finished one.
+    # Built in a temporary folder and moved, so that an interrupted build never looks finished.
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         made = Path(scratch) / binary.name
         arguments = ["build", "-trimpath", "-ldflags", binary.link_flags(), "-o", str(made), binary.package]
@@ -128,6 +127,6 @@ def _module_folders(folder: Path) -> list[Path]:
 
 
 def _sources(folder: Path) -> list[Path]:
-    """What a binary is made of; a module's own tests are not."""
+    """The files that determine a binary, without tests."""
     listed = (file for file in folder.rglob("*") if file.suffix in (".go", ".mod", ".sum"))
     return sorted(file for file in listed if not file.name.endswith("_test.go"))

@@ -1,7 +1,7 @@
-"""What can be built: every binary with its Go module, its package and how long it takes the first time.
+"""The binaries that can be built, each with its Go module, its package and the time of a first build.
 
-The modules are folders under `go/` beside this file, each with its own go.mod and go.sum; nothing here runs
-anything."""
+The modules are folders under `go/` beside this file, each with its own go.mod and go.sum. Nothing here runs a
+program."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ORACLE_MINORS: Final = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3",
 
 
 class Binary(Struct, frozen=True):
-    """One program: the module folder it is built in, the package, and minutes of a first build on two cores."""
+    """One program: the folder of its module, the package, and minutes of a first build on two cores."""
 
     name: str
     module: str
     package: str = "."
     version: str = ""
-    """What the binary says of itself; clients of Kubernetes components check it."""
+    """The version that the binary reports; clients of Kubernetes components check it."""
     minutes: float = 1.0
 
     @property
@@ -63,7 +63,7 @@ BINARIES: Final = (
 
 
 def chosen(names: Iterable[str]) -> tuple[Binary, ...]:
-    """The binaries of these names; all of them where none is named."""
+    """The binaries with these names; all if no name is given."""
     known = {binary.name: binary for binary in BINARIES}
     listed = list(names)
     for name in listed:

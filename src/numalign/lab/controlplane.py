@@ -1,8 +1,8 @@
-"""etcd and a real kube-apiserver on loopback, in a folder of their own.
+"""Runs etcd and a real kube-apiserver on loopback, in a folder of their own.
 
-Benchmarks and tests that hold ours against the real one enter `running`; both programs are ended when the block is
-left. A lab starts the same programs as two of its parts (`programs_of`), with accounts for every component and RBAC.
-etcd does not wait for the disk, and who has no token does not get in (lab spec, "Control plane")."""
+Benchmarks and tests that compare with the real server enter `running`, which ends both programs. A lab starts the same
+programs as two of its parts (`programs_of`), with an account per component and RBAC. etcd does not sync to disk.
+Requests without a token are refused (lab spec, "Control plane")."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ TOKEN: Final = "loopback"
 ADMINS: Final = "system:masters"
 SECONDS_TO_START: Final = 90
 PORTS: Final = range(20_000, 30_000)
-"""Below those that the system gives to outgoing connections, which could take one before its server does."""
+"""Below the ephemeral ports, from which an outgoing connection could take one before its server does."""
 
-# The plugin waits for an object that kube-controller-manager makes.
+# The plugin waits for an object that kube-controller-manager creates.
 WITHOUT_CONTROLLERS: Final = "--disable-admission-plugins=ServiceAccount"
 
 
@@ -43,12 +43,12 @@ class ControlPlane(Struct, frozen=True):
     port: int
     token: str
     authority: Path
-    """The certificate that the server made for itself."""
+    """The server's self-signed certificate."""
     pids: dict[str, int]
 
 
 class Account(Struct, frozen=True):
-    """Who may call the server, and in which groups."""
+    """A user of the server, with token and group."""
 
     user: str
     token: str
@@ -56,7 +56,7 @@ class Account(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What a server is started with."""
+    """How a server is started."""
 
     folder: Path
     etcd_port: int
@@ -64,7 +64,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     port: int
     authorization: str = "AlwaysAllow"
     flags: tuple[str, ...] = (WITHOUT_CONTROLLERS,)
-    """What else the server is told."""
+    """Further flags of the server."""
 
     @property
     def authority(self) -> Path:
@@ -72,12 +72,12 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Path:
-        """That signs the tokens of service accounts, and the public half that tells them."""
+        """The key that signs service account tokens, and its public half."""
         return self.folder / "service-accounts.key"
 
 
 def programs() -> Programs | None:
-    """Built if they are not there yet; None without Go."""
+    """The programs, built if they are missing; None without Go."""
     if not toolchain.found():
         return None
     etcd, apiserver = binaries.build(catalogue.chosen(["etcd", "kube-apiserver"]), lambda _: None)
@@ -103,22 +103,22 @@ def running(folder: Path, found: Programs) -> Iterator[ControlPlane]:
 
 
 def require_start(parts: Iterable[Part], until: float) -> None:
-    """All of them still run, and it is not too late yet."""
+    """LabError if a program has ended or the time is over."""
     for part in parts:
         part.require()
         if time.monotonic() > until:
-            raise LabError(f"{part.program.title} does not get ready: {part.last_words()}")
+            raise LabError(f"{part.program.title} is not ready: {part.last_words()}")
 
 
 def prepare(plan: Plan, accounts: Iterable[Account]) -> None:
-    """The files that the server reads at its start."""
+    """Write the files that the server reads at start."""
     plan.folder.mkdir(parents=True, exist_ok=True)
     _keep(plan.folder / "tokens.csv", (f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts))
     try:
         signing = certificates.signing_key()
     except CryptographyMissing as problem:
         raise LabError(str(problem)) from None
-    # The public half by itself: the server does not take it from a private one in this form.
+    # The public half separately: the server does not derive it from a private key in this format.
     _keep(plan.key, (signing.private, signing.public))
 
 
@@ -137,7 +137,7 @@ def programs_of(plan: Plan, found: Programs) -> tuple[Program, Program]:
 
 
 def is_ready(port: int, token: str) -> bool:
-    # The server makes up its certificate at the start, so there is none to know beforehand.
+    # The server creates its certificate at start, so there is none to verify with.
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -156,7 +156,9 @@ def free_port() -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise LabError(f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}; end what listens there")
+    raise LabError(
+        f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}; stop the programs that listen there"
+    )
 
 
 def _etcd_flags(plan: Plan) -> list[str]:

@@ -1,6 +1,6 @@
-"""A node's devices, as `numalign device-plugin` is told of them and as the model knows them.
+"""A node's devices, as the file of `numalign device-plugin` and as the model's machine.
 
-`node` writes the file that the plugin reads; `known` keeps a machine true to a file that somebody else wrote."""
+`node` writes the file that the plugin reads; `known` applies a given file to a machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numalign.lab.spec import NodeSpec
 
 
 def of(spec: NodeSpec) -> Mapping[str, Any]:
-    """As the spec says, else those of the machine; nothing where there are none."""
+    """The devices of the spec or else of the machine; empty if there are none."""
     if spec.devices is not None:
         return spec.devices
     plugins = spec.machine.devices
@@ -26,6 +26,6 @@ def of(spec: NodeSpec) -> Mapping[str, Any]:
 
 
 def known(machine: Machine, file: Mapping[str, Any], source: str) -> Machine:
-    """The machine with these devices and no others."""
+    """The machine with the devices of this file only."""
     offers = config.read(file, source, machine.zone_ids)
     return structs.replace(machine, devices={resource: offer.plugin for resource, offer in offers.items()})

@@ -1,5 +1,5 @@
-"""What can go wrong in the lab, in a sentence that says what to do."""
+"""The error of all lab operations."""
 
 
 class LabError(Exception):
-    """A lab operation failed; the text names the piece and the remedy."""
+    """A lab operation failed. The text names the part and the remedy."""

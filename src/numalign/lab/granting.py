@@ -1,7 +1,7 @@
-"""Tells the API server of a lab what our programs may do, before any of them is started.
+"""Grants numalign's programs their rights in a lab's API server.
 
-`assembling` calls `grant` once the server is up. Every agent may touch the Node and the report of its own name alone;
-what RBAC cannot limit like that, agents have as a group."""
+`assembling` calls `grant` once the server is up, before any program starts. Every agent may change only its own Node
+and report; agents have as a group what RBAC cannot limit that way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def grant(client: Client, nodes: Iterable[str]) -> None:
 
 
 def wanted(nodes: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Roles and bindings; none for what only an option that labs do not use would need."""
+    """Roles and bindings, without rights of options that labs do not use."""
     agent = _needed(rights.AGENT)
     yield from rights.roles(Holder("User", accounts.SCHEDULER), _needed(rights.SCHEDULER))
     yield from rights.roles(Holder("User", accounts.COLLECTOR), _needed(rights.COLLECTOR))

@@ -1,6 +1,6 @@
-"""A lab that runs: its parts, its nodes, and what it tells others about itself.
+"""A running lab: its parts, its nodes, and the state that it publishes.
 
-`up` makes one, `assembling` fills it, tests hold it."""
+`up` creates it, `assembling` fills it, tests and campaigns use it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from numalign.lab.spec import LabSpec
 
 LOG: Final = logging.getLogger(__name__)
 REST: Final = 3.0
-"""Seconds between two starts of a program, so that one which cannot run does not take the machine."""
+"""Minimum seconds between two starts of a program, so that a failing program does not use up the machine."""
 
 Say = Callable[[str], None]
 
 
 class Lab:
-    """`parts` are those of the control plane by name, each node has its own."""
+    """A running lab. `parts` are the programs of the control plane by name; each node has its own."""
 
     def __init__(self, spec: LabSpec, place: Path, say: Say) -> None:
         self.spec, self.place = spec, place
@@ -41,11 +41,11 @@ class Lab:
         self._announced: list[int | None] = []
 
     def say(self, line: str) -> None:
-        """How far it is, for people."""
+        """Print progress."""
         self._say(f"{time.monotonic() - self._began:5.1f} s  {line}")
 
     def client(self) -> Client:
-        """As administrator; to be entered."""
+        """A client with administrator rights, to be entered."""
         return Client(kubeconfig.access((str(self.kubeconfig),)))
 
     def every_part(self) -> Iterator[Part]:
@@ -58,7 +58,7 @@ class Lab:
         state.SHELF.announce(self.place, self._told())
 
     def tend(self) -> None:
-        """Starts again what has ended without being asked, and announces which processes there are, if others."""
+        """Restart programs that ended unexpectedly, and publish the list of processes if it changed."""
         rested = time.monotonic() - REST
         for part in self.every_part():
             if part.wanted and not part.runs and part.started < rested:

@@ -1,8 +1,8 @@
-"""The last step before a program of the lab begins: its end is tied to its parent's, and it sees its node's files.
+"""Starts one program of the lab: it ends with its parent and sees its node's files.
 
-`parts` starts this file with a Python that loads nothing else, and what it is told, as JSON, is the one argument. The
-system ends the program when its parent ends, however that happens, so that nothing of a lab outlives it. Mounts are
-made in a mount namespace of the program's own; with the program they are gone."""
+`parts` runs this file as a script, with a Python that loads nothing else and one argument in JSON. The kernel ends the
+program when its parent ends, so that no part outlives a lab. Mounts are made in a mount namespace of the program and
+end with it."""
 
 import ctypes
 import json
@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def command(program: Sequence[str], mounts: Iterable[tuple[str, str]], *, parent: int = 0) -> list[str]:
-    """What to start for it; without a parent it may outlive whoever starts it."""
+    """The command line that starts the program. Without a parent it may outlive the caller."""
     asked = json.dumps({"program": list(program), "mounts": list(mounts), "parent": parent})
     return [sys.executable, "-I", "-S", __file__, asked]
 
@@ -34,7 +34,7 @@ def main(asked: str) -> None:
 
 def _end_with(libc: ctypes.CDLL, parent: int) -> None:
     _checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
-    # It may have ended before we asked.
+    # The parent may have ended before the call.
     if os.getppid() != parent:
         sys.exit(1)
 

@@ -1,9 +1,8 @@
-"""One node: a real kubelet on a made-up machine, with a runtime that runs nothing.
+"""One node of a lab: a real kubelet on a simulated machine, with a container runtime that runs nothing.
 
-`assembling` asks `programs` and `publishers` what to start. Everything on a node sees the machine's tree in place of
-the real /sys and /proc, and the node's own folders as /var/lib/kubelet and /var/log; so kubelet, agent and device
-plugins work with the paths that they have on any node, which are short enough for sockets besides. Tests reach into a
-node by `LabNode`."""
+`assembling` starts what `programs` and `publishers` return. Programs of a node see the machine's files in place of /sys
+and /proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
+paths, which are also short enough for sockets. Tests use `LabNode`."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ AGENT_KUBECONFIG: Final = f"{KUBELET_ROOT}/agent.kubeconfig"
 DEVICES: Final = f"{KUBELET_ROOT}/devices.yaml"
 OURS: Final = (sys.executable, "-m", "numalign.cli")
 
-# No cgroups, no iptables, no settings of the real machine: its kubelets must leave no trace (lab spec, "One kubelet").
+# No cgroups, no iptables, no sysctls: kubelets of a lab must not change the real machine (lab spec, "One kubelet").
 LAB_DECIDES: Final[dict[str, Any]] = {
     "address": "127.0.0.1",
     "healthzPort": 0,
@@ -51,7 +50,7 @@ LAB_DECIDES: Final[dict[str, Any]] = {
 
 
 class Place(Struct, frozen=True):
-    """Where a node's files are, as they are seen from outside of it."""
+    """The paths of a node's files, as seen from outside."""
 
     folder: Path
     tree: Path
@@ -72,16 +71,16 @@ class Place(Struct, frozen=True):
 
 
 class Access(Struct, frozen=True):
-    """How a node's kubelet and agent reach the API server, by a kubeconfig each, and how the kubelet is reached."""
+    """How a node's kubelet and agent reach the API server, and the kubelet's port."""
 
     kubelet: dict[str, object]
     agent: dict[str, object]
     port: int
-    """That the kubelet itself serves on."""
+    """The port that the kubelet serves on."""
 
 
 class LabNode:
-    """A node that runs."""
+    """A running node."""
 
     def __init__(self, spec: NodeSpec, place: Place, parts: dict[str, Part]) -> None:
         self.spec, self.place, self.parts = spec, place, parts
@@ -105,13 +104,13 @@ class LabNode:
 
     @property
     def podresources(self) -> Path:
-        """By way of the runtime's process, since a socket's path has 107 characters at most."""
+        """Through the runtime's process, because a socket's path has at most 107 characters."""
         inside = Path(KUBELET_ROOT, "pod-resources", "kubelet.sock").relative_to("/")
         return Path("/proc", str(self.parts["runtime"].pid), "root", inside)
 
 
 class Trees:
-    """One tree per machine: nobody writes into them, so that nodes can share one."""
+    """One tree per machine. Nodes share it, because no program writes into it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -125,8 +124,8 @@ class Trees:
 
 
 def prepare(spec: NodeSpec, place: Place, access: Access) -> None:
-    """Everything that its programs read at their start."""
-    # The device plugin looks for its folder, and may be there before the kubelet is.
+    """Write everything that the node's programs read at start."""
+    # The device plugin needs its folder and may start before the kubelet.
     for folder in (place.root / "device-plugins", place.logs, place.folder / "var-log"):
         folder.mkdir(parents=True, exist_ok=True)
     config = {**spec.kubelet, **LAB_DECIDES, "port": access.port}
@@ -141,7 +140,7 @@ def prepare(spec: NodeSpec, place: Place, access: Access) -> None:
 
 
 def programs(spec: NodeSpec, place: Place, found: Mapping[str, Path]) -> list[Program]:
-    """What a node consists of, in the order in which it is started."""
+    """The programs of a node, in start order."""
     made = [
         _program(spec, place, "runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
         _program(spec, place, "kubelet", str(found["kubelet"]), *_kubelet_flags(spec.name)),
@@ -152,7 +151,7 @@ def programs(spec: NodeSpec, place: Place, found: Mapping[str, Path]) -> list[Pr
 
 
 def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Path) -> list[Program]:
-    """Who reports on the node, once it is there: others than ours do not wait for a kubelet."""
+    """The publishers of a node, started once it is Ready: other publishers than ours do not wait for a kubelet."""
     made = []
     for reporter in lab.reporters(node.spec):
         if reporter == "nfd":

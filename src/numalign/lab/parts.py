@@ -1,8 +1,7 @@
-"""The programs of a lab, one `Part` each: started, watched, paused, ended by process id, started again.
+"""Runs the programs of a lab, one `Part` each: start, watch, pause, stop by process id, restart.
 
-`up` keeps them running, tests take them away. A part's end is tied to that of the thread which started it
-(`launching`), so that whoever runs a lab starts its parts on the thread that lives longest. What a program says goes
-into its log, one run after the other."""
+`up` keeps them running; campaigns and tests stop them. A part ends with the thread that started it (`launching`), so
+the longest-lived thread must start it. A program's output is appended to its log."""
 
 from __future__ import annotations
 
@@ -22,25 +21,25 @@ from numalign.lab import launching
 from numalign.lab.errors import LabError
 
 PATIENCE: Final = 10.0
-"""Seconds that a program gets to end by itself."""
+"""Seconds that a program has to end by itself."""
 LINES_SHOWN, SHOWN = 3, 1000
-"""Of a log, that a message ends with; the second one counts characters."""
+"""Lines, and characters, of a log at the end of an error message."""
 PANICS: Final = ("panic: ", "fatal error: ")
-"""How a Go program begins when it says why it ends at once; where it was in its code follows, in many lines."""
+"""The first line of a Go panic; a long stack trace follows."""
 
 
 class Program(Struct, frozen=True, kw_only=True):
-    """What to run, and how it sees the world."""
+    """A program to run, and its environment."""
 
     name: str
     command: tuple[str, ...]
     log: Path
     node: str = ""
-    """The node it belongs to; none for the control plane."""
+    """The node it belongs to; empty for the control plane."""
     mounts: tuple[tuple[str, str], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
-    """Where it serves its pages without TLS, on loopback; 0: nowhere."""
+    """The port of its HTTP pages on loopback; 0 if it has none."""
 
     @property
     def title(self) -> str:
@@ -48,8 +47,8 @@ class Program(Struct, frozen=True, kw_only=True):
 
     @property
     def workplace(self) -> Path:
-        """An empty folder of its own to run in. The fake runtime tells no log path, and a kubelet that removes a
-        container removes every file whose path begins with that: everything in its working folder."""
+        """An empty working folder. The fake runtime reports no log path, and a kubelet that removes a container deletes
+        every file whose path begins with that: everything in its working folder."""
         return self.log.parent / f"{self.name}.empty"
 
 
@@ -57,10 +56,10 @@ class Part:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.wanted = False
-        """Whether it is to be started again when it ends."""
+        """Whether it is restarted when it ends."""
         self.starts = 0
         self.started = 0.0
-        """When it was, last, by the monotonic clock."""
+        """The last start, by the monotonic clock."""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -81,7 +80,7 @@ class Part:
         program.workplace.mkdir(parents=True, exist_ok=True)
         command = launching.command(program.command, program.mounts, parent=os.getpid())
         with open(program.log, "ab") as log:
-            # A group of its own: an interrupted terminal ends the lab in order, and not all of it at once.
+            # Its own process group, so that an interrupt in the terminal does not end all parts at once.
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -93,7 +92,7 @@ class Part:
             )
 
     def stop(self, how: Signals = signal.SIGTERM) -> None:
-        """Ends it, and it stays so until `start`."""
+        """Stop it until `start` is called."""
         self.wanted = False
         self._end(how)
 
@@ -102,7 +101,7 @@ class Part:
         self.start()
 
     def pause(self) -> None:
-        """It is there and does not answer, like a program on a machine that hangs."""
+        """Suspend it: it exists and does not answer, as on a hanging machine."""
         self.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -113,7 +112,7 @@ class Part:
             self._process.send_signal(what)
 
     def require(self) -> None:
-        """LabError with its last words, if it has ended without being asked."""
+        """LabError with the end of its log, if it ended unexpectedly."""
         if self.wanted and not self.runs:
             code = self._process.returncode if self._process is not None else None
             raise LabError(f"{self.program.title} ended with {code}: {self.last_words()}")
@@ -131,7 +130,7 @@ class Part:
         self.wait()
 
     def wait(self, patience: float = PATIENCE) -> None:
-        """Until it has ended; whoever does not in time is killed."""
+        """Wait for its end; kill it after that time."""
         if self._process is None:
             return
         try:
@@ -142,7 +141,7 @@ class Part:
 
 
 def end_all(parts: Iterable[Part]) -> None:
-    """At once, since nothing of theirs is kept."""
+    """Kill all at once: nothing of them is kept."""
     ending = list(parts)
     for part in ending:
         part.wanted = False
@@ -152,10 +151,11 @@ def end_all(parts: Iterable[Part]) -> None:
 
 
 def started_at(pid: int) -> int | None:
-    """When the process began, in the kernel's own ticks: with its id, that names it for good. None: no such process."""
+    """The start time of the process in kernel ticks, which with the pid identifies it; None if there is no such
+    process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The name before it may hold anything, also parentheses.
+    # The name before it may contain parentheses.
     return int(stat.rpartition(")")[2].split()[19])

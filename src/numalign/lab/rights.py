@@ -1,7 +1,7 @@
-"""What our programs may ask of an API server: their rights as data, and the roles that grant them.
+"""The rights of numalign's programs at an API server, as data, and the roles that grant them. Pure.
 
-A lab grants them to the accounts that its programs have, and tests hold the pages of the programs, and what the
-programs ask for, against them. Whatever is not here is refused. Pure; nothing here talks to a server."""
+`granting` grants them in a lab. Tests compare them with the documentation of the programs and with the requests that
+the programs make. Every other request is refused."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ VOLUMES: Final = ("persistentvolumes", "persistentvolumeclaims")
 class Right(Struct, frozen=True):
     group: str
     resources: tuple[str, ...]
-    """With their part, as in `pods/status`."""
+    """With their subresource, as in `pods/status`."""
     verbs: tuple[str, ...]
     own: bool = False
-    """On objects of the holder's own name alone, where each holder has an account."""
+    """Only for objects with the holder's own name, where each holder has an account."""
     namespace: str = ""
-    """The one where it is needed; empty: all, or the resource has none."""
+    """The namespace where it is needed; empty means all, or a resource without namespace."""
     option: str = ""
-    """The setting without which nobody needs it."""
+    """The setting that needs it; empty means always."""
 
 
 class Holder(Struct, frozen=True):
@@ -59,9 +59,9 @@ AGENT: Final = (
     Right("", ("nodes",), ("get",), own=True),
     Right("", ("pods",), ("list",)),
     Right("", ("nodes/proxy",), ("get",), own=True, option="--configz"),
-    # It applies, and whoever does is asked for the right to create by name, too.
+    # Server-side apply also needs the right to create by name.
     Right(wire.GROUP, REPORTS, ("get", "create", "patch"), own=True),
-    # Those of a Node, which has no namespace, are kept there.
+    # Events of a Node, which has no namespace, are in this namespace.
     Right("events.k8s.io", ("events",), NOTE, namespace="default"),
 )
 COLLECTOR: Final = (
@@ -71,8 +71,8 @@ COLLECTOR: Final = (
 
 
 def roles(holder: Holder, rights: Iterable[Right], own: str = "") -> list[dict[str, Any]]:
-    """A role and its binding for all namespaces, and for each one that a right is limited to. `own`: the name of the
-    objects that are the holder's own."""
+    """A role and its binding for all namespaces, and for each namespace of a limited right. `own` is the name of the
+    holder's own objects."""
     by_namespace: dict[str, list[dict[str, Any]]] = {}
     for right in rights:
         by_namespace.setdefault(right.namespace, []).append(_rule(right, own))

@@ -1,7 +1,7 @@
-"""What runs beside the API server: the stock controllers, and schedulers, each with its own name and account.
+"""The programs beside the API server: controller manager and schedulers, each with its own name and account.
 
-`default-scheduler` is the stock one, `reference` the one with NodeResourceTopologyMatch, `numalign` ours. `up` starts
-those that a lab asks for."""
+`assembling` starts those that a lab asks for: `default-scheduler` is kube-scheduler, `reference` the scheduler with
+NodeResourceTopologyMatch, `numalign` ours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from numalign.lab.spec import LabSpec
 REFERENCE, REFERENCE_PROGRAM = "reference", "reference-scheduler"
 ZONES_PLUGIN: Final = "NodeResourceTopologyMatch"
 RESYNC: Final = 1
-"""Seconds between two looks of the reference at the nodes that it has doubts about."""
+"""Seconds between two resyncs of the reference scheduler."""
 
 
 def binaries(lab: LabSpec) -> list[str]:
@@ -62,7 +62,7 @@ def _controller_flags(plan: Plan, kubeconfig: Path) -> list[str]:
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
         "--secure-port=0",
-        # What a controller may do is granted to its own account, not to that of them all.
+        # Each controller has the rights of its own account.
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={plan.key}",
         f"--root-ca-file={plan.authority}",
@@ -76,7 +76,7 @@ def _go_flags(config: Path) -> list[str]:
 def _reference_profile() -> dict[str, Any]:
     args = {
         "cacheResyncPeriodSeconds": RESYNC,
-        # By its own informer it would expect pods that have ended in a report, which kubelets leave out.
+        # With its dedicated informer it would expect ended pods in a report, which kubelets omit.
         "cache": {"informerMode": "Shared"},
         "scoringStrategy": {"type": "LeastAllocated"},
     }

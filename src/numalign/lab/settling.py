@@ -1,6 +1,6 @@
-"""Waiting for a lab to be what it was asked for: reports defined, nodes Ready, reports there.
+"""Waits until a lab is ready: CRD defined, nodes Ready, reports published.
 
-`assembling` calls these in turn. A program that ends meanwhile ends the waiting, with its last words."""
+`assembling` calls these functions in turn. If a program ends meanwhile, LabError contains the end of its log."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from numalign.simulator.nodes.publisher import nrtcrd
 T = TypeVar("T", bound=Named)
 PATIENCE: Final = 120.0
 PER_NODE: Final = 15.0
-"""Seconds more for each node: starting one takes two seconds of a core, of which there may be one."""
+"""Further seconds per node: a start takes two seconds of CPU, and there may be one core."""
 LOOK: Final = 0.25
 
 
 class Thing(Wire, frozen=True):
-    """Of any kind, as far as it matters that it is there."""
+    """An object of any kind, of which only existence matters."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -44,7 +44,7 @@ TRUST: Final = resources.of("v1", "configmaps", "ConfigMap", Thing).at("kube-roo
 
 
 async def define_reports(lab: Lab) -> None:
-    """So that publishers can write NodeResourceTopology."""
+    """Define NodeResourceTopology, so that publishers can write it."""
     async with lab.client() as client:
         await client.create(DEFINITIONS.everywhere(), nrtcrd.crd())
         served = resources.TOPOLOGIES.everywhere()
@@ -52,7 +52,7 @@ async def define_reports(lab: Lab) -> None:
 
 
 async def until_pods_can_be(lab: Lab) -> None:
-    """Controllers have made what every pod in the namespace needs."""
+    """Wait until controllers have created what every pod in the namespace needs."""
     async with lab.client() as client:
         for needed in (ACCOUNT, TRUST):
             await _until(lab, partial(_has, client, needed), f"{needed.words} is not there")
@@ -77,12 +77,12 @@ async def until_ready(lab: Lab) -> None:
 
 
 async def until_scheduled(lab: Lab) -> None:
-    """Our scheduler leads; before, a pod would only wait."""
+    """Wait until numalign's scheduler holds its lease."""
     election = main.defaults().leader_election
     lease = resources.LEASES.at(election.resource_name, election.resource_namespace)
     async with lab.client() as client:
         await _until(lab, partial(_has, client, lease), "our scheduler does not lead")
-    lab.say("our scheduler leads")
+    lab.say("the numalign scheduler holds its lease")
 
 
 async def until_reported(lab: Lab) -> None:
@@ -104,7 +104,7 @@ async def _all_ready(lab: Lab, client: Client) -> bool:
 
 
 def _has_devices(machine: Machine, offered: ResourceList) -> bool:
-    """A kubelet tells of devices some seconds after their plugin has registered."""
+    """A kubelet reports devices some seconds after their plugin has registered."""
     wanted = {name: sum(each.healthy for each in plugin.devices) for name, plugin in machine.devices.items()}
     return all(name in offered and offered[name].value == count for name, count in wanted.items())
 

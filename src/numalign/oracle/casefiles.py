@@ -1,7 +1,7 @@
-"""Files of recorded plugin cases, each of a named suite: one document with `cases` and what they share, or cases alone.
+"""Reads files of recorded cases of the scheduler plugin, of Koordinator and of topology publishers.
 
-`replay` of the command line finds out by `recognised` whether a file is of this kind or holds vectors of the kubelet;
-`load` gives its cases in their order, every one of them, ready for `suites.judging`."""
+`numalign oracle replay` calls `load`, which returns None for a file of another kind (kubelet vectors). A file holds one
+document with `cases` and what they share, or one case per line. Each case names its suite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numalign.oracle.plugin.suites.suite import Case
 
 
 class Recorded(Struct, frozen=True):
-    """One case, where it was, and the suite that it belongs to."""
+    """One recorded case, its place in the file, and its suite."""
 
     where: str
     suite: str
@@ -28,7 +28,7 @@ class Recorded(Struct, frozen=True):
 
 
 def load(path: Path) -> list[Recorded] | None:
-    """The cases of the file; None if it is a file of another kind."""
+    """The cases of the file, or None if the file is of another kind."""
     values = iter(loading.values(path))
     found = next(values, None)
     if found is None:

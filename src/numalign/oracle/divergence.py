@@ -1,7 +1,7 @@
-"""What differs between a recorded case and our answer to it, as data.
+"""Lists the differences between two JSON values: a recorded or real answer, and ours.
 
-Both sides are plain JSON values in the same schema, and there is one comparison for all families: every key of either
-side counts, the order of lists counts, and 1, 1.0 and true are three different things."""
+All judges use it. Every key of either side counts, the order of lists counts, and 1, 1.0 and true are three different
+values."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Difference(Struct, frozen=True):
-    """One place where the two differ. UNSET: there is nothing at this place on that side."""
+    """One place where the two sides differ. UNSET means that this side has no value there."""
 
     path: str
     expected: Any | UnsetType = UNSET
     answered: Any | UnsetType = UNSET
 
 
+def no_answer(problem: Exception, expected: Any | UnsetType = UNSET) -> Difference:
+    """The difference of a case that raised an exception instead of giving an answer."""
+    return Difference("", expected, f"no answer: {type(problem).__name__}: {problem}")
+
+
 def canonical(value: object) -> bytes:
-    """JSON with sorted keys: equal bytes are equal values, down to the type of every number."""
+    """JSON with sorted keys: equal bytes are equal values, including the type of every number."""
     return msgspec.json.encode(value, order="sorted")
 
 
@@ -60,7 +65,7 @@ def _item(values: list[Any], place: int) -> Any:
 
 
 def _step(key: str, *, first: bool) -> str:
-    """`.cpus`, or `[hugepages-2Mi]` for a key that would blur the path."""
+    """`.cpus`, or `[hugepages-2Mi]` for a key that is not a plain name."""
     name = errors.clipped(key)
     if not PLAIN_KEY.fullmatch(key):
         return f"[{name}]"

@@ -1,8 +1,8 @@
-"""The campaign: made-up cases by the million, put to the real code and to ours.
+"""Runs a fuzzing campaign: generated cases, answered by the real component and by numalign.
 
-Chunks of cases go to worker processes, each with an oracle program of its own. A disagreement is made small and saved
-as a recording of the real answer, where tests replay it for ever. Seed and number make a case again, so a campaign can
-be repeated and split."""
+`numalign oracle fuzz` and `record` call it. Worker processes take chunks of cases, each with its own oracle program. A
+disagreement is shrunk and saved as a recording of the real answer, which tests replay. A case depends only on the seed
+and its number, so a campaign can be repeated and split."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from msgspec import Struct, field
 from numalign.oracle import ask as asking
 from numalign.oracle.ask import OFTEN, ONCE, SURELY, Case, Judged
 from numalign.oracle.programs import Program
-from numalign.oracle.shrinking.shrink import shrunk
+from numalign.oracle.shrinking.generic import shrunk
 from numalign.oracle.sources import Source
 
 MOST_FOUND: Final = 20
-"""Disagreements that are made small and saved; a broken model would yield no more insight from more."""
+"""The most disagreements that are shrunk and saved. A broken model yields no more insight from more."""
 
 COMPARED: Final = ("agreed", "deliberate", "differs")
 
 Counts = Counter[tuple[str, str]]
-"""(family, finding) to number of cases."""
+"""The number of cases by family and finding."""
 Chunk = tuple[Counts, int, list[Judged]]
-"""Of some cases: the findings, the questions that could be compared, and disagreements."""
+"""The result of a chunk: counts, questions that could be compared, disagreements."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What to ask, of which program, and for how long: until the cases or the minutes are used up."""
+    """What to ask, which program, and when to stop: after the cases or the minutes."""
 
     program: Path
     source: Source
@@ -48,11 +48,11 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct):
-    """What came of it so far."""
+    """The result so far."""
 
     counts: Counts = field(default_factory=Counter)
     asked: int = 0
-    """Questions of all cases that could be compared."""
+    """Questions in all cases that could be compared."""
     found: list[Judged] = field(default_factory=list)
 
     def of(self, *findings: str) -> int:
@@ -72,7 +72,7 @@ class Summary(Struct):
 
 
 def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
-    """Run the plan; `progress` hears of every chunk."""
+    """Run the plan. `progress` is called after every chunk."""
     summary = Summary()
     until = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
     with ProcessPoolExecutor(plan.workers, initializer=_begin, initargs=(plan,)) as pool:
@@ -85,7 +85,7 @@ def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
 
 
 def recorded(plan: Plan) -> Iterator[Case]:
-    """The real answers to the plan's cases, without judging them; cases without one answer are left out."""
+    """The real answers to the plan's cases, without those that are not stable."""
     with Program(plan.program, OFTEN) as program:
         for start in range(0, plan.cases, plan.source.chunk):
             answers = program.ask(plan.draw(start, min(start + plan.source.chunk, plan.cases)))
@@ -93,7 +93,7 @@ def recorded(plan: Plan) -> Iterator[Case]:
 
 
 def reduced(plan: Plan, judged: Judged) -> Judged:
-    """A disagreement as small as it can be made."""
+    """The disagreement, shrunk as far as possible."""
     with Program(plan.program, OFTEN) as program:
 
         def ask(case: Case) -> Judged:
@@ -103,7 +103,7 @@ def reduced(plan: Plan, judged: Judged) -> Judged:
 
 
 def save(judged: Judged, folder: Path, source: Source) -> Path:
-    """Write the real answer down as a recording of what was asked."""
+    """Save the real answer as a recording."""
     path = folder / source.version / f"{judged.answer.get('id', 'case')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(judged.answer), indent=1) + b"\n")
@@ -127,7 +127,7 @@ def _chunks(plan: Plan, pool: ProcessPoolExecutor, until: float | None) -> Itera
 
 
 class _Worker:
-    """What a worker process keeps between chunks."""
+    """State that a worker process keeps between chunks."""
 
     plan: Plan
     pair: asking.Pair

@@ -1,8 +1,7 @@
-"""Reading recordings: a file in, its JSON values out, each with its place.
+"""Reads files of recordings and returns their JSON values, each with its place.
 
-Plain or compressed with gzip or xz, whatever the file is called; one value per line, or one document that is a case
-or a list of cases. `vectors` makes typed cases of them. What cannot be read comes out as one `BadObject` that names
-the file and the line."""
+A file is plain or compressed with gzip or xz, detected by content. It holds one value per line, or one document that is
+a case or a list of cases. A file that cannot be read raises a `BadObject` that names the file and the line."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ KIND = "Recording"
 
 
 class Found(Struct, frozen=True):
-    """One JSON value: where it was, what it is, and what it is in canonical form."""
+    """One JSON value: its place in the file, the value, and its canonical form."""
 
     where: str
     value: Any
@@ -37,12 +36,12 @@ class Found(Struct, frozen=True):
 
 
 def name(path: Path) -> str:
-    """The path as it can be printed anywhere: a file name may be any bytes."""
+    """The path as printable text: a file name may contain any bytes."""
     return os.fsencode(path).decode(errors="replace")
 
 
 def read(path: Path) -> bytes:
-    """The file's text, uncompressed."""
+    """The file's content, decompressed."""
     try:
         raw = path.read_bytes()
     except OSError as problem:
@@ -55,7 +54,7 @@ def read(path: Path) -> bytes:
 
 
 def values(path: Path) -> Iterator[Found]:
-    """Every value of the file, in its order; a blank line holds none."""
+    """All values of the file in order. Blank lines are skipped."""
     text = read(path)
     if not text.strip():
         raise BadObject(KIND, name(path), "", "is empty; give a file with recorded cases")
@@ -89,7 +88,7 @@ def _found(where: str, text: bytes) -> Found:
         recorded = divergence.canonical(value)
     except decode.UNREADABLE as problem:
         raise BadObject(KIND, where, "", f"{_why(problem)}; give one case per line, or one whole document") from None
-    # A key that is there twice would be dropped by the parser, and with it perhaps a wrong expectation.
+    # The parser drops a repeated key, which may hide a wrong expectation.
     if text.count(b":") != recorded.count(b":"):
         json.loads(text, object_pairs_hook=lambda pairs: _single(pairs, where))
     return Found(where, value, recorded)

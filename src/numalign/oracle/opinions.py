@@ -1,6 +1,7 @@
-"""What comes of a case for which differences on purpose are listed: those nobody can explain, and the listed ones.
+"""The comparison of a case for which deliberate differences are listed: unexplained differences, and entries of the
+list.
 
-The judges of the reference plugin and of the stock scheduler form opinions; campaigns count what was found."""
+The judges of the scheduler plugin, of kube-scheduler and of the publishers return an `Opinion`."""
 
 from __future__ import annotations
 
@@ -8,30 +9,36 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from numalign.oracle import ask
-from numalign.oracle.ask import Case, Judged
+from numalign.oracle import ask, divergence
+from numalign.oracle.ask import Case, Finding, Judged
 from numalign.oracle.divergence import Difference
 
 
 class Opinion(Struct, frozen=True):
     differences: tuple[Difference, ...] = ()
-    """What nobody can explain."""
+    """Differences that no entry explains."""
     entries: frozenset[str] = frozenset()
-    """Of the list, for what differs on purpose."""
+    """Entries of the list that explain differences."""
     questions: frozenset[int] = frozenset()
-    """Places of those with a difference that nobody can explain, where a case has several."""
+    """Places of the questions with an unexplained difference, where a case has several questions."""
 
 
 def without(family: str, case: Case, answer: Case) -> Judged | None:
-    """Where the program has no answer to compare with."""
+    """The judgement where the program has no answer to compare with."""
     if "timeout" in answer:
         return Judged(family, case, answer, "unanswered")
     return ask.judged_without_answer(family, case, answer)
 
 
+def judged(family: str, case: Case, answer: Case, opinion: Opinion, questions: int = 1) -> Judged:
+    """The judgement that follows from an opinion."""
+    finding: Finding = "differs" if opinion.differences else "deliberate" if opinion.entries else "agreed"
+    return Judged(family, case, answer, finding, opinion.differences, questions)
+
+
 def survived(look: Callable[[Case], Opinion], answer: Case) -> Opinion:
-    """Whatever goes wrong while a case is looked at, it has no answer of ours."""
+    """The opinion of `look`. An exception there counts as a missing answer."""
     try:
         return look(answer)
     except Exception as problem:
-        return Opinion((Difference("", answered=f"no answer: {type(problem).__name__}: {problem}"),))
+        return Opinion((divergence.no_answer(problem),))

@@ -1,7 +1,7 @@
-"""Talking to an oracle program: cases in, the real code's answers out, one JSON line each.
+"""Runs an oracle program: cases in, the real component's answers out, one JSON line each.
 
-A program is a child process that answers in order. Cases are written from a thread of their own while answers are
-read, so that neither side ever waits for the other with a full pipe."""
+A program is a child process that answers in order. A thread writes cases while answers are read, so that a full pipe
+blocks neither side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Case = dict[str, Any]
 
 
 class ProgramError(Exception):
-    """The oracle program ended, or said something that is not an answer."""
+    """The oracle program ended, or printed something that is not an answer."""
 
 
 class Program:
@@ -41,7 +41,7 @@ class Program:
         self.close()
 
     def close(self) -> None:
-        """End the program, whatever it is doing."""
+        """End the program."""
         self.process.terminate()
         self.process.wait(timeout=10)
         self.listener.join(timeout=10)
@@ -51,7 +51,7 @@ class Program:
                     pipe.close()
 
     def ask(self, cases: Sequence[tuple[str, Case]]) -> list[Case]:
-        """The answers to cases of these families, in their order."""
+        """The answers to these cases, in order."""
         writer = threading.Thread(target=self._write, args=(cases,), daemon=True)
         writer.start()
         answers = [self._answer() for _ in cases]
@@ -66,13 +66,13 @@ class Program:
                 stdin.write(msgspec.json.encode({"family": family, **case}) + b"\n")
             stdin.flush()
         except (BrokenPipeError, ValueError):
-            return  # the reader finds out that the program has ended, and why
+            return  # the reader reports that the program has ended, and why
 
     def _answer(self) -> Case:
         assert self.process.stdout is not None, "the process was started with a pipe"
         line = self.process.stdout.readline()
         if not line:
-            self.listener.join(timeout=5)  # its last words may still be on their way
+            self.listener.join(timeout=5)  # its last output may still be in the pipe
             said = b"".join(self.complaints[-20:]).decode(errors="replace").strip()
             raise ProgramError(f"{self.path.name} ended: {said or 'without a word'}")
         answer = msgspec.json.decode(line)

@@ -1,7 +1,7 @@
-"""Files of recorded cases of the node-side publishers: tables of rows, by section and name.
+"""Reads recorded cases of the topology publishers: tables of rows, by section and name.
 
-`casefiles` finds out by `recognised` whether a file is of this kind. A row is the input and what came of it side by
-side; which is which is known by suite. A text that begins with @ stands for another entry of the file."""
+`casefiles` calls `recognised` to detect such a file. A row holds input and outcome in one object; the suite decides
+which columns are which. A text that begins with @ refers to another entry of the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECTIONS: Final = frozenset(
     {"fingerprint", "nrt", "leb89", "numaplacement", "sysinfo", "exporter", "updater", "kubelet"}
 )
 DATA_SETS: Final = frozenset({"fingerprint.pod_set_259"})
-"""Rows that are no cases; cases refer to them."""
+"""Rows that are not cases; cases refer to them."""
 OUTCOMES: Final = frozenset(
     {
         "allow", "bytes", "bytes_per_numa", "chars", "compatible", "count", "encoded", "encoded_length", "entries",
@@ -25,7 +25,7 @@ OUTCOMES: Final = frozenset(
         "steps", "string", "triggers", "updater", "valid", "value", "watchable", "watched", "zones",
     }
 )  # fmt: skip
-"""Columns that say what came of a row, unless `GIVEN` has them."""
+"""Columns that are outcomes, unless `GIVEN` lists them for the suite."""
 GIVEN: Final[Mapping[str, frozenset[str]]] = {
     "fingerprint.check": frozenset({"fingerprint"}),
     "leb89.encode": frozenset({"value"}),
@@ -50,9 +50,9 @@ GAINED: Final[Mapping[str, frozenset[str]]] = {
     "sysinfo.hugepage_resource_name": frozenset({"name"}),
     "sysinfo.hugepage_resource_name_derived": frozenset({"name"}),
 }
-"""Columns that say what came of a row in this suite alone."""
+"""Columns that are outcomes in this suite only."""
 ALIASES: Final = {"zones_model": "zones"}
-"""Columns that stand for another one: these zones come from a description of the publisher, which was not asked."""
+"""Columns that stand for another one. These zones come from a description of the publisher, not from a run."""
 Row = Mapping[str, Any]
 
 

@@ -1,7 +1,7 @@
-"""Putting recorded cases to the real code again: where does this minor answer otherwise than the recording?
+"""Puts recorded cases to the real kubelet again and reports where this minor answers differently from the recording.
 
-The command line brings recordings and a kubelet. Each case is asked about as it was recorded; an answer that is not the
-recorded one is a fact about versions, and the model, told the minor, has to say the same as the real managers."""
+`numalign oracle replay --against` calls it. A changed answer is a difference between versions; the model of that minor
+must give the new answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIVELOCK = cpu_livelock.FAMILY.name
 
 
 class Reasked(Struct, frozen=True):
-    """One recorded case: where the real code now answers otherwise, and what the model says to that answer."""
+    """One recorded case: the differences of the new real answer, and the model's judgement of that answer."""
 
     vector: Vector
     judged: Judged
@@ -38,7 +38,7 @@ class Reasked(Struct, frozen=True):
 
 
 def reask(pair: Pair, vectors: Iterable[Vector]) -> Iterator[Reasked]:
-    """Every case, in its order."""
+    """Every case, in order."""
     left = iter(vectors)
     while chunk := list(islice(left, CHUNK)):
         yield from _asked(pair, chunk)
@@ -53,7 +53,7 @@ def _asked(pair: Pair, vectors: Sequence[Vector]) -> Iterator[Reasked]:
 
 
 def _question(vector: Vector) -> tuple[str, Case]:
-    """The case as the program takes it: with its machine, and as one of the families that can be asked."""
+    """The case as the program reads it: with its machine, and as a family that the program knows."""
     case: Case = msgspec.json.decode(vector.recorded)
     if isinstance(case.get("topology"), str):
         case["topology"] = msgspec.to_builtins(vector.origin.topology(case["topology"]))

@@ -1,7 +1,6 @@
-"""Recorded cases of the reference scheduler plugin, of Koordinator and of the nodes' publishers: how we answer them.
+"""The suites of recorded cases: the scheduler plugin, Koordinator's merge, and the topology publishers.
 
-`judging` asks here for the suite of a case, and why a suite has no counterpart in this program. Each module exports
-`SUITES` and knows one part of the plugin."""
+`judging` looks up the suite of a case here, or why a suite does not apply to numalign. Each module exports `SUITES`."""
 
 from __future__ import annotations
 
@@ -41,4 +40,4 @@ NOT_APPLICABLE: dict[str, str] = {
     "numa.select": ENFORCED_BY_US,
     **publishers.NOT_APPLICABLE,
 }
-"""Suites without a counterpart, and why."""
+"""Suites that do not apply, and why."""

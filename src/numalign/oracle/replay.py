@@ -1,7 +1,7 @@
-"""Putting recorded cases to the model, one after the other, and counting where its answer is another one.
+"""Replays recorded cases against the model and counts mismatches.
 
-`vectors` brings the cases, the command line prints the report. A case that the model cannot answer, or that makes it
-fail, is a mismatch like any other: nothing is skipped."""
+`numalign oracle replay` prints the report. A case that the model cannot answer, or that raises an exception, is a
+mismatch: no case is skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numalign.oracle.vectors import Vector
 
 
 class Verdict(Struct, frozen=True):
-    """One case, and where the answer differs from the recording: nowhere, if it is right."""
+    """One case and the differences from its recording; none if the answer is right."""
 
     vector: Vector
     differences: tuple[Difference, ...]
@@ -30,7 +30,7 @@ class Tally(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """Cases and mismatches, over all and by family; every case that differs, in the order of the files."""
+    """Cases and mismatches in total and by family, and every mismatch in file order."""
 
     total: Tally
     families: dict[str, Tally]
@@ -38,12 +38,11 @@ class Report(Struct, frozen=True):
 
 
 def judge(vector: Vector) -> Verdict:
-    """Put one case to the model."""
+    """Compare the model's answer to one case with the recording."""
     try:
         answered = divergence.canonical(vector.family.answer(vector.case, vector.origin))
     except Exception as problem:
-        failed = Difference(path="", answered=f"no answer: {type(problem).__name__}: {problem}")
-        return Verdict(vector, (failed,))
+        return Verdict(vector, (divergence.no_answer(problem),))
     return Verdict(vector, divergence.between(vector.recorded, answered))
 
 

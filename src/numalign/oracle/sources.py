@@ -1,7 +1,7 @@
-"""Which real code is asked: `kubelet@1.36`, `reference`, `scheduler`, `rte`, `nfd`, as a person writes it.
+"""The real components that can be asked: `kubelet@1.36`, `reference`, `scheduler`, `rte`, `nfd`.
 
-A source brings together what a campaign needs to know: the lab's binary that speaks for the code, how cases for it are
-drawn and made smaller, and who says whether our own answer is right."""
+`numalign oracle` reads their names. A source combines what a campaign needs: the lab's oracle program, the generator
+and the shrinker of its cases, and the judge of our answers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
-from numalign.oracle import ask
 from numalign.oracle.ask import Case, Judge
+from numalign.oracle.families import judge as kubeletjudge
 from numalign.oracle.generate import cases, histories
 from numalign.oracle.kubescheduler import judging as scheduling
 from numalign.oracle.kubescheduler import reducing
@@ -25,7 +25,7 @@ from numalign.oracle.publishers.generate import drawing
 from numalign.oracle.publishers.generate import judging as exporting
 from numalign.oracle.publishers.generate import reducing as lessening
 from numalign.oracle.shrinking import shortening, shrink
-from numalign.oracle.shrinking.shrink import Smaller
+from numalign.oracle.shrinking.generic import Smaller
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
@@ -34,20 +34,20 @@ PUBLISHERS = ("rte", "nfd")
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """One piece of real code, and all that it takes to ask it."""
+    """One real component and everything needed to ask it."""
 
     version: str
-    """A kubelet's minor, or the word for what has only one version here; disagreements are kept under it."""
+    """A kubelet's minor, or the component's name. Disagreements are saved under it."""
     binary: catalogue.Binary
     draw: Callable[[int, int], tuple[str, Case]]
-    """Seed and number to family and case."""
+    """Family and case of a seed and a number."""
     smaller: Smaller
     judge: Judge
     chunk: int = 500
-    """How many cases a campaign hands to a worker at a time: a second's work or a few."""
+    """Cases per chunk: one to a few seconds of work."""
 
     def program(self) -> Path:
-        """The oracle program, built if it is not there yet."""
+        """The oracle program, built if it is missing."""
         (built,) = binaries.build([self.binary], lambda _: None)
         return built.path
 
@@ -56,13 +56,13 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Kubelet(Source, frozen=True, kw_only=True):
-    """The managers of one minor."""
+    """The kubelet's managers of one minor."""
 
     minor: Minor
 
 
 def of(text: str) -> Source:
-    """Read `kubelet`, `kubelet@1.36`, `reference`, `scheduler`, `rte` or `nfd`."""
+    """Parse `kubelet`, `kubelet@1.36`, `reference`, `scheduler`, `rte` or `nfd`."""
     if text == REFERENCE:
         return reference()
     if text in PUBLISHERS:
@@ -71,7 +71,7 @@ def of(text: str) -> Source:
 
 
 def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
-    """Read `kubelet` (the newest that can be asked) or `kubelet@1.36`."""
+    """Parse `kubelet` (the newest minor with an oracle program) or `kubelet@1.36`."""
     name, _, version = text.partition("@")
     if name != "kubelet" or (version or NEWEST) not in catalogue.ORACLE_MINORS:
         known = ", ".join((*(f"kubelet@{minor}" for minor in catalogue.ORACLE_MINORS), *others))
@@ -84,13 +84,13 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
         binary=binary,
         draw=partial(cases.draw, minor=minor),
         smaller=shrink.smaller,
-        judge=partial(ask.judge, minor=minor),
+        judge=partial(kubeletjudge.judge, minor=minor),
         minor=minor,
     )
 
 
 def reference() -> Source:
-    """NodeResourceTopologyMatch, as the reference scheduler has it."""
+    """The NodeResourceTopologyMatch plugin of scheduler-plugins."""
     (binary,) = catalogue.chosen(["oracle-reference"])
     return Source(
         version=REFERENCE, binary=binary, draw=histories.draw, smaller=shortening.smaller, judge=judging.judge
@@ -98,7 +98,7 @@ def reference() -> Source:
 
 
 def scheduler() -> Source:
-    """The plugins of the default profile, as kube-scheduler has them."""
+    """The plugins of kube-scheduler's default profile."""
     (binary,) = catalogue.chosen(["oracle-scheduler"])
     return Source(
         version=SCHEDULER,
@@ -111,7 +111,7 @@ def scheduler() -> Source:
 
 
 def publisher(name: str) -> Source:
-    """A program that publishes topology reports: the resource topology exporter, or NFD's topology updater."""
+    """A topology publisher: the resource topology exporter (rte), or NFD's topology updater (nfd)."""
     (binary,) = catalogue.chosen(["oracle-exporter"])
     return Source(
         version=name,

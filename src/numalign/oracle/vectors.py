@@ -1,13 +1,13 @@
-"""Recorded cases, ready to be put to the model: recognised, typed, with the machines that they name.
+"""Loads recorded kubelet cases: recognised by family, typed, with the machines that they name.
 
-`load` takes files and gives every case once, however often it is found: a case is its family and its content, id
-included. Whatever is wrong with a file is said before anything is replayed, as a `BadObject` that names file, line and
-field. A field that is missing among the expectations is not wrong with the file: it is a difference."""
+`replay` and `reask` use them. `load` returns every distinct case once. An unreadable file raises a `BadObject` with
+file, line and field before anything is replayed. An expected field that is missing in a case is a difference, not an
+error in the file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -18,10 +18,30 @@ from numalign.api import errors
 from numalign.api.decode import decode
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
-from numalign.oracle import families, loading
+from numalign.oracle import loading
+from numalign.oracle.families import (
+    cpu_distribute,
+    cpu_livelock,
+    cpu_static,
+    device_hints,
+    mem_static,
+    sequence,
+    tm_merge,
+)
 from numalign.oracle.families.family import RECORDED_FROM, Family, Origin
 from numalign.oracle.families.hardware import Topologies, Topology
 from numalign.oracle.loading import Found
+
+FAMILIES: tuple[Family, ...] = (
+    tm_merge.FAMILY,
+    cpu_static.FAMILY,
+    cpu_distribute.FAMILY,
+    cpu_livelock.FAMILY,
+    mem_static.FAMILY,
+    device_hints.FAMILY,
+    sequence.FAMILY,
+    sequence.POD_LEVEL,
+)
 
 TABLE = "topologies.json"
 TABLE_NAMES = (TABLE, f"{TABLE}.gz", f"{TABLE}.xz")
@@ -31,7 +51,7 @@ MISSING = re.compile(r"Object missing required field `(?P<field>.*)`")
 
 
 class Vector(Struct, frozen=True):
-    """One recorded case: its typed inputs for the model, and all of it in canonical form for the comparison."""
+    """One recorded case: typed inputs for the model, and its canonical form for the comparison."""
 
     where: str
     family: Family
@@ -50,7 +70,7 @@ def load(paths: Iterable[Path]) -> list[Vector]:
 
 
 def of(found: Found, table: Callable[[], Topologies], minor: Minor = RECORDED_FROM) -> Vector:
-    """One case; the table of machines is asked for only where the case names one."""
+    """One case. `table` is read only if the case names a machine."""
     family = _family(found)
     case = typed(family.case, found.value, found.where)
     named = getattr(case, "topology", None)
@@ -71,10 +91,26 @@ def _of_file(path: Path) -> list[Vector]:
 def _family(found: Found) -> Family:
     if not isinstance(found.value, dict):
         raise BadObject(loading.KIND, found.where, "", f"is {errors.echo(found.value)}; a case is a JSON object")
-    if (family := families.recognised(found.value)) is None:
-        known = ", ".join(each.name for each in families.FAMILIES)
+    if (family := recognised(found.value)) is None:
+        known = ", ".join(each.name for each in FAMILIES)
         raise BadObject(loading.KIND, found.where, "", f"is a case of no known family ({known})")
     return family
+
+
+def recognised(case: Mapping[str, object]) -> Family | None:
+    """The family whose inputs the case has most of. A case that lacks a field is still recognised, so that the error
+    can name the field."""
+    likeliest = max(FAMILIES, key=lambda family: _likeness(family, case))
+    present, _, _ = _likeness(likeliest, case)
+    return likeliest if present > 0.5 else None
+
+
+def _likeness(family: Family, case: Mapping[str, object]) -> tuple[float, int, bool]:
+    """The share of the family's inputs that are present, the number of inputs, and whether the id has the family's
+    prefix."""
+    present = len(family.inputs & case.keys()) / len(family.inputs)
+    named = bool(family.prefix) and str(case.get("id", "")).startswith(family.prefix)
+    return present, len(family.inputs), named
 
 
 def typed(kind: type[Struct], value: object, where: str = "") -> Struct:

@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from numalign.api.errors import BadObject
 from numalign.api.nrt import repairs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
@@ -33,6 +32,7 @@ from numalign.placement.facts import (
     Fact,
     NodeGone,
     NodeSeen,
+    PodAssumed,
     PodGone,
     PodSeen,
     ReportGone,
@@ -48,7 +48,6 @@ PODS: Final = "pods"
 MOST_PODS: Final = 1 << 30
 MANY_SHAPES: Final = 4096
 """At which it is looked which of them are needed."""
-POD_NOT_UNDERSTOOD: Final = "pod-not-understood"
 
 
 class Engine:
@@ -79,7 +78,7 @@ class Engine:
                 self._node(node)
             case ReportSeen(topology=topology):
                 self._report(topology)
-            case PodSeen(pod=pod) if pod.spec.node_name:
+            case PodSeen(pod=pod) | PodAssumed(pod=pod) if pod.spec.node_name:
                 self._pod(pod)
             case BindFailed(uid=uid):
                 self.tenants.drop(uid)
@@ -140,6 +139,15 @@ class Engine:
         resort, which the survey then says."""
         return self.flavour.place(pod, shape, row)
 
+    def assign(self, pod: Pod, row: int, now: float) -> Decision:
+        """The pod on this row, for a profile that does not look at zones: its totals are charged at once, and its zones
+        like those of a pod that another scheduler bound."""
+        uid, node = demands.identity(pod), self.columns.names[row]
+        if uid in self.tenants:
+            self.apply(BindFailed(uid))
+        self.apply(PodAssumed(structs.replace(pod, spec=structs.replace(pod.spec, node_name=node)), now))
+        return Decision(uid=uid, node=node, pod=pod)
+
     @property
     def is_exact(self) -> bool:
         """Whether codes tell how certain a node is, or a plugin's scores and nothing else."""
@@ -185,14 +193,8 @@ class Engine:
         if pod.status.is_finished:
             self.tenants.drop(uid)
         elif uid not in self._gone:
-            self.tenants.put(uid, pod.spec.node_name, fit.totals(self._shape_of_any(pod), self.columns).pairs)
-
-    def _shape_of_any(self, pod: Pod) -> Shape:
-        try:
-            return self.shapes.intern(pod)
-        except BadObject:
-            self.problems[POD_NOT_UNDERSTOOD] += 1
-            return self.shapes.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+            shape = self.shapes.intern_any(pod, self.problems)
+            self.tenants.put(uid, pod.spec.node_name, fit.totals(shape, self.columns).pairs)
 
     def _forget_shapes(self) -> None:
         """Now and then: of the shapes met so far most may be those of pods that are long gone."""

@@ -72,8 +72,8 @@ class ExactFlavour:
 
     def retain_shapes(self, used: Container[int]) -> None:
         """What was kept for others is forgotten."""
-        self.mirror.ledger.retain_shapes(used)
-        self.committer.retain_shapes(used)
+        self.mirror.ledger.forget_shapes()
+        self.committer.forget_shapes()
 
     def survey(self, shape: Shape) -> Codes:
         """Every row's answer as it is now; `place` keeps it true for the pod at hand."""

@@ -1,7 +1,7 @@
 """Numbers that others keep anyway, read when somebody looks at the metrics: queue, cluster, engine, API server, lease.
 
 `metrics` registers them all. Names are the stock scheduler's where it has them (kube-scheduler spec 6.6);
-docs/scheduler-metrics.md says what each means."""
+docs/use/scheduler-metrics.md says what each means."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver.defaults import namespaces, priorities
+from numalign.simulator.apiserver.defaults import kinds, pods
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.verbs.api import Api
@@ -24,9 +24,9 @@ def furnish(api: Api) -> None:
 
 
 def pieces() -> Iterator[tuple[Resource, Tree]]:
-    for name in sorted(namespaces.ALWAYS_THERE):
+    for name in sorted(kinds.ALWAYS_THERE):
         yield resources.NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    for name, value in priorities.SYSTEM.items():
+    for name, value in pods.SYSTEM_PRIORITIES.items():
         yield (
             resources.PRIORITYCLASSES,
             {

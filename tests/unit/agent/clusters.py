@@ -25,7 +25,7 @@ from numalign.kubelet.settings import Settings
 from numalign.simulator import bootstrap, pipes, virtualtime
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http.connections import Connection
-from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NODES
 from numalign.simulator.apiserver.verbs.api import Api
@@ -83,7 +83,7 @@ class Town:
         return str(made["metadata"]["uid"])
 
     def access(self) -> Access:
-        serving, open_ones = Serving(self.api.state), set[Connection]()
+        serving, open_ones = Router(self.api.state), set[Connection]()
 
         def listening() -> pipes.Listening | None:
             if self.hangs:

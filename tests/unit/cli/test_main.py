@@ -13,7 +13,7 @@ COMMANDS = [[], ["demo"], ["kubelet", "admit"]]
 
 QUICK = """
 import sys
-from numalign.cli import demo, kubelet
+from numalign.cli.commands import demo, kubelet
 sys.exit(any(name.startswith(("numalign.kubelet", "numpy", "yaml")) for name in sys.modules))
 """
 

@@ -11,7 +11,7 @@ from numalign.api.attributes import cpuset
 from numalign.kubelet import configuration, presets, versions
 from numalign.kubelet.settings import MemoryReservation, Settings
 
-DOCS = Path(__file__).parents[3] / "docs/kubelet-configuration.md"
+DOCS = Path(__file__).parents[3] / "docs/use/kubelet-configuration.md"
 MACHINE = presets.machine("2x16")
 MIB = 1 << 20
 HEADER = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}

@@ -10,7 +10,7 @@ import yaml
 from numalign.kubelet import machinefile, presets
 from numalign.kubelet.machine import Core, Device, DevicePlugin, HugePages, Machine, Zone
 
-DOCS = Path(__file__).parents[3] / "docs/machines.md"
+DOCS = Path(__file__).parents[3] / "docs/use/machines.md"
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
 GIB = 1 << 30
 

@@ -10,7 +10,7 @@ from numalign.kubelet import machinecores, presets
 from numalign.kubelet.machine import Core, Machine
 from numalign.kubelet.presets import Blueprint
 
-DOCS = Path(__file__).parents[3] / "docs/machines.md"
+DOCS = Path(__file__).parents[3] / "docs/use/machines.md"
 GIB = 1 << 30
 
 FIGURES = {

@@ -39,11 +39,11 @@ def numalign(line: str) -> Result:
 
 
 NOTHING = {
-    "down": ("down", 1, "no lab numalign runs"),
+    "down": ("down", 1, "lab numalign is not running"),
     "a name that is none": ("down Not_A_Name", 2, "is no name"),
-    "status": ("status", 0, "no lab runs; `numalign lab up` starts one"),
-    "logs": ("logs", 1, "no lab numalign runs; `numalign lab up` starts one"),
-    "shell": ("shell --name b node-0", 1, "no lab b runs"),
+    "status": ("status", 0, "no lab is running; `numalign lab up` starts one"),
+    "logs": ("logs", 1, "lab numalign is not running; `numalign lab up` starts one"),
+    "shell": ("shell --name b node-0", 1, "lab b is not running"),
     "a machine that nobody knows": ("up --machine nope", 2, "no such preset and no such file"),
     "a policy that there is not": ("up --policy nope", 2, "topologyManagerPolicy"),
     "more nodes than fit": ("up --nodes 51", 2, "51"),
@@ -59,9 +59,9 @@ def test_where_there_is_nothing_the_answer_says_what_to_do(line: str, code: int,
 
 def test_logs_and_shells_name_what_there_is(told: Running) -> None:
     assert numalign("logs --name a node-0/kubelet").output == "first\nsecond\n"
-    assert "there are node-0/kubelet" in numalign("logs --name a node-1/kubelet").output
-    assert "there are node-0" in numalign("shell --name a node-9 true").output
-    assert "a: has ended, or is starting" in numalign("status").output
+    assert "it has node-0/kubelet" in numalign("logs --name a node-1/kubelet").output
+    assert "it has node-0" in numalign("shell --name a node-9 true").output
+    assert "a: ended or starting" in numalign("status").output
 
 
 def test_of_a_lab_that_did_not_come_up_the_logs_are_there(home: Path) -> None:

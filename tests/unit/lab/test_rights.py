@@ -12,7 +12,7 @@ import pytest
 from numalign.lab import accounts, granting, rights
 from numalign.lab.rights import Holder, Right
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "use"
 WORD = re.compile("`([^`]+)`")
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
 PAGES = [

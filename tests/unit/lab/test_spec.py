@@ -32,10 +32,10 @@ def test_what_a_file_says_counts_more_than_what_is_usual_and_less_than_what_was_
 
 
 REFUSED = {
-    "no nodes": ((), "0 cannot be had"),
-    "too many nodes": (spec.repeated(spec.node("a", SMALL), 51), "51 cannot be had"),
-    "a name that is none": ((spec.node("A_1", SMALL),), "'A_1' is no name"),
-    "a name twice": ((spec.node("a", SMALL), spec.node("a", SMALL)), "given twice"),
+    "no nodes": ((), "0 is not possible"),
+    "too many nodes": (spec.repeated(spec.node("a", SMALL), 51), "51 is not possible"),
+    "a name that is none": ((spec.node("A_1", SMALL),), "'A_1' is not a valid name"),
+    "a name twice": ((spec.node("a", SMALL), spec.node("a", SMALL)), "used twice"),
     "a kubelet that would not start": (
         (spec.node("a", SMALL, kubelet={"cpuManagerPolicy": "static"}),),
         "node a: the kubelet would not start",

@@ -10,7 +10,7 @@ import pytest
 from numalign.oracle.kubescheduler import reducing, snapshots
 from numalign.oracle.kubescheduler.generate import cases
 from numalign.oracle.kubescheduler.generate.pods import FEATURES, Mixture
-from numalign.oracle.shrinking import shrink
+from numalign.oracle.shrinking import generic
 
 DRAWN = [cases.draw(3, number)[1] for number in range(200)]
 KINDS = {
@@ -100,6 +100,6 @@ def test_a_case_shrinks_to_what_matters() -> None:
     def has_a_taint(case: dict[str, Any]) -> bool:
         return any("taints" in node["spec"] for node in case["snapshot"]["nodes"])
 
-    small = shrink.shrunk(next(filter(has_a_taint, DRAWN)), has_a_taint, reducing.smaller)
+    small = generic.shrunk(next(filter(has_a_taint, DRAWN)), has_a_taint, reducing.smaller)
     assert len(small["questions"]) == len(small["snapshot"]["nodes"]) == 1
     assert set(small["snapshot"]) == {"nodes"}

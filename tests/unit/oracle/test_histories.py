@@ -12,7 +12,7 @@ from numalign.api.objects import qos
 from numalign.oracle import loading
 from numalign.oracle.generate import histories
 from numalign.oracle.generate.schedulerargs import CACHE_SETTINGS, STRATEGIES
-from numalign.oracle.shrinking import shortening, shrink
+from numalign.oracle.shrinking import generic, shortening
 from tests.oracle import recordings
 
 RECORDED = recordings.DATA / "reference-histories.xz"
@@ -81,7 +81,7 @@ def test_whatever_is_dropped_a_shorter_history_is_left() -> None:
 
 def test_a_history_shrinks_to_the_step_that_matters() -> None:
     history = next(each for each in DRAWN if any(step["op"] == "score" for step in each["steps"]))
-    small = shrink.shrunk(history, lambda case: any(s["op"] == "score" for s in case["steps"]), shortening.smaller)
+    small = generic.shrunk(history, lambda case: any(s["op"] == "score" for s in case["steps"]), shortening.smaller)
     assert [step["op"] for step in small["steps"]] == ["score"]
     assert small["nodes"] == small["nrts"] == []
 

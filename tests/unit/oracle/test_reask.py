@@ -87,7 +87,7 @@ def test_a_difference_is_shown_with_both_answers_and_the_models_word(run: Run, f
         "  admit",
         "    recorded  true",
         "    real      false",
-        "  the model, told 1.37: differs, admit: true",
+        "  the model of 1.37: differs, admit: true",
         "",
         "... and 1 more cases",
     ]

@@ -15,8 +15,8 @@ from numalign.cli.commands import oracle
 from numalign.oracle import casefiles, recordedsuites
 from numalign.oracle.casefiles import Recorded
 from numalign.oracle.plugin.suites import judging, objects, suite
-from numalign.oracle.plugin.suites.judging import Judged, Outcome
-from numalign.oracle.plugin.suites.suite import Deliberate, Suite
+from numalign.oracle.plugin.suites.judging import CheckedCase
+from numalign.oracle.plugin.suites.suite import Deliberate, Outcome, Suite
 from tests.unit.oracle import small
 
 RIGHT = {"id": "host/1", "suite": "is_host_level_resource", "input": {"resource": "cpu"}, "expect": {"result": False}}
@@ -238,7 +238,7 @@ def test_of_a_zone_that_is_listed_twice_only_the_failed_accounting_is_excused() 
     assert filtered("Unschedulable", "cannot align container") is Outcome.EQUAL
 
 
-def rated(expect: dict[str, Any], **changed: Any) -> Judged:
+def rated(expect: dict[str, Any], **changed: Any) -> CheckedCase:
     given = {**TWICE["input"], "nodes": [TWICE["input"]["node"]], **changed}
     return judging.judge(recorded({"id": "score/1", "suite": "edge_score", "input": given, "expect": expect}))
 

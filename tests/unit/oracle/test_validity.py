@@ -53,7 +53,7 @@ FLAWS: dict[str, tuple[Case, Callable[[Case], object], str]] = {
     "a wrong count of CPUs": (CPU, lambda c: c["topology"].update(num_cpus=99), "num_cpus counts the CPUs"),
     "a wrong count of sockets": (CPU, lambda c: c["topology"].update(num_sockets=9), "num_sockets counts"),
     "CPUs of nobody": (CPU, lambda c: c["assignments"].clear(), "every CPU is either shared or held"),
-    "all CPUs shared": (CPU, lambda c: c.update(reserved_cpus="", num_reserved=1), "nobody holds reserved CPUs"),
+    "all CPUs shared": (CPU, lambda c: c.update(reserved_cpus="", num_reserved=1), "no container holds reserved CPUs"),
     "another number reserved": (CPU, lambda c: c.update(num_reserved=77), "as many CPUs are reserved as there are"),
     "a container without step": (CPU, lambda c: c["steps"].pop(), "there is a step for every container"),
     "a container that stays": (CPU, lambda c: c["removals"].pop(), "every container is removed"),

@@ -2,7 +2,7 @@
 
 `inventory` asks in the modes `rte` and `nfd`, with the kubelet's books at hand; recorded cases of both programs are put
 to `zones`. Which resources a zone has and what pods can ever get is counted as they count it. Their defects are
-absent, by number in docs/compatibility-exporters.md; `kubelet.plainreport`, which plays the programs, has them."""
+absent, by number in docs/compatibility/publishers.md; `kubelet.plainreport`, which plays the programs, has them."""
 
 from __future__ import annotations
 

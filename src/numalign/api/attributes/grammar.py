@@ -1,8 +1,8 @@
 """The common alphabet of our own report attributes: version tags, words, numbers, sizes, zone sets.
 
 The modules that own an attribute (`managers`, `coremap`, `memorystate`, `deviceclasses`, `podplacements`) build their
-grammar from these pieces; docs/attributes.md shows the whole of it. Values hold no sign that JSON or YAML would have to
-escape. Every reader raises `AttributeTextError`, and nothing else, for a text it does not understand.
+grammar from these pieces; docs/concepts/attributes.md shows the whole of it. Values hold no sign that JSON or YAML
+would have to escape. Every reader raises `AttributeTextError`, and nothing else, for a text it does not understand.
 """
 
 import re

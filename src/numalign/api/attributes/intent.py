@@ -1,6 +1,7 @@
 """What a pod's owner wants of NUMA alignment, in two annotations on the pod.
 
-The scheduler's intake calls `intent`; docs/attributes.md says what the words mean on which node. A pod without the
+The scheduler's intake calls `intent`; docs/concepts/attributes.md says what the words mean on which node. A pod
+without the
 annotations has no wishes: the node's own policy and scope decide. A word that is not known is a BadObject that names
 the annotation, because a typing error that silently drops a requirement would be found too late.
 """

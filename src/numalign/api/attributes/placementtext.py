@@ -2,7 +2,7 @@
 
 `attributes` calls `encode` and `decode`. Names of containers, memory types and resources are written once, in a list
 of words at the front, and referred to by their position; a pod in the namespace of the one before leaves it out; a
-uid that is a UUID takes 22 signs. docs/attributes.md gives the grammar with an example.
+uid that is a UUID takes 22 signs. docs/concepts/attributes.md gives the grammar with an example.
 """
 
 import base64

@@ -1,8 +1,8 @@
 """Output structs for zones, resources and amounts, and all of `numalign kubelet admit`: JSON and YAML field by field.
 
 `reporting` fills in those of `kubelet admit`; `explain` and `topology` share the ones for resources, zones and what is
-lacking. docs/kubelet-admit.md documents every field of its command. Amounts are CPUs (thousandths possible), bytes, or
-numbers of devices; sets of zones are lists of ids. This module formats no text."""
+lacking. docs/use/kubelet-admit.md documents every field of its command. Amounts are CPUs (thousandths possible),
+bytes, or numbers of devices; sets of zones are lists of ids. This module formats no text."""
 
 from __future__ import annotations
 

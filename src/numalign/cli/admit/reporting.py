@@ -23,7 +23,7 @@ from numalign.kubelet.merge import Hints
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState
 from numalign.kubelet.zonetable import Cell
-from numalign.placement.explain import rowreasons
+from numalign.placement.explain import answers
 from numalign.placement.explain import wording as reasons
 
 NO_NAMES: Mapping[str, str] = {}
@@ -87,7 +87,7 @@ def _pod(admitted: Admission, source: str) -> report.Pod:
 
 def _explanation(admitted: Admission) -> report.Explanation:
     outcome = admitted.outcome
-    reason = rowreasons.of_kubelet(admitted.kubelet, admitted.before, admitted.pod)
+    reason = answers.of_kubelet(admitted.kubelet, admitted.before, admitted.pod)
     asked = units.requested(requests.effective(admitted.pod))
     totals = zonetable.of(admitted.kubelet, admitted.before).totals
     free = {name: units.total(name, totals[name].free) for name in asked if name in totals}

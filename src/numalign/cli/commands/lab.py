@@ -1,4 +1,4 @@
-"""`numalign lab`: the real components, built on this machine, and whole clusters of real kubelets made of them."""
+"""`numalign lab`: builds of the real components, and clusters of real kubelets."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def lab() -> None:
 @app.command(epilog="Example: numalign lab build oracle-kubelet-1.37")
 def build(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="what to build; everything if not given")
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="binaries to build; default: all")
     ] = None,
-    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="how to print the result")] = output.Format.TABLE,
+    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="output format")] = output.Format.TABLE,
 ) -> None:
-    """Build what is missing into the cache, and say where everything is."""
+    """Build missing binaries into the cache, and print where all are."""
     try:
         wanted = catalogue.chosen(names or [])
         progress = Progress(wanted)
@@ -56,7 +56,7 @@ def build(
 
 
 class Progress:
-    """Says on stderr what is being built and about how long the rest will take on two cores."""
+    """Prints on stderr what is being built and the estimated time left on two cores."""
 
     def __init__(self, wanted: tuple[Binary, ...]) -> None:
         self.left = list(wanted)

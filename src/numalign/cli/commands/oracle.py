@@ -1,7 +1,7 @@
-"""`numalign oracle`: hold the model against the real kubelet, as it was recorded and as it answers now.
+"""`numalign oracle`: compares numalign with the real components, recorded or asked now.
 
-Parses, calls `numalign.oracle`, prints. Exit code 0 only if there were cases and all of them agree, 1 if some differ,
-2 if a file or a program cannot be used. The model is imported by the command, so that help stays quick."""
+Parses, calls `numalign.oracle`, prints. Exit code 0 only if there were cases and all agree, 1 if some differ, 2 if a
+file or a program cannot be used. The commands import the model, so that help stays fast."""
 
 from __future__ import annotations
 
@@ -35,42 +35,40 @@ Files = Annotated[
     typer.Argument(metavar="FILE...", help="Recorded cases: JSON or JSON lines, plain or compressed (gzip, xz)."),
 ]
 Show = Annotated[int, typer.Option("--show", min=0, metavar="N", help="In a table: show the first N that differ.")]
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print; json and yaml list every difference.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Output format; json and yaml list every difference.")]
 
 
 KUBELET = "kubelet[@MINOR]"
 Instead = Annotated[
-    str | None, typer.Option("--against", metavar=KUBELET, help="Ask this real kubelet instead of the model.")
+    str | None, typer.Option("--against", metavar=KUBELET, help="Ask this real kubelet, then the model.")
 ]
 Against = Annotated[
     str,
     typer.Option(
         "--against",
         metavar=f"{KUBELET}|reference|scheduler|rte|nfd",
-        help="Which real code to ask; the newest kubelet if no minor.",
+        help="The real component to ask; default: the newest kubelet.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed makes the same cases.")]
-Cases = Annotated[int, typer.Option("--cases", min=1, metavar="N", help="How many cases to make up.")]
-Minutes = Annotated[
-    float | None, typer.Option("--minutes", min=0.01, metavar="N", help="Stop after this time, whatever is left.")
-]
-Workers = Annotated[int, typer.Option("--workers", min=1, metavar="N", help="How many processes ask and judge.")]
-Found = Annotated[Path, typer.Option("--found", metavar="FOLDER", help="Where disagreements are saved.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the cases.")]
+Cases = Annotated[int, typer.Option("--cases", min=1, metavar="N", help="Number of cases.")]
+Minutes = Annotated[float | None, typer.Option("--minutes", min=0.01, metavar="N", help="Stop after this time.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, metavar="N", help="Number of worker processes.")]
+Found = Annotated[Path, typer.Option("--found", metavar="FOLDER", help="Folder for disagreements.")]
 FOUND = Path("tests/oracle/found")
 
 
 @app.callback()
 def oracle() -> None:
-    """Hold the model against the real kubelet."""
+    """Compare numalign's answers with those of the real components."""
 
 
 @app.command(epilog="Example: numalign oracle replay tests/oracle/data/*.jsonl.xz")
 def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE, against: Instead = None) -> None:
-    """Put recorded cases to the model, and compare every recorded field with its answer.
+    """Replay recorded cases against the model, and compare every recorded field with its answer.
 
-    With --against, to a real kubelet, and its answers also to the model. Exit code: 0 if all cases agree, 1 if one
-    differs, 2 if a file or a program cannot be used."""
+    With --against, ask a real kubelet and compare the model with its answers. Exit code: 0 if all cases agree, 1 if
+    one differs, 2 if a file or a program cannot be used."""
     from numalign.api import errors
     from numalign.cli.oracle import replayed
 
@@ -133,7 +131,7 @@ def is_watched() -> bool:
 
 
 def _watched(cases: Iterable[Done], total: int) -> Iterator[Done]:
-    """The same items; whoever waits for more than a moment sees how far they are."""
+    """The same items, with progress on stderr after a moment."""
     redraw = monotonic() + QUIET_SECONDS
     for done, case in enumerate(cases, start=1):
         yield case
@@ -152,9 +150,9 @@ def fuzz(
     workers: Workers = 2,
     found: Found = FOUND,
 ) -> None:
-    """Make up cases, ask the real code and ours, and save where they disagree.
+    """Generate cases, ask the real component and numalign, and save the disagreements.
 
-    Exit code: 0 if they agree about every case, 1 if not, 2 if the real code cannot be asked."""
+    Exit code: 0 if all cases agree, 1 if not, 2 if the real component cannot be asked."""
     from numalign.cli.oracle import fuzzed
     from numalign.oracle import fuzz as fuzzing
 
@@ -170,9 +168,9 @@ def fuzz(
 
 @app.command(epilog="Example: numalign oracle record --against kubelet@1.37 --seed 7 --cases 100 > cases.jsonl")
 def record(against: Against = "kubelet", seed: Seed = 1, cases: Cases = 1_000) -> None:
-    """Make up cases and print them with the real answers, one JSON line each.
+    """Generate cases and print them with the real answers, one JSON line each.
 
-    Exit code: 0, or 2 if the real code cannot be asked."""
+    Exit code: 0, or 2 if the real component cannot be asked."""
     import msgspec
 
     from numalign.oracle import fuzz as fuzzing
@@ -202,7 +200,7 @@ def _source(against: str) -> tuple[Source, Path]:
 
 
 def _watching(total: int) -> Callable[[Summary], None]:
-    """A line that keeps changing on a terminal, a new line a minute anywhere else."""
+    """One line that is redrawn on a terminal, a new line per minute elsewhere."""
     due = monotonic() + MINUTE
 
     def watch(summary: Summary) -> None:

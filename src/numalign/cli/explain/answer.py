@@ -1,7 +1,7 @@
 """What `numalign explain` answers, as values: the JSON and YAML output, field by field.
 
 `told` fills these in from what the scheduler's own explanation says; `explaindrawing` turns them into text. Amounts
-are CPUs (thousandths possible), bytes, or numbers of devices. docs/explain.md documents every field."""
+are CPUs (thousandths possible), bytes, or numbers of devices. docs/use/explain.md documents every field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`numalign lab campaign`: random pods and faults on a lab of real kubelets, and what became of them."""
+"""`numalign lab campaign`: random pods and faults on a lab of real kubelets, with a report."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ INTERRUPTED = 130
 
 
 def campaign(
-    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="how long pods and faults come")] = 5,
-    seed: Annotated[int, typer.Option(help="everything that happens is drawn from it")] = 1,
-    name: Annotated[str, typer.Option("--name", help="of the lab")] = "campaign",
-    record: Annotated[Path | None, typer.Option(help="write what was seen into this file, a JSON line each")] = None,
-    logs: Annotated[Path | None, typer.Option(help="keep what the programs of the lab said in this folder")] = None,
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="duration of load and faults")] = 5,
+    seed: Annotated[int, typer.Option(help="seed of all pods and faults")] = 1,
+    name: Annotated[str, typer.Option("--name", help="name of the lab")] = "campaign",
+    record: Annotated[Path | None, typer.Option(help="write the history to this file, one JSON line per event")] = None,
+    logs: Annotated[Path | None, typer.Option(help="keep the logs of the lab in this folder")] = None,
     fmt: Annotated[output.Format, typer.Option("-o", "--output", help="how to print the report")] = output.Format.TABLE,
 ) -> None:
-    """Start real kubelets, let pods come and programs fail for some minutes, and tell what did not go as promised.
+    """Run random pods and faults on real kubelets for some minutes, and report every broken promise.
 
     Exit code: 0 if no pod was rejected, mispredicted or lost and no report was late, 1 if one was or the lab failed,
-    2 if the options or this machine forbid it, 130 if it was interrupted and had found nothing until then."""
+    2 if the options or this machine do not allow it, 130 if it was interrupted without a finding."""
     from numalign.cli.lab import host
     from numalign.lab.campaign import history, report, running
     from numalign.lab.errors import LabError
@@ -56,7 +56,7 @@ def _played(asked: Asked) -> tuple[Report, list[Line]]:
     from numalign.kube import loops
     from numalign.lab.campaign import running
 
-    # That a server is away now and then is part of the plan.
+    # An unavailable server is part of the campaign.
     logging.getLogger("numalign.kube").setLevel(logging.ERROR)
     with loops.runner() as runner:
         return runner.run(running.run(asked, _say))

@@ -1,6 +1,6 @@
-"""The process that a lab lives in: `numalign lab up` again, in the background, with its words carried to who waits.
+"""The background process of a lab: `numalign lab up` again, with its output shown by the waiting command.
 
-The waiting command shows every line that the other says until the lab is up, and ends it if it is interrupted."""
+The waiting command prints every line until the lab is up, and ends the process if it is interrupted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UP: Final = "up"
 
 
 def require(wanted: LabSpec) -> None:
-    """LabError or BadObject, before a process is started for it."""
+    """Raises LabError or BadObject before a process is started."""
     if problem := ability.missing(len(wanted.nodes), wanted.reporter_count):
         raise LabError(problem)
     spec.check(wanted)
@@ -37,7 +37,7 @@ def require(wanted: LabSpec) -> None:
 
 
 def stay(wanted: LabSpec) -> None:
-    """Until a signal ends it."""
+    """Run the lab until a signal."""
     with suppress(asyncio.CancelledError), loops.runner() as runner:
         runner.run(tasks.until_signalled(_hold(wanted)))
 
@@ -53,7 +53,7 @@ def _say(line: str) -> None:
 
 
 def started(name: str) -> Running:
-    """The same command again, in a process that stays."""
+    """Run the same command in a process that stays."""
     state.clear(name)
     place = state.SHELF.folder(name)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -78,11 +78,11 @@ def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> Running:
                     return found
             time.sleep(LOOK)
         _carry(said)
-    raise LabError(f"the lab did not come up; `numalign lab logs --name {name}` lists what its programs have said")
+    raise LabError(f"the lab failed to start; `numalign lab logs --name {name}` lists the logs of its programs")
 
 
 def _carry(said: IO[str]) -> bool:
-    """Whether the last line of a start is there."""
+    """Whether the last line of a start has been read."""
     for line in said:
         if line.strip() == UP:
             return True

@@ -1,4 +1,4 @@
-"""What `numalign lab up` was asked for, as nodes. Whatever cannot be used raises BadObject, before anything starts."""
+"""Reads the options of `numalign lab up` as nodes. Invalid options raise BadObject before anything starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numalign.lab.spec import NodeSpec
 
 
 class Asked(Struct, frozen=True):
-    """The options that describe nodes, as they were typed."""
+    """The options that describe nodes."""
 
     nodes: int
     machine: str
@@ -25,10 +25,10 @@ class Asked(Struct, frozen=True):
 
 
 def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
-    """All alike, with numbers behind their name."""
+    """Equal nodes with numbered names."""
     machine = inputs.machine(asked.machine)
     config = _mapping(asked.kubelet_config, "KubeletConfiguration") if asked.kubelet_config else None
-    # What was typed counts more than what the file says.
+    # Options take precedence over the file.
     typed = {"topologyManagerPolicy": asked.policy, "topologyManagerScope": asked.scope}
     more = {key: value for key, value in typed.items() if value}
     one = spec.node("node", machine, kubelet=config, more=more)

@@ -1,6 +1,6 @@
-"""`numalign lab up`, `down`, `status`, `logs`, `shell`: clusters of real kubelets on made-up machines.
+"""`numalign lab up`, `down`, `status`, `logs`, `shell`: clusters of real kubelets on simulated machines.
 
-Parses, hands over to the lab, prints. A lab stays behind in a process of its own, which is the parent of all others."""
+Parses, calls the lab, prints. A lab runs in a background process, which is the parent of all its programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def up(
         Path | None, typer.Option(help="a KubeletConfiguration; without one CPUs and memory are managed statically")
     ] = None,
     devices: Annotated[
-        Path | None, typer.Option(help="what the device plugins have; else what the machine says")
+        Path | None, typer.Option(help="file with the devices of the device plugins; default: the machine's")
     ] = None,
     controllers: Annotated[bool, typer.Option(help="run kube-controller-manager")] = True,
     scheduler: Annotated[bool, typer.Option("--scheduler", help="run our scheduler, numalign")] = False,
@@ -46,9 +46,9 @@ def up(
     foreground: Annotated[bool, typer.Option("--foreground", help="stay here until interrupted")] = False,
     fmt: OutputFormat = output.Format.TABLE,
 ) -> None:
-    """Start real kubelets on made-up machines, and say which KUBECONFIG leads to them.
+    """Start real kubelets on simulated machines, and print the KUBECONFIG of the cluster.
 
-    Exit code: 0 once all nodes are Ready, 1 if they do not get there, 2 if the options or this machine forbid it."""
+    Exit code: 0 once all nodes are Ready, 1 if the lab fails to start, 2 if options or machine do not allow it."""
     from numalign.cli.lab import host, inputs
     from numalign.lab.errors import LabError
     from numalign.lab.spec import LabSpec
@@ -78,7 +78,7 @@ def up(
 
 
 def down(name: NameArgument = USUAL) -> None:
-    """End a lab, or clear away what is left of one; nothing of it stays."""
+    """End a lab, or remove what is left of one."""
     from numalign.lab import ability, state
 
     try:
@@ -87,7 +87,7 @@ def down(name: NameArgument = USUAL) -> None:
     except BadObject as problem:
         output.fail(str(problem))
     if not (ended or cleared):
-        output.fail(f"no lab {name} runs; `numalign lab status` lists those that do", code=1)
+        output.fail(f"lab {name} is not running; `numalign lab status` lists the running labs", code=1)
     if not state.SHELF.every():
         ability.release()
     output.show(f"{name} is down")
@@ -102,8 +102,8 @@ def status(fmt: OutputFormat = output.Format.TABLE) -> None:
         return output.show(output.structured(found, fmt))
     told = [f"{_lines(each)}\n{_pieces(each)}" for each in found]
     stale = sorted(set(state.SHELF.names()) - {each.name for each in found})
-    told += [f"{name}: has ended, or is starting; `numalign lab down {name}` clears it away" for name in stale]
-    output.show("\n\n".join(told) or "no lab runs; `numalign lab up` starts one")
+    told += [f"{name}: ended or starting; `numalign lab down {name}` removes it" for name in stale]
+    output.show("\n\n".join(told) or "no lab is running; `numalign lab up` starts one")
 
 
 def logs(
@@ -111,7 +111,7 @@ def logs(
     name: Name = USUAL,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="go on with what is said from now on")] = False,
 ) -> None:
-    """Show what a program of a lab has said, also if the lab did not come up; without a name, which there are."""
+    """Print the log of a program, also of a lab that failed to start; without PART, list the logs."""
     from numalign.cli import following
     from numalign.lab import state
 
@@ -120,11 +120,11 @@ def logs(
     except BadObject as problem:
         output.fail(str(problem))
     if not found:
-        output.fail(f"no lab {name} runs; `numalign lab up` starts one", code=1)
+        output.fail(f"lab {name} is not running; `numalign lab up` starts one", code=1)
     if not part:
         return output.show("\n".join(f"{title:<28} {log}" for title, log in found.items()))
     if part not in found:
-        output.fail(f"no part {part} in lab {name}; there are {', '.join(found)}")
+        output.fail(f"lab {name} has no program {part}; it has {', '.join(found)}")
     following.show(found[part], follow=follow, while_there=state.SHELF.folder(name))
 
 
@@ -133,7 +133,7 @@ def shell(
     command: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="instead of a shell")] = None,
     name: Name = USUAL,
 ) -> None:
-    """A shell, or a command, that sees what the node's kubelet sees: its /sys, /proc and /var/lib/kubelet."""
+    """Run a shell or a command with the kubelet's view of a node: its /sys, /proc and /var/lib/kubelet."""
     import shutil
 
     from numalign.lab import launching
@@ -141,19 +141,19 @@ def shell(
     lab = _lab(name)
     chosen = next((each for each in lab.nodes if each.name == (node or lab.nodes[0].name)), None)
     if chosen is None:
-        output.fail(f"no node {node} in lab {name}; there are {', '.join(each.name for each in lab.nodes)}")
+        output.fail(f"lab {name} has no node {node}; it has {', '.join(each.name for each in lab.nodes)}")
     _enter(lab, chosen)
     words = command or [os.environ.get("SHELL", "/bin/sh")]
     program = shutil.which(words[0])
     if program is None:
-        output.fail(f"no command {words[0]}", code=127)
+        output.fail(f"command {words[0]} not found", code=127)
     argv = launching.command([program, *words[1:]], chosen.mounts)
     os.execv(argv[0], argv)
 
 
 def _enter(lab: Running, node: NodeTold) -> None:
     path = f"{lab.tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    # kubectl remembers what a server serves, by its address: of no use once the lab is down.
+    # kubectl caches the discovery by server address, which is useless once the lab is down.
     cache = str(Path(lab.kubeconfig).with_name("kubectl-cache"))
     os.environ.update(KUBECONFIG=lab.kubeconfig, KUBECACHEDIR=cache, NODE_NAME=node.name, PATH=path)
 
@@ -166,7 +166,7 @@ def _lab(name: str) -> Running:
     except BadObject as problem:
         output.fail(str(problem))
     if found is None:
-        output.fail(f"no lab {name} runs; `numalign lab up` starts one", code=1)
+        output.fail(f"lab {name} is not running; `numalign lab up` starts one", code=1)
     return found
 
 
@@ -180,4 +180,4 @@ def _pieces(found: Running) -> str:
 
 def _condition(piece: Piece) -> str:
     restarts = f", started {piece.starts} times" if piece.starts > 1 else ""
-    return f"runs as {piece.pid}{restarts}" if piece.runs else f"does not run{restarts}"
+    return f"running, pid {piece.pid}{restarts}" if piece.runs else f"not running{restarts}"

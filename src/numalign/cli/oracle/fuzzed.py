@@ -1,4 +1,4 @@
-"""The outcome of a fuzzing campaign as text."""
+"""The result of a fuzzing campaign as text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What came of asking the real kubelet about recorded cases, for people and for programs.
+"""The result of asking a real kubelet about recorded cases, as a table or as data.
 
-`oracle` hands in every case. People get the first cases that are answered otherwise, each with the model's word on it,
-a line per family and, always last, the count that scripts look for; programs get everything as one value."""
+`oracle` passes every case. The table shows the first cases with another answer and the model's judgement, a line per
+family, and last the count that scripts look for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_PER_CASE = 5
 
 
 class Tally(Struct):
-    """Cases of one family. A mismatch is one that the real kubelet answers otherwise than recorded."""
+    """Cases of one family. A mismatch is a case that the real kubelet answers differently from the recording."""
 
     cases: int = 0
     unanswered: int = 0
@@ -34,7 +34,7 @@ class Tally(Struct):
 
 
 class Listed(Struct, frozen=True):
-    """One difference between recording and real answer. A side on which there is nothing is left out."""
+    """One difference between the recording and the real answer. A side without a value is omitted."""
 
     family: str
     case: str
@@ -64,7 +64,7 @@ def result(asked: Sequence[Reasked], against: str) -> Result:
 
 
 def agreed(asked: Iterable[Reasked]) -> bool:
-    """Whether the real kubelet answers as recorded, and the model as the real one."""
+    """Whether the real kubelet answers as recorded, and the model as the real kubelet."""
     return all(map(_is_as_it_should_be, asked))
 
 
@@ -73,7 +73,7 @@ def _is_as_it_should_be(each: Reasked) -> bool:
 
 
 def table(asked: Sequence[Reasked], against: str, show: int) -> str:
-    """The first `show` cases that are worth a look, the families, the count."""
+    """The first `show` notable cases, the families, the count."""
     return "\n".join([*_notable(asked, against, show), _families(asked), _count(_tally(asked))])
 
 
@@ -110,11 +110,11 @@ def _shown(each: Reasked, against: str) -> Iterator[str]:
         yield f"    real      {replayed.brief(difference.answered)}"
     if len(each.differences) > MOST_PER_CASE:
         yield f"  ... and {len(each.differences) - MOST_PER_CASE} more differences"
-    yield f"  the model, told {against}: {_word(each)}"
+    yield f"  the model of {against}: {_word(each)}"
 
 
 def _word(each: Reasked) -> str:
-    """What the model says to the real answer."""
+    """The model's judgement of the real answer."""
     if each.model_agrees:
         return "the same as the real kubelet"
     first = each.judged.differences[0]

@@ -1,8 +1,7 @@
-"""What a replay came to, for people and for programs.
+"""The result of a replay as a table or as data.
 
-`oracle` hands in the reports. People get the first differences, a line per family or suite and, always last, the count
-that scripts look for; programs get everything as one value. Whatever a recording contains is printed as JSON and in few
-characters, so that no case can flood a terminal."""
+`oracle` passes the reports. The table shows the first differences, a line per family or suite, and last the count that
+scripts look for. Values of recordings are printed as shortened JSON, so that no case floods a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +13,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from numalign.api import errors
 from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites.judging import Outcome, SuiteReport, SuiteTally
+from numalign.oracle.plugin.suites.judging import SuiteReport, SuiteTally
+from numalign.oracle.plugin.suites.suite import Outcome
 from numalign.oracle.replay import Report, Tally
 
 MOST_PER_CASE, MOST_CHARACTERS = 10, 200
@@ -24,7 +24,7 @@ NO_ANSWER = "the case as a whole"
 
 
 class Listed(Struct, frozen=True):
-    """One difference. A side on which there is nothing is left out."""
+    """One difference. A side without a value is omitted."""
 
     family: str
     case: str
@@ -44,7 +44,7 @@ class Diverged(Struct, frozen=True):
 
 
 class Replayed(Struct, frozen=True):
-    """Both kinds of recordings: vectors of the kubelet by family, cases of scheduler plugins by suite."""
+    """Both kinds of recordings: kubelet vectors by family, other cases by suite."""
 
     vectors: Report
     plugins: SuiteReport
@@ -146,7 +146,7 @@ def _count(replayed: Replayed) -> str:
 
 
 def brief(value: Any | UnsetType) -> str:
-    """A value as JSON in few characters."""
+    """A value as shortened JSON."""
     return NOTHING if value is UNSET else _short(msgspec.json.encode(value).decode())
 
 

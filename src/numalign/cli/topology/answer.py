@@ -1,7 +1,8 @@
 """What `numalign topology` answers, as values: the JSON and YAML output, field by field.
 
 `nodes` fills these in from a cluster as the scheduler knows it, `topologydrawing` turns them into text. Amounts are
-CPUs (thousandths possible for the node as a whole), bytes, or numbers of devices. docs/topology.md has every field."""
+CPUs (thousandths possible for the node as a whole), bytes, or numbers of devices. docs/use/topology.md has every
+field."""
 
 from __future__ import annotations
 

@@ -6,16 +6,16 @@ it; after anything else only calls that do no harm twice are repeated (kube-sche
 from typing import Final
 
 from numalign.kube import errors
+from numalign.kube.backoff import Exponential
 from numalign.kube.request import Repeat, Request
 
 MOST_THROTTLED: Final = 10
 MOST_FAILED: Final = 4
-FIRST_PAUSE: Final = 0.01
-GROWTH: Final = 5.0
 JITTER: Final = 0.1
 UNTOLD: Final = 1.0
 """Seconds to wait where a throttling server does not say how long."""
 LONGEST_PAUSE: Final = 60.0
+BACKOFF: Final = Exponential(first=0.01, longest=LONGEST_PAUSE, factor=5.0)
 
 
 def pause(request: Request, problem: errors.KubeError, tries: int, chance: float) -> float | None:
@@ -27,7 +27,7 @@ def pause(request: Request, problem: errors.KubeError, tries: int, chance: float
         return None
     if isinstance(problem, errors.Refusal) and problem.retry_after:
         return min(problem.retry_after, LONGEST_PAUSE)
-    return FIRST_PAUSE * GROWTH ** (tries - 1) * (1 + JITTER * chance)
+    return BACKOFF.pause(tries) * (1 + JITTER * chance)
 
 
 def _may_repeat(request: Request, problem: errors.KubeError) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.kube import errors
-from numalign.kube.backoff import Backoff
+from numalign.kube.backoff import BackoffManager
 from numalign.kube.request import Since
 from numalign.kube.watch.reading import BOOKMARK
 
@@ -61,7 +61,7 @@ class Watch:
     """Whether the server is taken to send what is there at the start of a stream (WatchList)."""
     resync: float | None = None
     """Seconds after which everything is looked at again, to repair what went wrong unnoticed."""
-    _backoff: Backoff = field(default_factory=Backoff)
+    _backoff: BackoffManager = field(default_factory=BackoffManager)
     _not_before: float = float("-inf")
     _opened: float = 0.0
     _news: int = 0

@@ -1,4 +1,4 @@
-"""A campaign: a lab of real kubelets under random pods and faults, everything drawn from a seed, and judged.
+"""Campaigns: random pods and faults on a lab of real kubelets, determined by a seed, with a verdict.
 
-`running` carries it out, `load` and `script` draw what happens, `acting` and `resting` do it, `watching` writes down
-what is seen, `judging` reads that with `excuses`, `report` is what is told in the end."""
+`numalign lab campaign` calls `running`. `load` and `script` generate the events, `acting` and `resting` perform them,
+`watching` records a history, `judging` and `excuses` evaluate it, `report` summarises it."""

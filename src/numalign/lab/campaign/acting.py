@@ -1,7 +1,7 @@
-"""The steps of a campaign performed: pods made and deleted through the API server, programs of the lab taken away.
+"""Performs the steps of a campaign: creates and deletes pods, stops and restarts programs of the lab.
 
-What the server is asked for is asked for again until it answers: it may be away just then. Programs are ended by the
-lab's own means and brought back by the clock of the script."""
+`running` and `resting` call it. Requests are repeated until the API server answers, since the campaign may have stopped
+it. Programs return after the time that the script sets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from numalign.lab.parts import Part
 T = TypeVar("T")
 AGAIN: Final = 0.5
 AT_ONCE: Final = DeleteOptions(grace_period_seconds=0)
-# A server that has just started knows nobody, and no roles.
+# A server that has just started has neither accounts nor roles.
 NOT_NOW: Final = (
     errors.Unreachable,
     errors.ServerFailure,
@@ -44,10 +44,10 @@ class Acting:
         self._faults: set[asyncio.Task[None]] = set()
         self._gone: set[str] = set()
         self.uids: dict[str, str] = {}
-        """Of the pods that were made, by name."""
+        """UIDs of created pods, by name."""
 
     def start_second_scheduler(self) -> None:
-        """Beside the first one, in waiting."""
+        """Start a second replica of the scheduler, which waits for the lease."""
         first, name, port = self._lab.parts[SCHEDULERS[0]].program, SCHEDULERS[1], controlplane.free_port()
         command = tuple(str(port) if word == str(first.port) else word for word in first.command)
         second = structs.replace(first, name=name, log=first.log.with_name(f"{name}.log"), command=command, port=port)
@@ -68,24 +68,25 @@ class Acting:
                     await insist(lambda: self._client.delete(PODS.at(name, NAMESPACE), options))
 
     async def drain(self, node: str) -> None:
-        """Let every pod of the node go at once."""
+        """Delete every pod of the node at once."""
         for pod in [pod for pod in self._watching.pods.values() if pod.spec.node_name == node]:
             await self.perform(Delete(at=self._history.now, name=pod.metadata.name, forced=True))
 
     def take_away(self, fault: Fault) -> None:
-        """It comes back by itself. What is away already, since steps were late, is left in peace."""
+        """Stop the program; it returns by itself. A program that is already stopped, because steps were late, is
+        skipped."""
         if fault.part not in self._gone:
             self._gone.add(fault.part)
             self._faults.add(asyncio.ensure_future(self._away(fault)))
 
     async def all_back(self) -> None:
-        """Until nothing is away, and the server answers."""
+        """Wait until every program has returned and the server answers."""
         faults, self._faults = self._faults, set()
         await asyncio.gather(*faults)
         await insist(lambda: self._client.every(NODES.everywhere()))
 
     def let_go(self) -> None:
-        """Nothing comes back any more: the lab is about to end."""
+        """Cancel all returns: the lab is about to end."""
         for fault in self._faults:
             fault.cancel()
 
@@ -99,19 +100,19 @@ class Acting:
         else:
             await asyncio.to_thread(part.stop, signal.SIGKILL if fault.how == "kill" else signal.SIGTERM)
             await asyncio.sleep(fault.away)
-            # On this thread, the one whose end its own is tied to.
+            # On this thread: the program ends when this thread ends.
             part.start()
         if fault.part == SERVER:
             await insist(lambda: self._client.every(NODES.everywhere()))
         self._gone.discard(fault.part)
         self._history.write("back", name=fault.part)
         if fault.part == SERVER:
-            # Streams would take up to a minute to be opened again by themselves.
+            # Watches take up to a minute to reconnect by themselves.
             await self._watching.looked_again()
 
 
 async def insist(call: Callable[[], Awaitable[T]]) -> T:
-    """Until the server answers; a refusal that it means is raised."""
+    """Repeat until the server answers. A definite refusal is raised."""
     while True:
         try:
             return await call()

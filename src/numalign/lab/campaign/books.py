@@ -1,6 +1,6 @@
-"""A kubelet's own books: what its managers wrote down, and where that is.
+"""Reads a kubelet's checkpoints: the assignments that its managers wrote.
 
-`watching` reads them again and again, `resting` asks the model whether a pod would fit beside what they hold."""
+`watching` reads them several times a second; `resting` asks the model whether a pod fits beside them."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Books(Struct, frozen=True):
     devices: DeviceCheckpoint
 
     def state(self, active: Iterable[Pod]) -> KubeletState:
-        """As the model has it, with these pods on the node."""
+        """The model's state, with these active pods."""
         there = {pod.metadata.uid: pod for pod in active}
         return KubeletState(devices=self.devices.state, cpu=self.cpus, memory=self.memory, active=there)
 
 
 def read(node: LabNode, last: Books | None) -> Books:
-    """The last ones, if nothing was written since. BadObject or OSError: there is nothing whole to read just now."""
+    """The last result if the files are unchanged. BadObject or OSError means that no complete checkpoint exists now."""
     static = node.spec.modelled.memory is not None
     files = [node.cpu_state, *([node.memory_state] if static else []), *filter(Path.exists, [node.device_state])]
     stamp = tuple((found.st_ino, found.st_mtime_ns) for found in (file.stat() for file in files))

@@ -1,9 +1,9 @@
-"""What no scheduler can know: when a pod that went wrong is not counted against ours. Pure, and only three rules.
+"""Exemptions: failures of a campaign's pods that no scheduler can foresee. Pure.
 
-Devices: when the pod was bound, the node's last words offered the devices that it lacks, and the kubelet or the device
-plugin was away about then. Leftovers: a kubelet that starts admits all pods that wait for it before it collects what
-pods that are gone have left in its books. Order: a place that the pod was not foretold became free, or the foretold one
-was taken, by somebody of whom that was not known yet when it was decided: a forecast is written once, with it."""
+`judging` calls it. There are three rules. Devices: the node's last report before the binding offered the missing
+devices, and the kubelet or the device plugin was down at that time. Leftovers: a starting kubelet admits all waiting
+pods before it removes the assignments of pods that are gone. Order: another pod, whose change was not yet known at the
+decision, freed or took zones; a placement is predicted once, at the decision."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from numalign.lab.campaign.history import Line
 from numalign.lab.campaign.stories import PodStory
 
 NO_DEVICES: Final = ("UnexpectedAdmissionError", "TopologyAffinityError")
-"""Reasons that a kubelet gives when its device manager cannot serve, or has nothing in any zone."""
+"""Reasons of a kubelet whose device manager is unavailable or has no devices in any zone."""
 REGISTERING: Final = 10.0
-"""Seconds that a kubelet and its plugins take to find each other."""
+"""Seconds until a kubelet and its device plugins have registered."""
 STARTING: Final = 5.0
-"""Seconds that a kubelet takes from its start to its first look at pods."""
+"""Seconds from a kubelet's start to its first pod sync."""
 LAST: Final = 2.0
-"""Seconds before a binding is seen: what is told later may come too late for its decision."""
+"""Seconds before an observed binding: later reports may be too late for its decision."""
 TOGETHER: Final = 1.0
-"""Seconds in which bindings leave in another order than they were decided in."""
+"""Seconds within which bindings may appear in another order than their decisions."""
 JUST: Final = 5.0
-"""Seconds before a binding is seen in which what somebody held became free only just."""
+"""Seconds before an observed binding within which a release counts as recent."""
 LOOK: Final = 0.5
-"""Seconds from a change in a kubelet's books until it was surely seen; `SAME_LOOK`: of what was seen at once."""
+"""Seconds until a change in a kubelet's checkpoint is observed; `SAME_LOOK`: for changes observed at the same time."""
 SAME_LOOK: Final = 0.05
 
 
 def unforeseeable(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Line]) -> str:
-    """What a pod was turned away for that nobody could know; empty: nothing."""
+    """The unforeseeable reason of a rejection; empty if there is none."""
     if _lacked_devices(pod, lines):
-        return "its devices were gone"
+        return "its devices were unavailable"
     who = _leftovers(pod, others, lines)
-    return f"what {who} had left behind was in its way" if who else ""
+    return f"the kubelet still held resources of {who}" if who else ""
 
 
 def _lacked_devices(pod: PodStory, lines: Sequence[Line]) -> bool:
@@ -53,7 +53,7 @@ def _lacked_devices(pod: PodStory, lines: Sequence[Line]) -> bool:
 
 
 def _leftovers(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Line]) -> str:
-    """Who had left, and was still in the books of a kubelet that started with the pod before it."""
+    """The name of a pod that had ended and was still in the checkpoint of a kubelet that started after the binding."""
     met = pod.held or pod.ended
     if pod.bound is None or met is None:
         return ""
@@ -67,7 +67,7 @@ def _leftovers(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Line])
 
 
 def overtaker(pod: PodStory, others: Sequence[PodStory], lines: Sequence[Line]) -> str:
-    """Who explains that a pod is elsewhere; empty: nobody."""
+    """The pod that explains a different placement; empty if there is none."""
     if pod.bound is None or pod.held is None:
         return ""
     told = _Told.before(pod.bound, lines, pod.node)
@@ -75,11 +75,11 @@ def overtaker(pod: PodStory, others: Sequence[PodStory], lines: Sequence[Line]) 
         if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, told)):
             return f"{other.name} {why}"
     who = _leftovers(pod, others, lines)
-    return f"{who} was still in the books" if who else ""
+    return f"{who} was still in the checkpoint" if who else ""
 
 
 def _met(pod: PodStory, bound: float, held: float, other: PodStory, told: _Told) -> str:
-    """What the other one has to do with it; empty: nothing."""
+    """How `other` explains the placement; empty if it does not."""
     if other.bound is None or other.held is None:
         return ""
     was_there = bool(other.zones & pod.zones)
@@ -87,28 +87,29 @@ def _met(pod: PodStory, bound: float, held: float, other: PodStory, told: _Told)
         if told.takes_for_there(other.uid):
             return "had just left"
         if other.left <= bound and other.freed >= bound - LAST:
-            # A kubelet tidies up its books of devices when the next pod comes: no report takes the pod for gone before.
-            return "was still in the books"
+            # A kubelet removes devices of ended pods when the next pod arrives, and no report shows them as free
+            # before.
+            return "was still in the checkpoint"
     if other.bound >= bound - TOGETHER and other.held <= held + SAME_LOOK and other.zones & pod.wanted:
         return "came first"
     if not other.bound <= bound < other.left or other.uid in told.uids:
         return ""
-    # It is judged itself for being elsewhere.
+    # The other pod is judged for its own placement.
     if not was_there and other.wanted & pod.zones:
         return "was expected there"
     unexpected = pod.wanted & other.zones and not pod.wanted & other.wanted
-    return "sat where nobody expected it" if unexpected and other.held <= held + SAME_LOOK else ""
+    return "was in zones where it was not expected" if unexpected and other.held <= held + SAME_LOOK else ""
 
 
 class _Told(Struct):
-    """What a node's reports said about then: whom they named, and whether one was behind its kubelet."""
+    """What a node's reports said at that time: the pods they named, and whether one was behind its kubelet."""
 
     uids: frozenset[str] = frozenset()
     behind: bool = False
 
     @staticmethod
     def before(bound: float, lines: Iterable[Line], node: str) -> _Told:
-        """The last word early enough to be known for sure, and all that came after it."""
+        """The last report that was known for sure, and all later ones."""
         told = _Told()
         for line in lines:
             late = line.at > bound - LAST

@@ -1,7 +1,7 @@
-"""The nodes of a campaign: few, and each of another kind, so that every manager of a kubelet has its say.
+"""The nodes of a campaign: few, each of another kind, so that every manager of the kubelet is used.
 
-Two and eight zones, four policies of the topology manager and both scopes, devices, hugepages, whole cores, and one
-node whose memory nobody manages."""
+Two and eight zones, four topology manager policies and both scopes, devices, huge pages, whole cores, and one node
+without the static memory policy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What was seen in a campaign, as data: a line for everything that happened to a pod, a node or a program, in order.
+"""The history of a campaign: one line per event of a pod, a node or a program, in order.
 
-`watching`, `acting` and `resting` write lines, `judging` reads them, now or from a file of another day."""
+`watching`, `acting` and `resting` write lines; `judging` reads them, from memory or from a saved file."""
 
 from __future__ import annotations
 
@@ -34,48 +34,48 @@ NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Holding(Struct, frozen=True, omit_defaults=True):
-    """Where a container is, by its kubelet's own books."""
+    """The zones of a container's resources, from the kubelet's checkpoints."""
 
     cpus: Zones = ()
     """Zones of its exclusive CPUs."""
     memory: Zones = ()
     devices: tuple[Zones, ...] = ()
-    """Per device that knows its zones."""
+    """Zones of each device with topology."""
 
     @property
     def zones(self) -> frozenset[int]:
         return frozenset({*self.cpus, *self.memory}.union(*self.devices))
 
     def over(self, before: Holding) -> Holding:
-        """This, and where it says nothing, what was before."""
+        """This holding, with empty fields taken from `before`."""
         return Holding(self.cpus or before.cpus, self.memory or before.memory, self.devices or before.devices)
 
 
 class Line(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`at` counts seconds from the beginning; `why` is a reason's name, `words` a message."""
+    """One event. `at` is in seconds from the start; `why` is a reason, `words` a message."""
 
     at: float
     what: What
     name: str = ""
-    """Of a pod, or the title of a program."""
+    """The pod's name, or the title of a program."""
     uid: str = ""
     node: str = ""
     phase: str = ""
     why: str = ""
     words: str = ""
     foretold: Mapping[str, tuple[Zones, ...]] = NOTHING
-    """By container, the sets of zones of which the kubelet was to choose one."""
+    """By container, the predicted sets of zones, of which the kubelet chooses one."""
     loose: bool = False
-    """Whether the kubelet need not keep to zones."""
+    """Whether the kubelet's policy does not enforce zones."""
     holds: Mapping[str, Holding] = NOTHING
     devices: Mapping[str, int] = NOTHING
-    """That a pod asks for, or a node offers."""
+    """Devices that a pod requests or a node offers."""
     uids: tuple[str, ...] = ()
-    """Of the pods that a report tells of."""
+    """UIDs of the pods in a report."""
 
 
 class History:
-    """Written to by everybody who sees something."""
+    """Collects lines from all observers."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
@@ -90,7 +90,7 @@ class History:
 
 
 def encode(lines: Iterable[Line]) -> bytes:
-    """One JSON document a line."""
+    """One JSON document per line."""
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 

@@ -1,9 +1,9 @@
-"""The verdict on a campaign, from its history alone: pure, so that an old history can be judged again.
+"""Judges a campaign from its history. Pure, so that a saved history can be judged again.
 
-Rejected: a kubelet turned away a pod that our scheduler had bound. Mispredicted: a container has CPUs, memory or
-devices outside of every set of zones that was foretold, compared where the topology manager is strict: elsewhere a
-kubelet takes what it wants. Of both, what nobody could know is told apart by `excuses`. Lost: a pod that neither runs
-nor has a reason to wait at a rest, or that ended or vanished on its own. Late: a report behind its kubelet."""
+`report` calls it. Rejected: a kubelet rejected a pod that numalign's scheduler bound. Mispredicted: a container has
+CPUs, memory or devices outside every predicted set of zones; compared only where the topology manager enforces zones.
+Both exclude what `excuses` exempts. Lost: a pod that at a rest neither runs nor has a reason to wait, or that ended or
+vanished by itself. Late: a report behind its kubelet."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from numalign.lab.campaign.history import Holding, Line, Zones
 from numalign.lab.campaign.stories import PodStory
 
 PERIOD: Final = 60.0
-"""Of the agent: no report may be older than that and a second, once the cause is gone."""
+"""The agent's period in seconds. A report may be at most a second older, once the cause is gone."""
 
 
 class Finding(Struct, frozen=True):
-    """Something that should not have been."""
+    """One violation."""
 
     pod: str
     node: str
@@ -36,7 +36,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     overtaken: tuple[Finding, ...]
     lost: tuple[Finding, ...]
     late: tuple[Finding, ...]
-    """Of reports; without a pod."""
+    """Late reports; these have no pod."""
 
     @property
     def good(self) -> bool:
@@ -60,7 +60,7 @@ def judge(lines: Sequence[Line]) -> Verdict:
 
 
 def misplaced(pod: PodStory) -> Iterator[Finding]:
-    """Its containers that are not where they were foretold to be."""
+    """The containers outside their predicted zones."""
     for container, holding in sorted(pod.holds.items()) if not pod.loose else ():
         choices = pod.foretold.get(container, ())
         if pod.bound is not None and holding != Holding() and not any(_within(holding, each) for each in choices):
@@ -96,11 +96,12 @@ def _vanished(pod: PodStory) -> Iterator[Finding]:
     if pod.failed and not pod.why and pod.asked is None:
         yield Finding(pod.name, pod.node, pod.ended or 0.0, f"failed by itself: {pod.words}")
     if pod.gone is not None and pod.asked is None and pod.ended is None:
-        yield Finding(pod.name, pod.node, pod.gone, "is gone, and nobody asked for it")
+        yield Finding(pod.name, pod.node, pod.gone, "disappeared without a request")
 
 
 def lags(lines: Sequence[Line]) -> Iterator[tuple[str, float, float]]:
-    """By node, from when and for how long its report was behind, from the end of the last thing that explains it."""
+    """By node, the start and duration of each lag of its report, counted from the end of the last fault that explains
+    it."""
     last = lines[-1].at if lines else 0.0
     for node in sorted({line.node for line in lines if line.what == "behind"}):
         causes = ("kube-apiserver", f"{node}/agent", f"{node}/kubelet")

@@ -1,8 +1,7 @@
-"""The pods of a campaign, drawn by chance: everything that a kubelet has a manager for, in sizes that a node can take.
+"""Generates the pods of a campaign: requests for every manager of the kubelet, in sizes that a node can take. Pure.
 
-`script` asks for one pod after the other. A pod fits on at least one empty node by the model of its kubelet, so that
-none has a reason to wait for ever. How long containers take is in an annotation for the lab's runtime, which runs
-nothing. Pure: the same chances make the same pods."""
+`script` asks for one pod at a time. Every pod fits on at least one empty node according to the model, so that none
+waits for ever. An annotation tells the lab's runtime, which runs nothing, how long containers take."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ from numalign.lab.spec import NodeSpec
 from numalign.scheduler.choose import profiles
 
 SECONDS: Final = "numalign.io/lab-seconds"
-"""Annotation: how long the runtime lets each container take, else until the pod is deleted."""
+"""Annotation: how long the runtime lets each container take. Without it, until the pod is deleted."""
 PINNED: Final = 0.25
-"""The part of pods that are for one node alone."""
+"""The share of pods that are bound to one node by a selector."""
 TRIES: Final = 100
 
 Body = dict[str, Any]
@@ -29,7 +28,7 @@ Amounts = dict[str, str]
 
 
 def pod(name: str, nodes: Sequence[NodeSpec], chances: random.Random) -> Body:
-    """That fits on one of the nodes as long as it is empty."""
+    """A pod that fits on one of the empty nodes."""
     for _ in range(TRIES):
         home = chances.choice(nodes)
         body = _drawn(name, home, chances)
@@ -74,7 +73,7 @@ def _drawn(name: str, home: NodeSpec, chances: random.Random) -> Body:
 
 
 def _before(machine: Machine, chances: random.Random) -> Sequence[Body]:
-    """Init containers that end; what they held goes to those after them."""
+    """Init containers that end; later containers reuse their resources."""
     return [_container(f"before-{n}", chances.choice(SORTS)(machine, chances)) for n in range(chances.randint(1, 2))]
 
 
@@ -83,14 +82,14 @@ def _sidecar(machine: Machine, chances: random.Random) -> Body:
 
 
 def _container(name: str, amounts: Amounts) -> Body:
-    """With requests as well as limits, unless it wants part of a CPU, or nothing."""
+    """With requests equal to limits, except for fractional CPUs or no resources."""
     bounded = {key: value for key, value in amounts.items() if not value.endswith("m")}
     resources = {"requests": amounts, "limits": bounded} if amounts else {}
     return {"name": name, "image": "none", "resources": resources}
 
 
 def _cpus(machine: Machine, chances: random.Random) -> Amounts:
-    """Odd numbers too: where whole cores are handed out, there is no place for them."""
+    """Odd numbers as well: nodes that allocate whole cores reject them."""
     most = min(sum(len(core.cpus) for core in zone.cores) for zone in machine.zones)
     return {"cpu": str(chances.randint(1, max(1, most * 2 // 3))), "memory": f"{chances.randint(1, 6)}Gi"}
 
@@ -111,13 +110,13 @@ def _nics(machine: Machine, chances: random.Random) -> Amounts:
 
 
 def _pages(machine: Machine, chances: random.Random) -> Amounts:
-    """Memory in pages that were set aside."""
+    """Huge pages."""
     there = any(page.resource == PAGES and page.pages for zone in machine.zones for page in zone.hugepages)
     return {**_cpus(machine, chances), **({PAGES: f"{128 * chances.randint(1, 8)}Mi"} if there else {})}
 
 
 def _shared(machine: Machine, chances: random.Random) -> Amounts:
-    """Burstable: no CPU of its own."""
+    """Burstable: no exclusive CPUs."""
     return {"cpu": f"{100 * chances.randint(1, 9)}m", "memory": f"{chances.randint(1, 3)}Gi"}
 
 

@@ -1,7 +1,7 @@
-"""A kubelet that was killed between two writes finds its memory state in contradiction with itself, and never starts
-again by itself: "please drain node and remove policy state file". So that is done here, as an operator would.
+"""Repairs a kubelet whose memory manager state is inconsistent, as an operator would.
 
-`running` has it look beside everything else. What it does is written down like a fault."""
+A kubelet that is killed between two writes refuses to start ("please drain node and remove policy state file").
+`running` runs this beside the campaign; it drains the node, removes the file and records the repair as a fault."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BROKEN: Final = "break"
 
 
 class Mending:
-    """`drain` lets the pods of a node go, by its name."""
+    """`drain` deletes the pods of a node."""
 
     def __init__(self, lab: Lab, history: History, drain: Callable[[str], Awaitable[None]]) -> None:
         self._lab, self._history, self._drain = lab, history, drain
         self._read: dict[str, int] = {}
-        """By node, how much of its kubelet's log was looked at."""
+        """By node, how many bytes of its kubelet's log have been read."""
 
     async def run(self) -> None:
         while True:
@@ -49,8 +49,8 @@ class Mending:
         await self._drain(node.name)
         await asyncio.to_thread(node.kubelet.stop)
         node.memory_state.unlink(missing_ok=True)
-        # It may have asked once more in the meantime.
+        # It may have logged the request again in the meantime.
         self._read[node.name] = node.kubelet.program.log.stat().st_size
-        # On this thread, the one whose end its own is tied to.
+        # On this thread: the program ends when this thread ends.
         node.kubelet.start()
         self._history.write("back", name=title)

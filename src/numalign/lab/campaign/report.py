@@ -1,6 +1,6 @@
-"""What a campaign ends with: numbers, and every single thing that should not have been.
+"""Summarises a campaign: counts, and every violation. Pure, from the history.
 
-Pure, from the history alone. `running` makes one, the command line shows it."""
+`running` builds it, `numalign lab campaign` prints it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from numalign.lab.campaign.stories import PodStory
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """What the campaign was."""
+    """The parameters of the campaign."""
 
     seed: int
     minutes: float
     nodes: tuple[str, ...]
     interrupted: bool = False
     ended_by_themselves: Mapping[str, int] = {}
-    """Programs that ended without being asked, by title: how often they were started again for that."""
+    """Programs that ended unexpectedly, by title: how often they were restarted."""
 
 
 class Pods(Struct, frozen=True, kw_only=True):
@@ -32,10 +32,10 @@ class Pods(Struct, frozen=True, kw_only=True):
     placed: int
     started: int
     ended: int
-    """By themselves."""
+    """Pods that ended by themselves."""
     deleted: int
     compared: int
-    """Containers that the kubelets' books and a forecast tell of."""
+    """Containers with both a holding and a prediction."""
     longest_wait: float
     """Seconds from a pod's creation to its start."""
     median_wait: float
@@ -52,7 +52,7 @@ class Report(Struct, frozen=True, kw_only=True):
     lost: tuple[Finding, ...]
     late_reports: tuple[Finding, ...]
     longest_lag: float
-    """Seconds for which a report was behind its kubelet while nothing was away."""
+    """Seconds for which a report was behind its kubelet without a fault."""
     faults: Mapping[str, int]
     good: bool
 
@@ -89,9 +89,9 @@ def text(report: Report) -> str:
         ("waits", f"{pods.median_wait:.1f} s from creation to start in the median, {pods.longest_wait:.1f} s at most"),
         ("reports", f"at most {report.longest_lag:.1f} s behind their kubelet"),
         ("rejected", _count(report.rejected, pods.placed, "placed pods")),
-        ("unforeseeable", f"{len(report.unforeseeable)} more, for what nobody could know"),
+        ("unforeseeable", f"{len(report.unforeseeable)} more, for reasons that no scheduler can foresee"),
         ("mispredicted", _count(report.mispredicted, pods.compared, "containers")),
-        ("overtaken", f"{len(report.overtaken)} more, of pods whose node others had just left or come to"),
+        ("overtaken", f"{len(report.overtaken)} more, whose node other pods had just left or joined"),
         ("lost", _count(report.lost, pods.created, "pods")),
         ("late reports", str(len(report.late_reports))),
     ]
@@ -117,7 +117,7 @@ def _pods(pods: Sequence[PodStory]) -> Pods:
 
 
 def _kind(line: Line) -> str:
-    """Of a fault: which program, and how."""
+    """The kind of a fault: the program and what happened to it."""
     name = line.name.rpartition("/")[2].removesuffix("-2")
     return f"{name} {line.why}"
 

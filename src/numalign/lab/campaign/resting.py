@@ -1,8 +1,8 @@
-"""At rest: everything is there again and nothing new comes, so that every pod has to be where it belongs.
+"""Rests of a campaign: all programs run, no pod arrives, and every pod must reach its right state.
 
-A pod is all right if it has started, ended, or waits with a reason while it fits nowhere by the model of the kubelets,
-asked beside what their books hold at that moment. Whatever is not all right has some time to get so; what is still not
-is stuck. `drain` makes room until nobody waits any more."""
+`running` calls it. A pod is in its right state if it runs, has ended, or waits with a reason and fits on no node
+according to the model and the kubelets' checkpoints. A pod that does not get there in time is stuck. `drain` makes room
+until no pod waits."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from numalign.lab.spec import NodeSpec
 
 LOOK: Final = 1.0
 CALM: Final = 3
-"""Looks in a row that must find everything all right: what is on its way takes a moment."""
+"""Consecutive checks that must succeed, because changes take a moment."""
 PATIENCE: Final = 90.0
-"""Seconds. A pod that was refused often waits up to ten for its next turn, and a new leader takes about 20."""
+"""Seconds. A pod that was refused often waits up to ten, and a new leader takes about 20."""
 AT_A_TIME: Final = 8
 
 
@@ -37,7 +37,7 @@ class Resting:
         self._told: set[str] = set()
 
     async def rest(self) -> None:
-        """Until all is right, or patience ends; what is stuck then is written down, once."""
+        """Wait until all pods are in their right state or the time is over; record stuck pods once."""
         await self._watching.looked_again()
         calm, left = 0, PATIENCE / LOOK
         while calm < CALM and left > 0:
@@ -49,7 +49,7 @@ class Resting:
                 self._write(uid, why)
 
     async def drain(self) -> None:
-        """Delete what runs, a few at a time, until everybody who waited has run."""
+        """Delete running pods, a few at a time, until every waiting pod has run."""
         while waiting := [pod for pod in self._watching.pods.values() if not pod.spec.node_name]:
             running = [pod for pod in self._watching.pods.values() if pod.spec.node_name]
             for pod in sorted(running, key=lambda each: each.metadata.creation_timestamp or "")[:AT_A_TIME]:
@@ -59,7 +59,7 @@ class Resting:
                 return self._write_all(waiting, "waits, and every node is empty")
 
     def wrong(self) -> dict[str, str]:
-        """By uid, what is not all right."""
+        """The pods that are not in their right state, by uid."""
         return {pod.metadata.uid: why for pod in self._watching.pods.values() if (why := self._why(pod))}
 
     def _why(self, pod: Pod) -> str:
@@ -68,7 +68,7 @@ class Resting:
         if pod.spec.node_name:
             return "is bound, and does not start"
         if not waits(pod):
-            return "waits, and nobody says why"
+            return "pending without a reason"
         place = next(self._places(pod), "")
         return f"fits on {place}, and waits: {waits(pod)}" if place else ""
 
@@ -97,7 +97,7 @@ class Resting:
 
 
 def fits(node: NodeSpec, books: Books, there: Sequence[Pod], pod: Pod) -> bool:
-    # A kubelet admits pods without devices that nobody offers on its node; a scheduler does not send them there.
+    # A kubelet ignores devices that no plugin on its node offers; a scheduler does not place such pods there.
     if not asked(pod).keys() <= node.machine.devices.keys():
         return False
     _, outcome = admission.admit(node.modelled, books.state(there), pod)

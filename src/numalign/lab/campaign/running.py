@@ -1,7 +1,7 @@
-"""A campaign from beginning to end: a fresh lab, the script performed on it, what was seen judged.
+"""Runs a campaign: starts a lab, performs the script, judges the history.
 
-The command line and tests call `run`. It ends by itself, or when it is cancelled; either way there is a report, on what
-was seen until then."""
+`numalign lab campaign` and tests call `run`. It ends by itself or when cancelled, and reports on the history so far
+either way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     seed: int
     name: str = "campaign"
     logs: Path | None = None
-    """Where to keep what the programs said; else it goes with the lab."""
+    """Where to copy the programs' logs; without it they are removed with the lab."""
 
 
 class Campaign:
@@ -112,7 +112,7 @@ def lab(asked: Asked) -> LabSpec:
 
 
 async def run(asked: Asked, say: Say) -> tuple[Report, list[Line]]:
-    """The report, and the history that it was made from."""
+    """The report, and its history."""
     async with up.up(lab(asked), say) as started:
         campaign = Campaign(started, asked, say)
         playing = asyncio.ensure_future(campaign.play())

@@ -1,8 +1,7 @@
-"""What happens in a campaign, and when: pods made and deleted, programs taken away, rests. Drawn from a seed, pure.
+"""Generates the schedule of a campaign from a seed: pods created and deleted, programs stopped, rests. Pure.
 
-`running` performs the steps in their order. Pods come in bursts, as many as keep the nodes about full. Nothing is taken
-away twice at the same time, and everything is back before the next rest, in which the campaign looks whether every pod
-is where it should be."""
+`running` performs the steps in order. Pods arrive in bursts that keep the nodes about full. No program is stopped twice
+at the same time, and all run again before the next rest, in which the campaign checks every pod."""
 
 from __future__ import annotations
 
@@ -19,15 +18,15 @@ from numalign.lab.spec import NodeSpec
 How = Literal["kill", "end", "hang"]
 
 BURST_GAP: Final = 5.0
-"""Seconds from one burst of pods to the next, on average; so it is for `FAULT_GAP`."""
+"""Seconds between bursts of pods, on average; `FAULT_GAP` likewise."""
 BURSTS: Final = (1, 1, 2, 3, 6)
 LIFETIME: Final = 45.0
 FAULT_GAP: Final = 8.0
 ROUND: Final = 120.0
-"""Seconds from rest to rest."""
+"""Seconds between rests."""
 SCHEDULERS: Final = ("scheduler", "scheduler-2")
 LONGEST: Final = {"kubelet": 15.0, "agent": 20.0, "scheduler": 10.0, "device-plugin": 8.0, "kube-apiserver": 10.0}
-"""Seconds that a program of this name is away at most."""
+"""Seconds that a program of this name is stopped at most."""
 FAR_LONGER: Final = ("kube-apiserver", 60.0)
 WEIGHTS: Final = {"kubelet": 6, "scheduler": 5, "agent": 4, "device-plugin": 4, "kube-apiserver": 1}
 
@@ -42,16 +41,16 @@ class Delete(Struct, frozen=True, tag=True):
     at: float
     name: str
     forced: bool
-    """The object goes at once, and the kubelet learns of it afterwards."""
+    """Delete the object at once; the kubelet learns of it later."""
 
 
 class Fault(Struct, frozen=True, tag=True):
     at: float
     part: str
-    """A program of the lab, by its title."""
+    """The title of a program of the lab."""
     how: How
     away: float
-    """Seconds until it is there again."""
+    """Seconds until it runs again."""
 
     @property
     def words(self) -> str:
@@ -67,7 +66,7 @@ Step = Create | Delete | Fault | Rest
 
 
 def drawn(seed: int, seconds: float, nodes: Sequence[NodeSpec]) -> tuple[Step, ...]:
-    """The steps of a campaign of so many seconds, in order; it ends with a rest."""
+    """The steps of a campaign of this length, in order. It ends with a rest."""
     rests = [*(ROUND * n for n in range(1, int(seconds // ROUND) + 1) if ROUND * n < seconds - ROUND / 4), seconds]
     steps: list[Step] = [*map(Rest, rests)]
     steps += _pods(random.Random(f"{seed}/pods"), seconds, nodes)

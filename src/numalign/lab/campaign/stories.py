@@ -1,6 +1,6 @@
-"""What became of each pod of a campaign, and when programs were away: a history put together again, pure.
+"""Rebuilds from a history what happened to each pod, and when programs were down. Pure.
 
-`judging` and `excuses` read these, `report` counts them."""
+`judging` and `excuses` read it; `report` counts it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numalign.lab.campaign.history import Holding, Line, Zones
 
 
 class PodStory(Struct):
-    """Times are seconds from the beginning; None: it did not happen."""
+    """One pod's life. Times are seconds from the start; None means that the event did not happen."""
 
     name: str
     uid: str
@@ -22,10 +22,10 @@ class PodStory(Struct):
     bound: float | None = None
     foretold: Mapping[str, tuple[Zones, ...]] = field(default_factory=dict)
     loose: bool = False
-    """Whether its kubelet need not keep to zones."""
+    """Whether its kubelet's policy does not enforce zones."""
     holds: dict[str, Holding] = field(default_factory=dict)
     held: float | None = None
-    """When its kubelet's books first told of it; `freed`: when they no longer did."""
+    """When its kubelet's checkpoint first contained it; `freed`: when it no longer did."""
     freed: float | None = None
     started: float | None = None
     ended: float | None = None
@@ -33,17 +33,17 @@ class PodStory(Struct):
     why: str = ""
     words: str = ""
     asked: float | None = None
-    """When somebody wanted it to go."""
+    """When its deletion was requested."""
     gone: float | None = None
 
     @property
     def left(self) -> float:
-        """When it was seen to be over; for ever later, if it is not."""
+        """When it was seen to be over; infinite if it is not."""
         return min(self.gone or float("inf"), self.ended or float("inf"))
 
     @property
     def wanted(self) -> frozenset[int]:
-        """Zones that were foretold, of any container."""
+        """Predicted zones of all containers."""
         return frozenset(zone for choices in self.foretold.values() for choice in choices for zone in choice)
 
     @property
@@ -52,8 +52,8 @@ class PodStory(Struct):
 
 
 def of(lines: Sequence[Line]) -> dict[str, PodStory]:
-    """By uid. What a kubelet holds for pods of others is left out."""
-    # While the server was away, a pod may have been asked to go before it was seen at all.
+    """By uid. Pods of other schedulers are left out."""
+    # While the server was down, a deletion may have been requested before the pod was seen.
     asked = {line.uid: line.at for line in lines if line.what == "asked-to-go"}
     pods: dict[str, PodStory] = {}
     for line in lines:
@@ -81,7 +81,7 @@ def _tell(pod: PodStory, line: Line) -> None:
 
 
 def absences(lines: Iterable[Line], parts: Sequence[str]) -> Iterator[tuple[float, float]]:
-    """When these programs were away; one that never came back, for ever."""
+    """When these programs were down; infinite if one did not return."""
     away: dict[str, float] = {}
     for line in lines:
         if line.name in parts and line.what == "away":

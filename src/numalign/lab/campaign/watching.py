@@ -1,8 +1,8 @@
-"""What can be seen of a campaign, written into its history: pods and nodes by the API server, holdings by the kubelets.
+"""Records a campaign's history: pods and nodes from the API server, assignments from the kubelets' checkpoints.
 
-`running` runs it beside everything else. The kubelets' books are read from their checkpoints several times a second,
-since what a pod held is gone from them soon after the pod. Whether an agent's report says what the kubelet wrote down
-is compared for pods that are there and not on their way out."""
+`running` runs it during the whole campaign. Checkpoints are read several times a second, because a kubelet removes a
+pod's assignments soon after its end. An agent's report is compared with the checkpoint for pods that are not
+terminating."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Watching:
     def __init__(self, lab: Lab, client: Client, history: History) -> None:
         self.history = history
         self.pods: dict[str, Pod] = {}
-        """By uid, those that are there."""
+        """Existing pods, by uid."""
         self.books: dict[str, Books] = {}
-        """By node, as last written."""
+        """The last checkpoint of each node."""
         self._lab = lab
         self._told: dict[str, Cpus] = {}
         self._behind: set[str] = set()
@@ -55,7 +55,7 @@ class Watching:
         await tasks.together(self._look(), {"pods": self._informed.run(), **beside})
 
     async def looked_again(self) -> None:
-        """Until what there is now is known here."""
+        """Wait until the current state is known."""
         informers = (self._informed, self._of_nodes, self._of_reports)
         await asyncio.gather(*(each.looked_again() for each in informers))
 
@@ -138,7 +138,7 @@ class Watching:
             self.history.write("freed", node=node, uid=uid)
         for uid, containers in holdings.items():
             known = held.get(uid, {})
-            # What is taken from a container was the pod's all the same: managers give back one after the other.
+            # Managers release a container's resources one after the other; what is released still counts as the pod's.
             new = {each: holding.over(known.get(each, Holding())) for each, holding in containers.items()}
             if new != known:
                 held[uid] = {**known, **new}
@@ -159,13 +159,13 @@ def _stays(pod: Pod) -> bool:
 
 
 def waits(pod: Pod) -> str:
-    """Why it is not scheduled, in the scheduler's words; empty: nobody said."""
+    """The scheduler's message why the pod is pending; empty if there is none."""
     refused = (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False")
     return next((each.message for each in refused), "")
 
 
 def asked(pod: Pod) -> dict[str, int]:
-    """Devices by resource; of containers after each other the sum, which is more than enough to tell that it asks."""
+    """Requested devices by resource, summed over all containers: an upper limit."""
     found: dict[str, int] = {}
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         for name, amount in container.resources.limits.items():

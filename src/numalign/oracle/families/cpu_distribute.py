@@ -1,6 +1,6 @@
 """Recorded single-container pods under `distribute-cpus-across-numa`, on machines with five to eight zones.
 
-The schema of `cpu_static`, less what was not recorded: hints and removals. A case that has them after all differs."""
+The schema is that of `cpu_static` without hints and removals, which were not recorded. A case that has them differs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Recorded allocations that never return: the kubelet spins over a remainder that it cannot hand out.
+"""Recorded allocations that never return: the kubelet loops over CPUs that it cannot distribute.
 
-Right is only the model's word that it never returns. Any CPUs, any refusal, or being undecided for another reason is
-wrong."""
+The only right answer of the model is that the allocation never returns."""
 
 from __future__ import annotations
 

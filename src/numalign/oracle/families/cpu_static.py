@@ -1,7 +1,7 @@
-"""Recorded pods under the static CPU policy: construction, hints, allocation by container, removal.
+"""Recorded pods under the static CPU policy: start, hints, allocation per container, removal.
 
-The affinity of each container was chosen by the recorder, not merged, so it is an input. Which containers there are to
-allocate and to remove follows from the pod; a recording that has more or fewer of them differs."""
+The recorder chose the affinity of each container, so it is an input. The pod determines which containers are allocated
+and removed; a recording with more or fewer of them differs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from numalign.oracle.families.hardware import Topology
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """The machine, its CPU manager's configuration, and who holds which CPUs before the pod comes."""
+    """The machine, its CPU manager's configuration, and the CPU assignments before the pod arrives."""
 
     id: str
     topology: str | Topology
@@ -47,7 +47,7 @@ class Case(Node, frozen=True, kw_only=True):
     pod: podforms.Pod | UnsetType = UNSET
     steps: tuple[Chosen, ...] | UnsetType = UNSET
     removals: tuple[Removal, ...] | UnsetType = UNSET
-    """In an order of the recorder's choice."""
+    """In the order that the recorder chose."""
 
 
 class Step(Chosen, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ def state_before(case: Node) -> CPUState:
 
 
 class Replay:
-    """One pod's way through the policy; `state` is what the CPU manager knows so far."""
+    """Replays one pod against the policy; `state` is the CPU manager's current state."""
 
     def __init__(self, policy: StaticCPUs, pod: PodDemand, state: CPUState) -> None:
         self.policy = policy
@@ -153,7 +153,8 @@ class Replay:
         )
 
     def removed(self, order: tuple[Removal, ...]) -> Iterator[Removed]:
-        """Every container that holds CPUs gives them back, those that the recording does not name at the end."""
+        """Every container with CPUs releases them: first those that the recording names, in its order, then the
+        others."""
         for name in dict.fromkeys([*(each.container for each in order), *(each.name for each in self.pod.containers)]):
             if self.state.assigned(self.pod.uid, name) is not None:
                 self.state = self.policy.remove(self.state, self.pod.uid, name)

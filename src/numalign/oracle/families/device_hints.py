@@ -1,7 +1,7 @@
-"""Recorded pods before the device manager: hints, allocation with a scripted plugin, pods that end, op by op.
+"""Recorded pods under the device manager: hints, allocation with a scripted plugin, pod removal, op by op.
 
-Where the plugin is not asked for its preference the kubelet picks at random among equals, so for those resources the
-recordings count devices by how they lie to the affinity instead of naming them (kubelet spec 7)."""
+Without a preference of the plugin the kubelet picks at random among equal devices. For those resources the recordings
+hold the number of devices by class (aligned, unaligned, without topology) instead of their ids (kubelet spec 7)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ContainerHinted(ContainerHints, frozen=True, kw_only=True):
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """One GetPreferredAllocation call; sets are written in ascending order."""
+    """One GetPreferredAllocation call; sets are in ascending order."""
 
     resource: str
     available: Ids
@@ -53,7 +53,7 @@ class Classes(Struct, frozen=True, kw_only=True):
     unaligned: int | UnsetType = UNSET
     no_topology: int | UnsetType = UNSET
     total: int | UnsetType = UNSET
-    """Instead of the others, where there is no affinity."""
+    """Used instead of the others if there is no affinity."""
 
 
 class Allocated(Allocate, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def answer(case: Case, origin: Origin) -> Answer:
 
 
 class Replay:
-    """All ops of one case: what the device manager knows so far, which pods are active, and what plugins were asked."""
+    """Replays all ops of one case: the device manager's state, the active pods, and the plugin calls."""
 
     def __init__(self, case: Case, minor: Minor) -> None:
         machine = hardware.devices_only(case.numa_nodes, case.resources)
@@ -103,7 +103,7 @@ class Replay:
         container, affinity = pod.container(op.container), op.affinity.model.mask
         self.calls.clear()
         self.state, refusal = self.manager.allocate(self.state, pod, container, affinity)
-        # What a refused container was given is not recorded; the plugins had been asked all the same.
+        # The devices of a refused container are not recorded; the plugin calls made for it are.
         held = {} if refusal else self.state.held(pod.uid, container.name)
         named = {resource: ids for resource, ids in held.items() if self._names(resource)}
         counted = {
@@ -128,7 +128,7 @@ class Replay:
         return Classes(aligned=len(split.aligned), unaligned=len(split.unaligned), no_topology=len(split.without))
 
     def _prefer(self, asked: Preference) -> Ids:
-        """The recorder's plugin: what it must, filled up with the lowest ids."""
+        """The recorder's plugin: the required devices, completed with the lowest ids."""
         returned = lowest_ids(asked)
         call = Call(
             resource=asked.resource,

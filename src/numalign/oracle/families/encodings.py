@@ -1,7 +1,7 @@
-"""How recordings write down what the managers say: hints, memory blocks, the state of zones.
+"""The forms in which recordings write hints, memory blocks and the state of zones.
 
-Every family reads its inputs and writes its answers in these forms, so that an answer can be held against the recorded
-case field by field. What a recording leaves out when there is nothing to say is UNSET here, never None."""
+Every family reads its inputs and writes its answers in these forms, so that an answer can be compared with the
+recording field by field. A value that a recording omits is UNSET here, never None."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from numalign.kubelet.refusals import Undecided
 T = TypeVar("T")
 A = TypeVar("A", bound=Struct)
 
-# The kubelet holds zone ids in a word of 64 bits (kubelet spec, notation).
+# The kubelet keeps zone ids in a 64-bit word (kubelet spec, notation).
 ZoneId = Annotated[int, Meta(ge=0, le=63)]
 Zones = tuple[ZoneId, ...]
 
@@ -38,7 +38,7 @@ class Hint(Struct, frozen=True):
 RecordedHints = dict[str, tuple[Hint, ...] | None]
 
 NO_HINT = Hint(None, False)
-"""What the topology manager answers for a container that it holds no hint for."""
+"""The topology manager's answer for a container without a stored hint."""
 
 
 class Block(Struct, frozen=True):
@@ -54,12 +54,12 @@ class ZoneState(Struct, frozen=True):
 
 
 def completed(answer: type[A], given: Struct, **answers: Any) -> A:
-    """The inputs as they were recorded, with the model's answers beside them."""
+    """The recorded inputs, completed with the model's answers."""
     return answer(**{**structs.asdict(given), **answers})
 
 
 def unless_empty(value: T) -> T | UnsetType:
-    """Recordings leave out empty texts, lists and objects in most places."""
+    """Recordings omit empty texts, lists and objects in most places."""
     return value if value else UNSET
 
 
@@ -67,7 +67,7 @@ def hint(model: topologyhints.Hint) -> Hint:
     return _written(*model)
 
 
-# Remembered: most of a large answer is the same few hundred hints again and again.
+# Cached: a large answer repeats the same few hundred hints.
 @lru_cache(maxsize=1 << 12)
 def _written(mask: masks.Mask | None, preferred: bool) -> Hint:
     return Hint(None if mask is None else masks.members(mask), preferred)
@@ -105,7 +105,7 @@ def _zone_state(memory: memorystate.ZoneMemory) -> ZoneState:
 
 
 def totals(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sum over all zones, by memory type: what the node as a whole has to reserve."""
+    """The sum over all zones by memory type: the amount that the node must reserve."""
     summed: dict[str, int] = {}
     for each in amounts:
         for kind, amount in each.items():

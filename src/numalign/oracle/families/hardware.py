@@ -1,7 +1,7 @@
 """Machines as recordings describe them: topologies by name, memory by node, devices by resource.
 
-Cases name a topology of the table that lies beside them (`topologies.json`) and add memory and devices of their own;
-`machine` puts the parts together for the model."""
+Cases name a topology of the table beside them (`topologies.json`) and add memory and devices; `machine` combines them
+for the model."""
 
 from __future__ import annotations
 

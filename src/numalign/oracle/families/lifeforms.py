@@ -1,6 +1,6 @@
-"""The recorded life of a node, as written down: its hardware and configuration, ops, snapshots and verdicts.
+"""The schema of `sequence`: hardware, configuration, ops, snapshots and verdicts.
 
-`sequence` answers these. A `Case` and what it is made of are inputs; an `Answer` adds what the model says."""
+`Case` and its parts are inputs; `Answer` adds the model's results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Config(Struct, frozen=True, kw_only=True):
             memory_policy=self.memory_policy,
             reserved_memory=tuple(MemoryReservation(each.numa, each.limits) for each in self.reserved_memory),
             reserved={"cpu": self.reserved_cpu_milli, **withheld},
-            # Off is how kubelets behave that do not know the gate; naming it would keep them from starting.
+            # A kubelet that does not know the gate behaves as if it were off, and refuses to start if it is named.
             feature_gates={**OPTION_GATES, **({POD_LEVEL_GATE: True} if self.gate_pod_level_resource_managers else {})},
             minor=minor,
         )
@@ -93,7 +93,7 @@ class Case(Node, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """The node right after an op. Without the static CPU policy there is no shared set to name."""
+    """The node after an op. Without the static CPU policy there is no shared CPU set."""
 
     default_cpus: str
     memory: dict[str, ZoneState] | UnsetType
@@ -134,7 +134,7 @@ class ClassifiedPod(podforms.Pod, frozen=True, kw_only=True):
 
 
 class Admitted(Op, frozen=True, kw_only=True, tag="admit"):
-    """A verdict, on a new pod or, after a restart, on one that is named by its uid."""
+    """The verdict on a new pod or, after a restart, on a running pod named by its uid."""
 
     pod: ClassifiedPod | UnsetType = UNSET
     uid: str | UnsetType = UNSET

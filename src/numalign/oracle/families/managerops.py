@@ -1,4 +1,4 @@
-"""What a single manager is asked, op by op, in the recordings of `device_hints` and `mem_static`."""
+"""Operations on a single manager in the recordings of `device_hints` and `mem_static`."""
 
 from __future__ import annotations
 

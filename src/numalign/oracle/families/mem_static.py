@@ -1,4 +1,4 @@
-"""Recorded pods under the static memory policy: the tables at the start, hints, allocation and removal, op by op."""
+"""Recorded pods under the static memory policy: initial state, hints, allocation and removal, op by op."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _initial(policy: StaticMemory, state: MemoryState, zone: int) -> InitialZone
 
 
 class Replay:
-    """All ops of one case; `state` is what the memory manager knows so far."""
+    """Replays all ops of one case; `state` is the memory manager's current state."""
 
     def __init__(self, policy: StaticMemory) -> None:
         self.policy = policy

@@ -1,7 +1,7 @@
-"""Pods as recordings write them, and as the model reads them.
+"""Pods as recordings write them, and their conversion to the model's pods.
 
-Only what decides placement was recorded: names, requests and limits, which init containers are sidecars, pod-level
-resources. Quantities stay text here, so that a case can be written down again exactly as it was read."""
+Recordings contain only what decides placement: names, requests and limits, sidecars, pod-level resources. Quantities
+stay text, so that a case can be written exactly as it was read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Requirements(Struct, frozen=True, kw_only=True):
 class Container(Requirements, frozen=True, kw_only=True):
     name: str
     restartable: bool | UnsetType = UNSET
-    """Among init containers: a sidecar."""
+    """Whether an init container is a sidecar."""
 
 
 class Pod(Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Pod(Struct, frozen=True, kw_only=True):
 
 
 def demand(pod: Pod) -> PodDemand:
-    """What the pod asks of one manager alone: these were recorded with all gates at their defaults."""
+    """The pod's demand for a single manager. These cases were recorded with all gates at their defaults."""
     return demands.of(pod.model, Reading())
 
 

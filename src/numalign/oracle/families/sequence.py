@@ -1,7 +1,7 @@
-"""Recorded lives of a node: all managers wired together, pods that come, start and end, kubelets that restart.
+"""Recorded sequences on a node: all managers together, pods admitted, started and removed, kubelet restarts.
 
-After every op the recording holds a snapshot of the node. A restart admits every active pod again; where the managers
-refuse to start, the life is over and nothing may follow. The general predicates took no part in the recordings."""
+The recording holds a snapshot of the node after every op. A restart admits every active pod again. If the managers
+refuse to start, the sequence ends. The general admission predicates were not part of the recordings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answer(case: Case, origin: Origin) -> Answer:
     try:
         kubelet = starting.start(machine, case.config.settings(origin.minor))
     except StartRefusal as refusal:
-        # No op can follow, however the recording writes that down.
+        # No op follows. Recordings write this as null or as no field.
         return encodings.completed(Answer, case, init_error=_text(refusal), ops=UNSET if case.ops else case.ops)
     life = Life(kubelet)
     return encodings.completed(
@@ -50,7 +50,7 @@ def answer(case: Case, origin: Origin) -> Answer:
 
 
 class Life:
-    """One node from its first pod on; `state` is what its kubelet knows so far."""
+    """One node; `state` is the state of its kubelet."""
 
     def __init__(self, kubelet: Kubelet) -> None:
         self.kubelet = kubelet
@@ -76,7 +76,7 @@ class Life:
                 self.state = self.state.without_pod(op.uid)
                 return op
             case Start():
-                if op.uid in self.state.active:  # a pod that was refused or has left starts nothing
+                if op.uid in self.state.active:  # a refused or removed pod starts nothing
                     self.state = admission.started(self.kubelet, self.state, op.uid)
                 return Started(uid=op.uid, node=Snapshot.of(self.state))
             case Restart():
@@ -98,7 +98,7 @@ class Life:
         return {**said, "containers": placed, **self._held_as_a_whole(pod.metadata.uid)}
 
     def _held_as_a_whole(self, uid: str) -> dict[str, Any]:
-        """What a pod with pod-level resources holds besides its containers (kubelet spec 10)."""
+        """The CPUs and memory of a pod with pod-level resources, besides those of its containers (kubelet spec 10)."""
         cpus = self.state.cpu.pods.get(uid) if self.state.cpu else None
         memory = self.state.memory.pods.get(uid) if self.state.memory else None
         return {

@@ -1,4 +1,4 @@
-"""Recorded merges of the topology manager: what the providers offered, which hint came out, and whether it admits."""
+"""Recorded merges of the topology manager: the providers' hints, the merged hint, and whether it admits the pod."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Case(Struct, frozen=True, kw_only=True):
     prefer_closest: bool
     numa_nodes: Zones
     distances: tuple[tuple[int, ...], ...] | None
-    """By zone id; null where closest zones are not preferred."""
+    """By zone id; null if closest zones are not preferred."""
     providers: tuple[RecordedHints | None, ...]
 
 

@@ -1,4 +1,4 @@
-"""Cases of every family, each made from a seed and a number alone."""
+"""Generates kubelet cases of every family from a seed and a number."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "sequence": 5,
     "sequence_podlevel": 1,
 }
-"""How often each family is drawn: the quick ones by the thousand, whole lives of nodes among them."""
+"""How often each family is drawn. Most are cheap; sequences of whole nodes are slower."""
 
 POD_LEVEL_SINCE: Final = Minor(1, 36)
 
 
 def families(minor: Minor) -> Mapping[str, float]:
-    """The families that a kubelet of this minor can be asked about."""
+    """The families that a kubelet of this minor can answer."""
     if minor >= POD_LEVEL_SINCE:
         return WEIGHTS
     return {name: weight for name, weight in WEIGHTS.items() if name != "sequence_podlevel"}
@@ -60,7 +60,7 @@ def make(rng: Random, family: str, name: str) -> Case:
             return _on_a_machine(rng, lambda machine: sequences.case(rng, name, machine, pod_level=pod_level), most=6)
 
 
-# Families that share a schema are told apart by how their ids begin.
+# Id prefixes tell families with the same schema apart.
 PREFIXES: Final[Mapping[str, str]] = {
     "tm_merge": "merge-",
     "cpu_static": "cpu-",

@@ -1,4 +1,4 @@
-"""Pods of a cluster as API objects: every class, init containers, sidecars, devices, overhead, ours and foreign."""
+"""Generates pods as API objects: every QoS class, init containers, sidecars, devices, overhead, ours and foreign."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Object = dict[str, object]
 
 
 class ClusterPod:
-    """One pod: the object without node and phase, and whether a fingerprint counts it as exclusive. A greedy one asks
-    for more CPUs than a zone has."""
+    """One pod without node and phase, and whether a fingerprint counts it as exclusive. A greedy pod requests more CPUs
+    than a zone has."""
 
     def __init__(self, rng: Random, number: int, layout: Layout, *, greedy: bool = False) -> None:
         self.greedy = greedy
@@ -31,7 +31,7 @@ class ClusterPod:
 
     @property
     def is_exclusive(self) -> bool:
-        """As v0.34.7 sees it: every Guaranteed pod has memory, and every device counts, wherever it is asked for."""
+        """As v0.34.7 decides: every Guaranteed pod has memory, and every device counts, in any container."""
         return self.kind == "guaranteed" or self.asks_devices
 
     def object(self, *, node: str = "", phase: str = "", scheduler: str = PROFILE) -> Object:

@@ -1,4 +1,5 @@
-"""CPU manager cases: a machine, options, a node in use, and a pod whose containers are allocated under given hints."""
+"""Generates CPU manager cases: a machine, options, assigned CPUs, and a pod whose containers are allocated under
+hints."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def case(rng: Random, name: str, topology: Topology) -> dict[str, object]:
 
 
 def distributing(rng: Random, name: str, topology: Topology) -> dict[str, object]:
-    """One container, spread over zones: the picker with the most corners."""
+    """One container, distributed over zones: the code path with the most edge cases."""
     options = {"distribute-cpus-across-numa": "true"}
     options |= dict.fromkeys(some(rng, ("full-pcpus-only", "align-by-socket"), 0.4), "true")
     made = _node(rng, name, topology, options)
@@ -46,7 +47,7 @@ def distributing(rng: Random, name: str, topology: Topology) -> dict[str, object
 
 
 def cpu_options(rng: Random) -> dict[str, str]:
-    """Mostly combinations that start; now and then a conflict, or an option switched off."""
+    """Mostly combinations that start; sometimes a conflict, or an option set to false."""
     chosen = {option: "true" for option, share in OPTIONS.items() if chance(rng, share)}
     if "distribute-cpus-across-cores" in chosen and chance(rng, 0.8):
         kept = {"distribute-cpus-across-cores", "strict-cpu-reservation", "align-by-socket"}
@@ -77,7 +78,7 @@ def _node(rng: Random, name: str, topology: Topology, options: dict[str, str]) -
     strict = options.get("strict-cpu-reservation") == "true"
     explicit = reserved.bit_count() == count and reserved != 0
     if not explicit:
-        busy = 0  # which CPUs the policy reserves by itself is not known here, so nothing may overlap them
+        busy = 0  # the CPUs that the policy reserves by itself are unknown here, so no assignment may overlap them
     default = every & ~busy & ~(reserved if strict and explicit else 0)
     return {
         "id": name,
@@ -92,7 +93,7 @@ def _node(rng: Random, name: str, topology: Topology, options: dict[str, str]) -
 
 
 def _reserved(rng: Random, topology: Topology, every: int) -> tuple[int, int]:
-    """Reserved CPUs, or none where the policy is to pick that many."""
+    """Reserved CPUs, or only their number if the policy picks them."""
     count = min(weighted(rng, {1: 4, 2: 4, 3: 1, 4: 2}), max(1, topology.num_cpus - 1))
     if chance(rng, 0.35):
         return 0, count

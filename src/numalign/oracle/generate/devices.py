@@ -1,4 +1,4 @@
-"""Device manager cases: plugins with devices in one zone, in several, in none, healthy and not."""
+"""Generates device manager cases: devices in one zone, in several, in none, healthy and unhealthy."""
 
 from __future__ import annotations
 

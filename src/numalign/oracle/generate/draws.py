@@ -1,4 +1,4 @@
-"""Small draws that every generator uses."""
+"""Random draws that all generators use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def chance(rng: Random, share: float) -> bool:
 
 
 def some(rng: Random, items: Sequence[Item], share: float) -> list[Item]:
-    """Each item with this probability, in their order."""
+    """Each item with this probability, in order."""
     return [item for item in items if rng.random() < share]
 
 
@@ -23,6 +23,6 @@ def weighted(rng: Random, choices: dict[Item, float]) -> Item:
 
 
 def cut(rng: Random, total: int, parts: int) -> list[int]:
-    """`total` cut into so many parts at random, in random sizes; parts may be empty."""
+    """`total` split at random into so many parts, which may be empty."""
     marks = sorted(rng.randint(0, total) for _ in range(parts - 1))
     return [high - low for low, high in zip([0, *marks], [*marks, total], strict=True)]

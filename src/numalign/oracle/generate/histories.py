@@ -1,7 +1,7 @@
-"""Histories for the reference scheduler plugin: a small cluster, and what happens to it, scene by scene.
+"""Generates histories for the scheduler plugin: a small cluster and its events, scene by scene.
 
-A history is made from a seed and a number alone. The weights follow a scheduler's day (ask, reserve, bind, report,
-resync) and lean towards what goes wrong: foreign pods, late and wrong reports, pods that end, settings that change."""
+A history depends only on a seed and a number. The weights follow a scheduler's work (filter, reserve, bind, report,
+resync) and favour faults: foreign pods, late and wrong reports, pods that end, settings that change."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def draw(seed: int, number: int) -> tuple[str, Case]:
 
 
 class _Scenes:
-    """A cluster while its history is drawn: what the API server holds, and the steps so far."""
+    """A cluster while its history is generated: the API server's objects, and the steps so far."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.setup = Setup(rng)
         self.layouts = [Layout(rng, f"n{n}") for n in range(weighted(rng, {1: 5, 2: 4, 3: 1, 4: 0.5}))]
         self.bound: dict[str, tuple[ClusterPod, str, str]] = {}
-        """By name: the pod, its node and its phase."""
+        """Pod, node and phase, by pod name."""
         self.pods_made = 0
         self.steps: list[Step] = []
 
@@ -55,7 +55,7 @@ class _Scenes:
         return {**made, "steps": self.steps}
 
     def _scene(self) -> None:
-        """Only OverReserve remembers reports and marks, so the other caches get more plain questions."""
+        """Only OverReserve caches reports and marks, so the other caches get more plain questions."""
         over = self.setup.cache == "over"
         scenes = {
             self._scheduling: 5.0,
@@ -69,7 +69,7 @@ class _Scenes:
         weighted(self.rng, scenes)()
 
     def _scheduling(self) -> None:
-        """A pod's way through the plugin, to its end or not."""
+        """A pod passes through the plugin, completely or in part."""
         pod, node = self._pod(), self._node()
         given = pod.object()
         self._step("filter", pod=given)
@@ -93,7 +93,7 @@ class _Scenes:
             self._step("score", pod=given)
 
     def _reporting(self) -> None:
-        """Most useful after a refusal: a resync only looks at nodes that are marked."""
+        """Most useful after a refusal: a resync only checks marked nodes."""
         layout = self.rng.choice(self.layouts)
         if chance(self.rng, 0.5):
             self._step("filter", pod=self._pod(greedy=True).object())
@@ -109,7 +109,7 @@ class _Scenes:
             self._asking()
 
     def _ending(self) -> None:
-        """A pod that is there changes its phase, or goes."""
+        """A bound pod changes its phase or is deleted."""
         if not self.bound:
             return self._asking()
         pod, node, _ = self.bound[self.rng.choice(list(self.bound))]
@@ -138,7 +138,7 @@ class _Scenes:
             self._step("get_nrt", node=node)
 
     def _report(self, layout: Layout) -> Step:
-        """Signed for the pods that count now, for others, or not at all."""
+        """A report with a fingerprint of the current pods, of others, or without one."""
         rng, method = self.rng, fingerprint.Method.EXCLUSIVE if chance(self.rng, 0.3) else fingerprint.Method.ALL
         style = weighted(rng, {"right": 7.0, "late": 1.0, "malformed": 0.3, "none": 1.0})
         if style == "none":
@@ -149,7 +149,7 @@ class _Scenes:
         return reports.report(rng, layout, reports.signed(rng, text, method))
 
     def _counting(self, node: str) -> list[ClusterPod]:
-        """Pods that the cache expects in the node's fingerprint (scheduler plugin spec 13.9)."""
+        """The pods that the cache expects in the node's fingerprint (scheduler plugin spec 13.9)."""
         on_node = [(pod, phase) for pod, where, phase in self.bound.values() if where == node]
         if self.setup.is_shared:
             return [pod for pod, phase in on_node if phase == "Running"]

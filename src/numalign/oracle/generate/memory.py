@@ -1,4 +1,4 @@
-"""Memory manager cases: zones with memory and hugepages, and pods that come and go under given hints."""
+"""Generates memory manager cases: zones with memory and huge pages, and pods allocated under hints."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ def _typical(rng: Random, nodes: list[dict[str, object]]) -> int:
 
 
 def _ops(rng: Random, listed: list[dict[str, object]], zones: list[int]) -> list[dict[str, object]]:
-    """Hints and allocation, container by container, and removals in between. A pod that fails is removed by whoever
-    runs the case."""
+    """Hints and allocation per container, with removals in between. The runner removes a pod that fails."""
     ops: list[dict[str, object]] = []
     for pod in listed:
         ops.append({"op": "pod_hints", "pod": pod["uid"]})

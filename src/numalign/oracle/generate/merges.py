@@ -1,4 +1,4 @@
-"""Merge cases: hint lists as providers give them, and as no provider would."""
+"""Generates merge cases: hint lists as providers return them, and lists that no provider returns."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numalign.oracle.generate.draws import chance, weighted
 POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
 
 PERMUTATIONS: Final = {300: 10, 3_000: 5, 30_000: 1, 300_000: 0.05}
-"""How long a merge may get, and how often. The real merge walks the product of all lists, and short products already
-hold every way in which lists meet; the long ones are there to show that length changes nothing."""
+"""The size of the product of all lists, and how often. Small products already contain every combination of lists; the
+large ones check that size changes nothing."""
 
 Hint = dict[str, object]
 HintMap = dict[str, list[Hint] | None]
@@ -60,7 +60,7 @@ def _providers(rng: Random, zones: list[int], most: int) -> list[HintMap | None]
 
 
 def _some(rng: Random, hints: list[Hint], room: int) -> list[Hint]:
-    """As many of the hints as there is room for, in their order."""
+    """As many of the hints as fit, in order."""
     kept = sorted(rng.sample(range(len(hints)), min(room, len(hints))))
     return [hints[place] for place in kept]
 
@@ -74,7 +74,7 @@ def _hints(rng: Random, zones: list[int]) -> list[Hint] | None:
 
 
 def _as_managers_do(rng: Random, zones: list[int]) -> list[Hint]:
-    """Masks with enough free amount, preferred where as few zones as possible would do if they were empty."""
+    """Masks with enough free amount, preferred if they have the minimum number of zones on an empty machine."""
     domain = zones if chance(rng, 0.7) else sorted(rng.sample(zones, rng.randint(1, len(zones))))
     size = {zone: rng.choice((4, 8, 8, 8, 16)) for zone in domain}
     free = {zone: rng.randint(0, size[zone]) for zone in domain}

@@ -1,4 +1,4 @@
-"""Pods: init containers, sidecars and apps, whole and fractional, with devices, with pod-level resources."""
+"""Generates pods: init containers, sidecars and apps, whole and fractional CPUs, devices, pod-level resources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 class Wishes:
-    """What containers of one case may ask for, so that requests are of the machine's order of magnitude."""
+    """What the containers of one case may request, in the machine's order of magnitude."""
 
     def __init__(
         self, *, cpus: int, memory: int, hugepages: tuple[str, ...] = (), devices: tuple[str, ...] = ()

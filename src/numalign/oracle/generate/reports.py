@@ -1,7 +1,7 @@
-"""Topology reports of made-up nodes: zones with amounts and costs, the topology manager's settings, fingerprints.
+"""Generates NodeResourceTopology objects: zones with amounts and costs, topology manager settings, fingerprints.
 
-A `Layout` is what stays the same about a node; `report` draws the object that its agent publishes at some moment.
-Reports are what agents write, and at low rates what no agent should: other zone names, gaps, doubles, odd amounts."""
+A `Layout` is the constant part of a node; `report` draws the object that its agent publishes at one moment. At low
+rates reports contain what no agent should write: other zone names, gaps, duplicates, odd amounts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Object = dict[str, object]
 
 
 class Layout:
-    """One node: its zones' ids and sizes, and which resources its zones list."""
+    """One node: the ids and sizes of its zones, and the resources that they list."""
 
     def __init__(self, rng: Random, name: str) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class Layout:
         self.settings = settings(rng)
 
     def node(self, rng: Random) -> Object:
-        """The Node object; now and then it does not know a device that zones list, or the other way round."""
+        """The Node object. Sometimes its resources differ from those that the zones list."""
         total = {"cpu": str(self.cpus * len(self.zones)), "memory": str(self.memory * len(self.zones)), "pods": "110"}
         if self.pages:
             total["hugepages-2Mi"] = f"{2 * self.pages * len(self.zones)}Mi"
@@ -45,7 +45,7 @@ class Layout:
 
 
 def settings(rng: Random) -> Object:
-    """Policy and scope, by attributes, by the deprecated list, or by both."""
+    """Policy and scope as attributes, in the deprecated list, or both."""
     attributes, legacy = [], []
     if chance(rng, 0.85):
         policy = weighted(rng, dict(POLICIES))
@@ -63,7 +63,7 @@ def settings(rng: Random) -> Object:
 
 
 def report(rng: Random, layout: Layout, signature: Object) -> Object:
-    """The node's report now. `signature` is what `signed` gives."""
+    """The node's report. `signature` is the result of `signed`."""
     zones = [_zone(rng, layout, zone) for zone in layout.zones]
     if chance(rng, 0.03):
         zones.append({**_zone(rng, layout, 0), "name": "socket-0", "type": "Socket"})
@@ -90,7 +90,7 @@ def signed(rng: Random, text: str, method: fingerprint.Method) -> Object:
 
 
 def _zone_ids(rng: Random, count: int) -> list[int]:
-    """Mostly 0, 1, 2: with gaps the plugin's scores panic, with id 64 its filter too (scheduler plugin spec 17)."""
+    """Mostly 0, 1, 2. With gaps the plugin's scores panic, with id 64 its filter as well (scheduler plugin spec 17)."""
     ids = list(range(count))
     if chance(rng, 0.04):
         ids = sorted(rng.sample(range(count + 3), count))

@@ -1,4 +1,5 @@
-"""Arguments of the scheduler plugin: every cache with every setting, all scoring strategies, now and then a mistake."""
+"""Generates arguments of the scheduler plugin: every cache with every setting, all scoring strategies, rare
+mistakes."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ SCORED = ("cpu", "memory", "hugepages-2Mi", "vendor.com/nic", "vendor.com/gpu")
 
 
 class Setup:
-    """The arguments, and which cache they make of the plugin."""
+    """The arguments, and the cache that they select."""
 
     def __init__(self, rng: Random) -> None:
         self.cache = weighted(rng, {"over": 6.0, "discard": 2.0, "passthrough": 2.0})
         self.args: dict[str, object] = {**_period(rng, self.cache), **_settings(rng), **_strategy(rng)}
         if chance(rng, 0.01):
-            # Nobody reads these: the plugin refuses to be built (scheduler plugin spec 2).
+            # The plugin rejects these arguments at start (scheduler plugin spec 2).
             self.args |= rng.choice(
                 ({"preemptionMode": "Enabled"}, {"unheardOf": 1}, {"cacheResyncPeriodSeconds": "5"})
             )
@@ -44,7 +45,7 @@ def _period(rng: Random, cache: str) -> dict[str, object]:
 
 
 def _settings(rng: Random) -> dict[str, object]:
-    """Any of the cache's settings; a value that is not one is taken for another (scheduler plugin spec 2.2)."""
+    """Any of the cache's settings. An unknown value selects another one (scheduler plugin spec 2.2)."""
     if chance(rng, 0.25):
         return {}
     chosen = {name: rng.choice(values) for name, values in CACHE_SETTINGS.items() if chance(rng, 0.6)}

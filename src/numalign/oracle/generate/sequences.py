@@ -1,4 +1,4 @@
-"""Sequences: a whole node with all managers, through admissions, removals, starts and kubelet restarts."""
+"""Generates sequences: a node with all managers, with admissions, removals, container starts and kubelet restarts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def case(rng: Random, name: str, topology: Topology, *, pod_level: bool = False)
     nodes = memory.memory_nodes(rng, zones)
     config = _config(rng, topology, pod_level=pod_level)
     plugins = devices.plugins(rng, zones, always_preferring=True) if chance(rng, 0.5) else {}
-    # The real merge multiplies all lists: large machines get fewer resources.
+    # The real merge multiplies all lists, so large machines get fewer resources.
     if len(zones) > 4:
         plugins = {}
     sizes = memory.page_sizes(nodes) if len(zones) <= 4 else ()

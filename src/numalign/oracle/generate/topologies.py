@@ -1,4 +1,4 @@
-"""Machines: zones, sockets, cores, threads and L3 groups, even and uneven, in several CPU numberings."""
+"""Generates machines: zones, sockets, cores, threads and L3 groups, even and uneven, in several CPU numberings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def topology(rng: Random, name: str, *, most_zones: int = MAX_ZONES) -> dict[str
 
 
 def zone_ids(rng: Random, count: int) -> list[int]:
-    """Ascending ids, now and then with gaps."""
+    """Ascending ids, sometimes with gaps."""
     if chance(rng, 0.8):
         return list(range(count))
     return sorted(rng.sample(range(count + 4), count))
@@ -47,12 +47,12 @@ def _core_counts(rng: Random, zones: int, threads: int) -> list[int]:
     if zones > 1 and chance(rng, 0.25):
         counts = [max(1, even + rng.randint(-2, 2)) for _ in range(zones)]
     if zones > 1 and chance(rng, 0.15):
-        counts[rng.randrange(zones)] = 0  # a zone of memory only
+        counts[rng.randrange(zones)] = 0  # a zone with memory only
     return counts
 
 
 class _Sockets:
-    """Which socket a core is in: whole zones per socket, or several sockets inside each zone."""
+    """The socket of a core: whole zones per socket, or several sockets per zone."""
 
     def __init__(self, rng: Random, zones: int) -> None:
         self.per_zone = weighted(rng, {1: 8, 2: 1}) if zones <= 4 else 1
@@ -73,7 +73,7 @@ def _sockets(rng: Random, zones: int) -> _Sockets:
 
 
 def _numbering(rng: Random, cores: list[int], threads: int) -> list[list[int]]:
-    """CPU ids of every core: second threads after all first ones, neighbours, or dealt out over the zones."""
+    """CPU ids of every core: second threads after all first ones, adjacent, or interleaved over the zones."""
     total = sum(cores)
     style = weighted(rng, {"split": 4.0, "neighbours": 3.0, "dealt": 2.0, "shuffled": 0.5})
     order = list(range(total))
@@ -92,7 +92,7 @@ def _numbering(rng: Random, cores: list[int], threads: int) -> list[list[int]]:
 
 
 def _add_distances(rng: Random, numa: list[dict[str, object]]) -> None:
-    """Rows indexed by zone id, as the kubelet indexes them; now and then not symmetric."""
+    """Rows indexed by zone id, as in the kubelet; sometimes not symmetric."""
     width = max(int(str(zone["id"])) for zone in numa) + 1
     far = [[10 if a == b else rng.choice((11, 12, 20, 21, 28, 31, 32)) for b in range(width)] for a in range(width)]
     if chance(rng, 0.7):

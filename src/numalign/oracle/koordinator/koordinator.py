@@ -1,7 +1,7 @@
-"""Recorded merges of Koordinator's scheduler, held against the kubelet's merge.
+"""Compares recorded merges of Koordinator's scheduler with the kubelet's merge.
 
-Our nodes are aligned by the kubelet, so its merge is the one that counts (Koordinator spec 20.1). Koordinator's flag
-`unsatisfied` and its failure texts have no counterpart: only whether there is one of them is compared."""
+The kubelet aligns the pods of our nodes, so its merge is the one that counts (Koordinator spec 20.1). Koordinator's
+flag `unsatisfied` and its failure texts are compared only by presence."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def _lists(given: Mapping[str, Any]) -> Iterator[list[set[int]]]:
 
 
 def _is_given_up(given: Mapping[str, Any]) -> bool:
-    """Nothing is preferred by all, and a resource cannot be had, or hints of two share zones without being the same."""
+    """No hint is preferred by all resources, and a resource is unavailable or hints of two resources overlap without
+    being equal."""
     if given["policy"] == "single-numa-node" or _merge(given).best.preferred:
         return False
     lists = list(_lists(given))
@@ -72,7 +73,7 @@ def _lacks_a_resource(given: Mapping[str, Any]) -> bool:
 
 
 def _is_koordinators(case: Case) -> bool:
-    """Just what Koordinator's own merge makes of the hints."""
+    """The recording equals the result of Koordinator's own merge."""
     merged, expect = koordinatormerge.answer(case["input"]), case["expect"]
     return all(expect[key] == merged[key] for key in merged) and bool(expect["reasons"]) is not merged["admit"]
 

@@ -1,7 +1,6 @@
-"""Koordinator's own merge of hints, as its scheduler does it (Koordinator spec 8.2 to 8.6), without scores.
+"""Koordinator's own merge of hints (Koordinator spec 8.2 to 8.6), without scores.
 
-`koordinator` compares with the kubelet's merge. Where the two differ on purpose a recording has to be what comes out
-here, and nothing else."""
+`koordinator` uses it to check that a deliberate difference shows exactly Koordinator's result."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ RawHint = tuple[list[int] | None, bool]
 
 
 class Candidate(NamedTuple):
-    """Hints of all resources taken together, one of each."""
+    """One hint of each resource, combined."""
 
     zones: masks.Mask
     preferred: bool = False
@@ -43,7 +42,7 @@ def answer(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _combined(given: Mapping[str, Any], every: masks.Mask, hints: Sequence[RawHint | None]) -> Candidate:
-    """None: the resource cannot be had."""
+    """None means that the resource is unavailable."""
     known = [hint for hint in hints if hint is not None]
     narrowing = [masks.of(zones) for zones, _ in known if zones is not None]
     shared = reduce(and_, narrowing, every)
@@ -66,7 +65,7 @@ def _is_single(hint: RawHint | None) -> bool:
 
 
 def _is_forbidden(given: Mapping[str, Any], shared: masks.Mask) -> bool:
-    """Whether a pod that wants its zones for itself would not have them so."""
+    """Whether an exclusive pod would share its zones."""
     if not wants_exclusion(given):
         return False
     states = [given["zone_states"][zone] for zone in masks.members(shared)]

@@ -1,7 +1,7 @@
-"""Our answer to a question, in the form in which the real scheduler's is recorded.
+"""Answers a question in the form in which the real scheduler's answer is recorded.
 
-`judging` compares the two. What the framework makes of its plugins' answers (kube-scheduler spec 4.6, 4.7) is repeated
-here for whole pods and nodes, so that the order of plugins and the weights of scores are compared too."""
+`judging` compares the two. It repeats how the framework combines the answers of plugins (kube-scheduler spec 4.6, 4.7),
+so that the order of plugins and the weights of scores are compared too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNRESOLVABLE: Final = "UnschedulableAndUnresolvable"
 
 
 class Cycle:
-    """One pod on its way through all rules."""
+    """One pod in one scheduling cycle through all rules."""
 
     def __init__(self, stage: Stage, pod: Pod) -> None:
         self.stage, self.pod, self.world = stage, pod, stage.world
@@ -92,7 +92,7 @@ def answer(stage: Stage, question: Raw) -> Answer:
 
 
 def _merged(pre_filters: Mapping[str, Answer]) -> Answer:
-    """What all of them say together; plugins are in the order in which they were asked."""
+    """The combined result; plugins are in the order in which they ran."""
     nodes: set[str] | None = None
     refusal: Answer | None = None
     plugins: list[str] = []

@@ -1,7 +1,7 @@
-"""Where our rules say something else than the stock plugins on purpose, by what was asked.
+"""Deliberate differences between numalign's rules and kube-scheduler's plugins.
 
-An entry is an anchor of docs/oracle-scheduler.md. Each has a rule on the case and on the real answer, never on ours, so
-that a mistake of ours cannot pass for one."""
+`judging` calls it. An entry is an anchor of docs/develop/oracle-scheduler.md. Its rule looks at the case and the real
+answer, never at ours, so that it cannot hide an error of ours."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_OWNED: Final = re.compile(r"PVC \S+ was not created for pod \S+ \(pod is not
 
 
 class Exceptional(Struct, frozen=True):
-    """One entry: the places of an answer that it is about, and the rule that says whether it can show there."""
+    """One entry: the places of an answer that it concerns, and the rule that decides whether it applies."""
 
     anchor: str
     places: re.Pattern[str]
@@ -58,7 +58,8 @@ def _ports(pod: Raw) -> frozenset[hostports.HostPort]:
 
 
 def _cannot_count(case: Raw, question: Raw, difference: Difference) -> bool:
-    """NodeVolumeLimits failed on some node, because a claim has the name of an ephemeral volume's and another owner."""
+    """NodeVolumeLimits failed on a node, because a claim has the name of an ephemeral volume's claim and another
+    owner."""
     statuses = (said.get("NodeVolumeLimits") for said in question["answer"]["filters"].values())
     return any(
         status is not None and status["code"] == "Error" and NOT_OWNED.fullmatch(status["reasons"][0])
@@ -71,7 +72,7 @@ def _has_claims(case: Raw, question: Raw, difference: Difference) -> bool:
 
 
 def _asks_for_devices(case: Raw, question: Raw, difference: Difference) -> bool:
-    """Some container asks for an extended resource that a DeviceClass stands for."""
+    """A container requests an extended resource that a DeviceClass provides."""
     classes = case["snapshot"].get("deviceClasses") or ()
     spec = question["pod"]["spec"]
     containers = (*spec["containers"], *(spec.get("initContainers") or ()))

@@ -1,7 +1,7 @@
-"""Judging a case: our rules beside the plugins of kube-scheduler v1.37.1.
+"""Judges a case: numalign's rules against the plugins of kube-scheduler v1.37.1.
 
-`judge` is given to campaigns by `sources`. Every status, reason and score has to be the same; what differs on purpose
-has an entry in docs/oracle-scheduler.md and a rule in `exceptions`."""
+`sources` passes `judge` to campaigns. Every status, reason and score must be the same. A deliberate difference has an
+entry in docs/develop/oracle-scheduler.md and a rule in `exceptions`."""
 
 from __future__ import annotations
 
@@ -20,27 +20,24 @@ from numalign.oracle.opinions import Opinion
 Raw = Mapping[str, Any]
 
 NOBODY: Final[Raw] = {}
-"""Has anything against a node."""
+"""No plugin refuses a node."""
 
 
 def judge(case: Case, answer: Case) -> Judged:
     if (without := opinions.without(FAMILY, case, answer)) is not None:
         return without
     found = opinions.survived(opinion, answer)
-    asked = len(case["questions"])
-    if found.differences:
-        return Judged(FAMILY, _narrowed(case, found.questions), answer, "differs", found.differences, asked)
-    return Judged(FAMILY, case, answer, "deliberate" if found.entries else "agreed", asked=asked)
+    return opinions.judged(FAMILY, _narrowed(case, found.questions), answer, found, len(case["questions"]))
 
 
 def _narrowed(case: Case, questions: frozenset[int]) -> Case:
-    """With these questions only, so that another one that has no certain answer does not hide them."""
+    """The case with these questions only, so that an unstable answer to another question does not hide them."""
     kept = [each for place, each in enumerate(case["questions"]) if place in questions]
     return {**case, "questions": kept} if kept else case
 
 
 def opinion(recorded: Case) -> Opinion:
-    """Of a case with its answers."""
+    """The opinion on a case with its answers."""
     if "panic" in recorded or "init_error" in recorded:
         return Opinion((Difference("", expected=recorded.get("panic") or recorded["init_error"]),))
     stage = stages.build(recorded)
@@ -67,7 +64,7 @@ def between(real: Raw, ours: Raw) -> tuple[Difference, ...]:
 
 
 def _comparable(answer: Raw) -> dict[str, Any]:
-    """In one form: a plugin that skips a pod is one that refuses no node and scores nothing, and only that counts."""
+    """Normal form: a plugin that skips a pod is equal to one that refuses no node and scores nothing."""
     made = {key: value for key, value in answer.items() if key not in ("skipped", "scores")}
     if "scores" in answer:
         made["scores"] = _scores(answer["scores"])

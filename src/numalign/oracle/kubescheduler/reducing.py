@@ -1,16 +1,15 @@
-"""Cases with something less: questions, objects of the cluster, features of pods and nodes, amounts, settings.
+"""Shrinks cases: questions, objects of the cluster, features of pods and nodes, amounts, settings.
 
-What a case cannot be without stays, and questions about nodes and pods that are gone go with them, so that whatever is
-dropped, the real scheduler can still be asked."""
+Required parts stay. Questions about removed nodes and pods are removed as well, so that the real scheduler can answer
+every candidate."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
 from typing import Any, Final
 
-from numalign.oracle.shrinking import cuts
-from numalign.oracle.shrinking.anatomy import Case
+from numalign.oracle.shrinking import generic
+from numalign.oracle.shrinking.generic import Case
 
 NEEDED: Final = frozenset({"questions", "nodes", "containers", "nodeSelectorTerms", "values", "resources", "shape"})
 """Lists that are never empty."""
@@ -20,7 +19,7 @@ OPEN: Final = frozenset(
         *("requests", "allocatable", "nodeSelector", "matchLabels"),
     )
 )
-"""Objects any entry of which can go."""
+"""Objects from which any entry can be removed."""
 OPTIONAL: Final = frozenset(
     (
         *("profile", "what_if", "removed", "added"),
@@ -34,26 +33,24 @@ OPTIONAL: Final = frozenset(
     )
 )
 CLOSED: Final = frozenset({"args"})
-"""Settings are dropped plugin by plugin only."""
+"""Settings are removed per plugin only."""
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """The larger things gone first."""
-    for place, gone in sorted(_cuts(case), key=lambda cut: len(cut[0])):
-        candidate = deepcopy(case)
-        del cuts.at(candidate, place)[gone]
+    """Smaller cases, larger cuts first."""
+    for candidate in generic.candidates(case, _cuts(case)):
         if "snapshot" in candidate and "nodes" in candidate["snapshot"]:
             yield _mended(candidate)
 
 
-def _cuts(case: Case) -> Iterator[tuple[cuts.Place, Any]]:
-    """Places, each with the items or the key that could go there."""
-    for place, thing in cuts.objects(case, closed=CLOSED):
+def _cuts(case: Case) -> Iterator[tuple[generic.Place, Any]]:
+    """Places, each with the items or the key to remove there."""
+    for place, thing in generic.objects(case, closed=CLOSED):
         for key, child in thing.items():
             if key in OPTIONAL or (place and place[-1] in OPEN):
                 yield place, key
             if isinstance(child, list) and len(child) > (1 if key in NEEDED else 0):
-                blocks = (each for each in cuts.blocks(len(child)) if _leaves(key, child, each))
+                blocks = (each for each in generic.blocks(len(child)) if _leaves(key, child, each))
                 yield from (((*place, key), slice(*each)) for each in blocks)
 
 

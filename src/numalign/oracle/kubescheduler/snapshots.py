@@ -1,6 +1,6 @@
-"""A case's cluster as our rules see it: the world, storage, namespaces and owners, filled from the snapshot's objects.
+"""Builds the state that numalign's rules read from the cluster of a case: nodes, pods, storage, namespaces, owners.
 
-`stages` builds the rules on it. Objects are put in the order of the case, as the real scheduler gets them."""
+`stages` builds the rules on it. Objects are added in the order of the case, as the real scheduler receives them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T", bound=Wire)
 
 
 class Seen(Struct, frozen=True):
-    """All that the rules look at."""
+    """The state that the rules read."""
 
     world: World
     stock: VolumeStock
@@ -78,7 +78,7 @@ def _stock(stock: VolumeStock, snapshot: Raw) -> None:
 
 
 def _populate(world: World, snapshot: Raw) -> None:
-    """Nodes and the pods on them. Pods on nodes that are not there get rows without a node."""
+    """Add nodes and their pods. Pods on missing nodes get rows without a node."""
     rows: dict[str, int] = {}
     for node in _each(Node, snapshot, "nodes"):
         row = rows.setdefault(node.metadata.name, len(rows))

@@ -1,7 +1,7 @@
-"""Our rules for one case: those of the stock plugins, with the profile's settings, on the case's cluster.
+"""Builds numalign's rules for one case: those of the default profile, with the case's settings, on the case's cluster.
 
-`answering` asks them. The order is that in which the default profile asks its plugins, and decides whose refusal a node
-reports (kube-scheduler spec 1.1)."""
+`answering` runs them. The order is that of the default profile; it decides whose refusal a node reports (kube-scheduler
+spec 1.1)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Raw = Mapping[str, Any]
 Args = TypeVar("Args", bound=Wire)
 
 WEIGHTS: Final = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 2, "InterPodAffinity": 2}
-"""Of scores in the default profile; all others count once."""
+"""Weights of scores in the default profile; all others count once."""
 
 
 class Stage(Struct, frozen=True):

@@ -1,7 +1,9 @@
-"""Why a history goes another way with the product than with v0.34.7: which habits and which stalls show in it.
+"""Finds why a history ends differently in numalign than in v0.34.7: which behaviours and which cache defects show in
+it.
 
-`judging` asks where the two differ. They are taken away one after the other, on the way from v0.34.7 to ours; what
-changes an answer is a cause. What cannot be one, by the history's content, goes first and must change nothing."""
+`judging` calls it where the two differ. The changes from v0.34.7 to numalign are applied one after the other; a
+change that alters an answer is a cause. Changes that the history's content rules out are applied first and must
+alter nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ ENTRIES: Final[Mapping[Change, str]] = {
     Habit.RESERVE_UNMARKS: "difference 5",
     Habit.OLD_CLASSES: "difference 7",
 }
-"""In docs/compatibility-caches.md and docs/oracle-reference.md. Defects of Filter and Score have rules of their own."""
+"""Entries of docs/compatibility/plugin-caches.md and docs/develop/oracle-reference.md. Defects of Filter and Score have
+their own rules."""
 
 
 class Cause(Struct, frozen=True):
@@ -32,7 +35,7 @@ class Cause(Struct, frozen=True):
 
 
 def of(old: Script, new: Script) -> Iterator[Cause]:
-    """`old` and `new`: the same history, with classes of pods as v0.34.7 and as the product computes them."""
+    """The causes. `old` and `new` are the same history with QoS classes as v0.34.7 and as numalign computes them."""
     possible = {change: occasions.given(change, old, new) for change in ENTRIES}
     left_out = [change for change in possible if not possible[change]]
     manner = without(dialect.V0_34_7, left_out)
@@ -47,7 +50,7 @@ def of(old: Script, new: Script) -> Iterator[Cause]:
 
 
 def without(manner: Dialect, changes: Collection[Change]) -> Dialect:
-    """Habits are given up, stalls are mended."""
+    """The dialect without these behaviours, and with these repairs."""
     mended = [change for change in changes if isinstance(change, Repair)]
     return Dialect(manner.habits.difference(changes), manner.repairs.union(mended))
 

@@ -1,7 +1,7 @@
-"""The plugin's answers beside played ones, in one form: what may be written in several ways is written in one.
+"""Compares the plugin's answers with replayed ones in a normal form.
 
-A panic is a panic, whatever its text; of inconsistent accounting the first reason counts, as the second depends on the
-order of a map; reports are compared as they are read, amounts by value."""
+All panics are equal. Of an inconsistent-accounting error only the first reason counts, because the second depends on
+the order of a Go map. Reports are compared as decoded, amounts by value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INCONSISTENT: Final = list(defects.INCONSISTENT.reasons)
 
 
 def differences(expected: Sequence[Any], played: Sequence[Answer]) -> tuple[Difference, ...]:
-    """Between the answers of a recorded history's steps, in one form, and those of a play."""
+    """The differences between the answers of a recorded history's steps, in normal form, and replayed ones."""
     steps = enumerate(zip(expected, played, strict=True))
     return tuple(found for place, (real, answer) in steps for found in _of_step(place, real, one_form(answer.said)))
 

@@ -1,7 +1,8 @@
-"""Which entry of docs/compatibility.md an answer of Filter or Score belongs to, where the product gives another one.
+"""Finds the entry of docs/compatibility/plugin.md that explains an answer of Filter or Score that differs from the
+plugin's.
 
-`judging` asks for one node of one step. The rules are those of the recorded suites, on the pod and on the report that
-the cache had at that moment."""
+`judging` calls it for one node of one step. The rules are those of the recorded suites, applied to the pod and the
+cached report."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def entry(step: Step, known: Lookup, settings: Mapping[str, Any], answer: Mappin
 
 
 def _expectation(node: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer as the suites have it recorded."""
+    """The answer in the form of the recorded suites."""
     crash = {"referenceCrash": answer["panic"]} if "panic" in answer else {}
     scores = {"scores": {node: answer["score"]}} if "score" in answer else {}
     return {**crash, **scores, "status": {"code": answer.get("code")}}

@@ -1,7 +1,7 @@
-"""Filter and Score with the defects of the plugin left in, for comparison with it only.
+"""Filter and Score with the plugin's defects, for comparison only.
 
-`playing` asks here where it plays v0.34.7. Each defect is an entry of docs/compatibility.md: the product answers
-something sensible there. Where the plugin would crash, `Crashed` is raised."""
+`playing` uses it to replay v0.34.7. Each defect is an entry of docs/compatibility/plugin.md. Where the plugin would
+panic, `Crashed` is raised."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from numalign.placement.reference.scoring import Scoring
 
 INCONSISTENT: Final = status.error("inconsistent resource accounting")
 NOT_A_NUMBER: Final = -(1 << 63)
-"""What Go makes of it, and of numbers beyond its range, as a whole number."""
+"""The integer that Go makes of NaN and of numbers out of range."""
 FARTHEST: Final = 255
 
 
 class Crashed(Exception):
-    """The plugin does not survive this."""
+    """The plugin panics here."""
 
 
 def decide(pod: PodDemand, present: frozenset[str] | None, seen: Seen) -> Verdict:
@@ -62,14 +62,14 @@ def score(pod: PodDemand, seen: Seen, by: Scoring) -> int:
 
 
 def _read_zones(report: NodeResourceTopology) -> None:
-    """zone-64: its place in a table of 64."""
+    """zone-64: the plugin indexes a table of 64 entries."""
     zones = (zone for zone in report.zones or () if zone.type == wire.NUMA_ZONE)
     if any(numanodes.id_in(zone.name) == numanodes.MOST_IDS for zone in zones):
         raise Crashed
 
 
 def _is_inconsistent(pod: PodDemand, present: frozenset[str], numa_nodes: tuple[NumaNode, ...]) -> bool:
-    """zone-twice: a container fits by one of the two zones, and the other has less than it takes."""
+    """zone-twice: a container fits one of the two zones, and the other has less than it takes."""
     left = numa_nodes
     for demand in pod.apps:
         chosen = filter.fit(demand, left, present)
@@ -83,7 +83,7 @@ def _is_inconsistent(pod: PodDemand, present: frozenset[str], numa_nodes: tuple[
 
 
 def _rated(demand: Demand, numa_nodes: Sequence[NumaNode], by: Scoring) -> int:
-    """zone-gaps: a zone's id is taken for its place in the list."""
+    """zone-gaps: the plugin uses a zone's id as its index in the list."""
     lowest = 0
     for node in numa_nodes:
         rating = _rating(demand, node, by)
@@ -98,7 +98,7 @@ def _rating(demand: Demand, node: NumaNode, by: Scoring) -> int:
     if by.strategy is Strategy.BALANCED_ALLOCATION:
         return _balanced(demand, node)
     if not demand.asked:
-        raise Crashed  # asks-nothing: the sum of no weights is the divisor
+        raise Crashed  # asks-nothing: division by the sum of no weights
     total = weights = 0
     for name, wanted in demand.asked:
         weight, free = by.weights.get(name, 1), node.free.get(name, 0)
@@ -110,13 +110,13 @@ def _rating(demand: Demand, node: NumaNode, by: Scoring) -> int:
 
 
 def _percent(part: int, whole: int) -> int:
-    """beyond-64-bits: the product goes round where it does not fit."""
+    """beyond-64-bits: the product wraps around."""
     product = part * scoring.HIGHEST
     return _quotient((product - NOT_A_NUMBER) % (1 << 64) + NOT_A_NUMBER, whole)
 
 
 def _quotient(number: int, divisor: int) -> int:
-    """Towards zero."""
+    """Rounded towards zero."""
     return number // divisor if (number < 0) == (divisor < 0) else -(-number // divisor)
 
 
@@ -154,12 +154,12 @@ def _least_numa(pod: PodDemand, numa_nodes: tuple[NumaNode, ...], manager: Topol
         if manager.scope != "pod":
             left = _taken(demand, left, ids)
     step = scoring.HIGHEST // manager.max_zones
-    # below-zero: nothing keeps this from falling under it.
+    # below-zero: the plugin does not limit the score at zero.
     return scoring.HIGHEST - count * step + (step // 2 if closest else 0) if count else scoring.HIGHEST
 
 
 def _smallest_set(demand: Demand, numa_nodes: tuple[NumaNode, ...]) -> Found | None:
-    """far-zones: the search for the closest set begins at a distance that real ones can exceed."""
+    """far-zones: the search for the closest set starts at a distance that real ones can exceed."""
     names = {name for name, _ in demand.asked}
     usable = {place for place, node in enumerate(numa_nodes) if names <= node.free.keys()}
     for size in range(1, len(numa_nodes) + 1):
@@ -176,7 +176,7 @@ def _smallest_set(demand: Demand, numa_nodes: tuple[NumaNode, ...]) -> Found | N
 
 
 def _taken(demand: Demand, numa_nodes: tuple[NumaNode, ...], ids: Sequence[int]) -> tuple[NumaNode, ...]:
-    """zone-order and zone-gaps: ids are taken for places here too."""
+    """zone-order and zone-gaps: ids are used as indexes here as well."""
     left = [NumaNode(node.id, dict(node.free), node.costs) for node in numa_nodes]
     for name, missing in demand.asked:
         for place in ids:

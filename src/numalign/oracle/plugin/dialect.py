@@ -1,7 +1,7 @@
-"""How much like the plugin's v0.34.7 a history is played: its habits, and which of our repairs are left out.
+"""The behaviours of v0.34.7 that a replay keeps, and the cache repairs that it applies.
 
-`V0_34_7` is to answer just what that release answers, `OURS` is the product as it is. What lies between is here and not
-in the product: the later tree, which the product follows, has none of these habits (docs/oracle-reference.md)."""
+`V0_34_7` must answer exactly as that release; `OURS` is the product. The behaviours are implemented here and not in the
+product: the later upstream tree, which the product follows, has none of them (docs/develop/oracle-reference.md)."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from numalign.placement.reference.caches.rules import Rules
 
 
 class Habit(StrEnum):
-    """The listed differences of v0.34.7 that a history can show, and the defects of Filter and Score."""
+    """The listed behaviours of v0.34.7 that a history can show, and the defects of Filter and Score."""
 
     EVERY_DEVICE = "every-device"
     """Every device is exclusive, not only those that the node's report lists (3)."""
     INIT_CONTAINERS = "init-containers"
-    """Ordinary init containers count where exclusive resources are looked for (4)."""
+    """Ordinary init containers count for exclusive resources (4)."""
     RESERVE_UNMARKS = "reserve-unmarks"
-    """Reserve clears the mark of a node that was refused (5)."""
+    """Reserve clears the mark of a refused node (5)."""
     OLD_CLASSES = "old-classes"
     """The QoS class is that of Kubernetes 1.34 (7)."""
     DEFECTS = "defects"
-    """Filter and Score crash, and give scores that no framework takes, as docs/compatibility.md has it."""
+    """Filter and Score panic and return invalid scores, as listed in docs/compatibility/plugin.md."""
 
 
 class Dialect(Struct, frozen=True):
@@ -69,7 +69,7 @@ class EveryDeviceListed(Ledger):
 
 
 class Habitual(OverReserve):
-    """The over-reserve cache with habits."""
+    """The over-reserve cache with the behaviours of v0.34.7."""
 
     def __init__(self, rules: Rules, nrts: Iterable[NodeResourceTopology], habits: frozenset[Habit]) -> None:
         super().__init__(rules, nrts)
@@ -89,7 +89,7 @@ class Habitual(OverReserve):
         return super().resync(nrts, map(self._as_counted, pods), now)
 
     def _as_counted(self, pod: Pod) -> Pod:
-        """Sidecars count in either tree, so a pod whose init containers all are sidecars has all of them counted."""
+        """Sidecars count in either tree, so a pod whose init containers are all sidecars has all of them counted."""
         if Habit.INIT_CONTAINERS not in self.habits or not pod.spec.init_containers:
             return pod
         counted = tuple(map(_as_sidecar, pod.spec.init_containers))

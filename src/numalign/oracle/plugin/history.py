@@ -1,6 +1,6 @@
-"""A history with its objects read: what a cluster was, and what happens to it step by step.
+"""A history with its objects decoded: a cluster and its events, step by step.
 
-`playing` plays these. Answers that a recorded history may carry are left out, so nobody here can look at them."""
+`playing` replays it. Recorded answers are left out, so that no replay can use them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from numalign.oracle.plugin import oldqos
 
 
 class Step(Wire, frozen=True):
-    """One thing that happens; which fields it has depends on `op` (docs/oracle-reference.md)."""
+    """One event; its fields depend on `op` (docs/develop/oracle-reference.md)."""
 
     op: str
     pod: Pod = Pod()
@@ -43,7 +43,7 @@ def read(raw: Case) -> History:
 
 
 def with_old_classes(history: History, raw: Case) -> History:
-    """The same history; into pods that had another class in Kubernetes 1.34, that class is written."""
+    """The same history, with the QoS class of Kubernetes 1.34 written into pods where it differs."""
     pods = tuple(oldqos.stamped(*each) for each in zip(history.pods, raw.get("pods") or (), strict=True))
     steps = tuple(_stamped(*each) for each in zip(history.steps, raw["steps"], strict=True))
     is_same = pods == history.pods and steps == history.steps

@@ -1,7 +1,7 @@
-"""Judging a history: our reference flavour beside the answers of the real plugin, v0.34.7.
+"""Judges a history: numalign's reference flavour against the answers of the real plugin, v0.34.7.
 
-`judge` is given to campaigns by `sources`. First the history is played as that release would, which has to give its
-answers, all of them; then as the product is, and whatever differs has to be an entry of the compatibility pages."""
+`sources` passes `judge` to campaigns. A replay as v0.34.7 must give exactly the real answers. A replay as the product
+may differ only where the compatibility pages have an entry."""
 
 from __future__ import annotations
 
@@ -32,14 +32,11 @@ OLD_FIELDS: Final = frozenset(each.encode_name for each in structs.fields(NodeRe
 def judge(case: Case, answer: Case) -> Judged:
     if (without := opinions.without(FAMILY, case, answer)) is not None:
         return without
-    found = opinions.survived(opinion, answer)
-    if found.differences:
-        return Judged(FAMILY, case, answer, "differs", found.differences)
-    return Judged(FAMILY, case, answer, "deliberate" if found.entries else "agreed")
+    return opinions.judged(FAMILY, case, answer, opinions.survived(opinion, answer))
 
 
 def opinion(recorded: Case) -> Opinion:
-    """Of a history with its answers; entries are those of the compatibility pages."""
+    """The opinion on a history with its answers; entries are those of the compatibility pages."""
     if "panic" in recorded:
         return Opinion((Difference("", expected=recorded["panic"]),))
     refused, settings = recorded.get("init_error"), recorded.get("args") or {}
@@ -53,7 +50,7 @@ def opinion(recorded: Case) -> Opinion:
 
 
 def refusal(settings: Mapping[str, Any]) -> str | None:
-    """Why v0.34.7 would not start with these arguments."""
+    """Why v0.34.7 rejects these arguments at start."""
     try:
         given = decode.decode(NodeResourceTopologyMatchArgs, settings)
     except errors.BadObject:
@@ -90,7 +87,7 @@ def _of_plays(old: Script, new: Script, expected: Sequence[Any]) -> Opinion:
 
 
 def _of_nodes(told: History, expected: Sequence[Any], played: Sequence[Answer]) -> Iterator[str | Difference]:
-    """For every node of a Filter or Score that the product answers otherwise: the entry, or what has none."""
+    """For every node of a Filter or Score with another answer: the entry, or the difference without one."""
     for place, (step, real, answer) in enumerate(zip(told.steps, expected, played, strict=True)):
         for node, own in answer.own.items():
             if real[node] != own:

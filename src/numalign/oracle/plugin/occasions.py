@@ -1,7 +1,7 @@
-"""What a history must contain for a habit of v0.34.7, or a stall of its cache, to show in it.
+"""What a history must contain for a behaviour of v0.34.7, or a defect of its cache, to show.
 
-`causes` asks. These are rules on the input alone, and they are necessary, not sufficient: a cause without its occasion
-means that a repair does something that its entry does not tell."""
+`causes` calls it. The rules look at the input only. They are necessary, not sufficient: a cause without its occasion
+means that a repair does more than its entry says."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _has_starting_pod(script: Script) -> bool:
 
 
 def _signs_exclusive(script: Script) -> bool:
-    """Some fingerprint may be of exclusive pods only."""
+    """Whether a fingerprint may cover exclusive pods only."""
     method = args.resync_method(script.settings.cache)
     announced = (
         each.name == normalise.FINGERPRINT_METHOD and each.value == fingerprint.Method.EXCLUSIVE
@@ -84,7 +84,7 @@ def _has_init_containers(script: Script) -> bool:
 
 
 def _never(_: Script) -> bool:
-    """A round is one step, so nothing can happen in the middle of it."""
+    """A resync round is one step, so no event can occur during it."""
     return False
 
 

@@ -1,7 +1,8 @@
-"""The QoS class as Kubernetes 1.34 computes it, which the plugin's v0.34.7 is built with.
+"""The QoS class as Kubernetes 1.34 computes it; v0.34.7 of the plugin is built with that version.
 
-`history` writes it into the status of pods, where it wins over what `api.qos` would compute. It differs for pods with
-an empty `spec.resources`, and where containers are unequal each but not together (docs/oracle-reference.md, 7)."""
+`history` writes it into the status of pods, where it takes precedence over `api.qos`. It differs for pods with an empty
+`spec.resources`, and where requests and limits differ per container but not in sum (docs/develop/oracle-reference.md,
+7)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ COMPUTE: Final = frozenset({resourcenames.CPU, resourcenames.MEMORY})
 
 
 def stamped(pod: Pod, raw: Mapping[str, Any]) -> Pod:
-    """`raw` tells whether pod-level resources were written at all, which the struct does not keep."""
+    """`raw` shows whether pod-level resources were given at all, which the struct does not keep."""
     if pod.status.qos_class in qos.KNOWN:
         return pod
     computed = of(pod, pod_level=(raw.get("spec") or {}).get("resources") is not None)
@@ -33,7 +34,7 @@ def of(pod: Pod, *, pod_level: bool) -> QoS:
     asked, limited = _sum(each.requests for each in counted), _sum(each.limits for each in counted)
     if not asked and not limited:
         return QoS.BEST_EFFORT
-    # Pod-level resources without limits are not looked at here; the sums are unequal then.
+    # Pod-level resources without limits do not matter here; the sums differ then.
     has_limits = all(_positive(each.limits).keys() == COMPUTE for each in counted if each.limits or not pod_level)
     return QoS.GUARANTEED if has_limits and asked == limited else QoS.BURSTABLE
 

@@ -1,7 +1,7 @@
-"""Playing a history on our reference flavour, in the words of the plugin or in ours.
+"""Replays a history on numalign's reference flavour, as v0.34.7 or as the product.
 
-`play` goes through the steps as the oracle program does with the real plugin: an API server that is two dictionaries,
-informers that tell the cache what changed, Filter and Score on what the cache says. `judging` compares the answers."""
+`judging` compares the answers. `play` handles the steps as the oracle program does with the real plugin: two
+dictionaries serve as API server, informers notify the cache, Filter and Score use the cached reports."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from numalign.placement.reference.numanodes import Reading
 from numalign.placement.reference.status import Status
 
 RESERVED: Final = {"code": "Success", "reasons": [""]}
-"""The plugin's Reserve always says this."""
+"""The plugin's Reserve always returns this."""
 PANIC: Final = {"panic": ""}
 
 
 class Answer(Struct, frozen=True):
-    """To one step: what is said; for Filter and Score also what the product says to the same, and on what report."""
+    """The answer to one step. For Filter and Score it includes the product's answer and the report used."""
 
     said: Any = None
     own: Mapping[str, Any] = {}
@@ -45,7 +45,7 @@ NOTHING: Final = Answer()
 
 
 class Script(Struct, frozen=True):
-    """A history with all that every play of it needs; `demands` has the pods of Filter and Score, by step."""
+    """A history with what every replay needs; `demands` has the pods of Filter and Score, by step."""
 
     history: History
     settings: NodeResourceTopologyMatchArgs
@@ -54,7 +54,7 @@ class Script(Struct, frozen=True):
 
 
 def script(history: History) -> Script:
-    """For arguments that are not refused."""
+    """For arguments that are valid."""
     return Script(
         history=history,
         settings=args.complete(history.args),
@@ -158,7 +158,7 @@ class _Session:
         self.nrts[nrt.metadata.name] = nrt
 
     def _tell(self, pod: Pod | None) -> None:
-        # Added, changed or gone: to the caches every event of a pod is the same.
+        # The caches treat added, changed and deleted pods alike.
         if pod is not None:
             self.cache.pod_seen(pod)
 
@@ -177,7 +177,7 @@ class _Session:
 
 
 class _Informer:
-    """Pods as the plugin gets them; the scheduler's shared informer leaves out those that have ended."""
+    """Pods as the plugin receives them; the scheduler's shared informer omits ended pods."""
 
     def __init__(self, mode: InformerMode, pods: Iterable[Pod]) -> None:
         self.is_shared = mode is InformerMode.SHARED
@@ -187,7 +187,7 @@ class _Informer:
         return [pod for pod in self._pods.values() if self._shows(pod)]
 
     def put(self, pod: Pod) -> Pod | None:
-        """What an event tells of: the new object, if the old one or the new one is shown."""
+        """The object of the event: the new one, if the old or the new one is visible."""
         before = self._pods.get(podgroups.key_of(pod))
         self._pods[podgroups.key_of(pod)] = pod
         return pod if self._shows(pod) or (before is not None and self._shows(before)) else None

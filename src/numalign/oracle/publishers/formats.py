@@ -1,4 +1,4 @@
-"""Recorded texts: fingerprints and their traces, container placement, LEB89, zone names, lists of attributes."""
+"""Recorded texts: fingerprints and their traces, container placement, LEB89, zone names, attribute lists."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UPSTREAM = {
     Reason.UNKNOWN_AFFINITY: "unknown NUMA affinity not supported",
     Reason.WRONG_AFFINITY: "wrong NUMA affinity",
 }
-"""What upstream's codec says; a number that cannot be read has no text of its own there."""
+"""The messages of the upstream codec; it has none for an unreadable number."""
 
 
 def _pods(case: Case) -> list[fingerprint.Pod]:

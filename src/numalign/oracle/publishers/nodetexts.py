@@ -1,4 +1,4 @@
-"""Recorded texts of the node-side publishers: fingerprints, codecs, names and lists of attributes.
+"""Recorded texts of the topology publishers: fingerprints, codecs, names and attribute lists.
 
 The same modules answer as in `formats`; the tables have other columns."""
 
@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 def as_far_as_recorded(expected: Any, answered: Any) -> Sequence[Difference]:
-    """Tables leave out columns in some of their rows."""
+    """Compares recorded columns only: tables omit columns in some rows."""
     return suite.exactly(expected, {name: answered[name] for name in expected if name in answered})
 
 
@@ -114,7 +114,7 @@ def _malformed(row: Row) -> object:
 
 
 def refused(expected: Any, answered: Any) -> Sequence[Difference]:
-    """Nothing may be made of it."""
+    """The input must be refused."""
     return suite.exactly({}, answered)
 
 
@@ -217,7 +217,7 @@ def _made(name: str, answer: Any, compare: Any = as_far_as_recorded, *deliberate
 def _released_order(check: Callable[[Row], dict[str, Any]]) -> Deliberate:
     def shows(case: Case) -> bool:
         row, ours = case["input"], check(case["input"])["error"]
-        # A column of its own says what the release answers, where the table has it.
+        # A separate column has the release's answer, where the table has one.
         as_released = row.get("error_v0_1_0", ours) == ours
         return ours is not None and case["expect"]["error"] in set(Reason) and as_released
 
@@ -230,7 +230,7 @@ def _released_order(check: Callable[[Row], dict[str, Any]]) -> Deliberate:
 
 
 def _zone_of(row: Row) -> int:
-    """The id that is given, or that the name ends in; -1 where there is none."""
+    """The given id, or the number at the end of the name; -1 without one."""
     named = zonename.NAME.fullmatch(row.get("name", ""))
     return int(named["digits"]) if named else row.get("id", -1)
 

@@ -1,4 +1,4 @@
-"""A placement payload as recorded cases write it, in both directions; for the suites of exporter and plugin formats."""
+"""Converts placement payloads from and to the form of recorded cases."""
 
 from __future__ import annotations
 

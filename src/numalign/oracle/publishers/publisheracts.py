@@ -1,6 +1,6 @@
-"""Recorded acts of the publishers: what makes them look, how they write, what they clear away.
+"""Recorded actions of the publishers: triggers, writes, and garbage collection.
 
-Each is put to the agent's own module for it, on real files and on an embedded API server."""
+Each is compared with the agent's module for it, on real files and an embedded API server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WRITES: Final = ("create", "update", "patch")
 
 
 def _swept(row: Row) -> object:
-    """A sweep at the start and with every tick; the report of a node that is seen to go is looked after at once."""
+    """A sweep at the start and with every tick; a deleted node's report is removed at once."""
     nodes, reports = list(row.get("nodes") or ()), list(row.get("nrts") or ())
     left = _left(nodes, reports)
     for event in row.get("events") or ():
@@ -60,7 +60,7 @@ def _left(nodes: Iterable[str], reports: Iterable[str]) -> list[str]:
 
 KUBELET: Final = Path("kubelet")
 STATE: Final = tuple(KUBELET / file for file in (checkpoints.CPU, checkpoints.MEMORY, checkpoints.DEVICES))
-"""Checkpoints, each in the folder where kubelets write it."""
+"""The checkpoints, each in the folder where kubelets write it."""
 
 
 def _triggers(row: Row) -> object:
@@ -68,7 +68,7 @@ def _triggers(row: Row) -> object:
 
 
 def _is_elsewhere(path: Path) -> bool:
-    """Called as a checkpoint, in the folder of another one: the updater goes by the name alone."""
+    """Named as a checkpoint, in the folder of another one: the updater matches the name only."""
     folders, names = {each.parent for each in STATE}, {each.name for each in STATE}
     return path.parent in folders and path.name in names and path not in STATE
 
@@ -94,7 +94,7 @@ def _empty(file: Path) -> Path:
 
 
 def _notification(row: Row) -> object:
-    """Whatever is there, or not: a look is asked for once the file is touched."""
+    """Touching the file requests a scan, whether it existed or not."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "notify")
         CONTENTS[row.get("existing")](file)
@@ -146,7 +146,7 @@ def _verbs(row: Row) -> object:
 
 
 async def _played() -> list[list[str]]:
-    """The calls for two reports, the second of them another than the first."""
+    """The calls for two different reports."""
     clock, steps = virtualtime.clock(random.Random(1)), list[list[str]]()
     async with (
         cluster.running((), clock, random.Random(1)) as embedded,

@@ -1,4 +1,4 @@
-"""Where RTE and NFD end with a crash, by rules on the input. Ours answers all the same."""
+"""Inputs on which RTE and NFD panic. The agent answers them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Row = Mapping[str, Any]
 
 
 def _beyond(row: Row) -> bool:
-    """A device that is offered in a zone which the machine does not have (D-01)."""
+    """A device in a zone that the machine does not have (D-01)."""
     zones = range(len(publisherstates.machine(row).zones))
     offered = publisherstates.allocatable(row).devices
     return any(zone not in zones for entry in offered for zone in entry.zones or ())
 
 
 def _by_place(row: Row) -> bool:
-    """Zones whose ids are not their places in the list (D-02)."""
+    """Zone ids that differ from their places in the list (D-02)."""
     return not publisherstates.in_a_row(row)
 
 
 def _left_out_and_held(row: Row) -> bool:
-    """A CPU or a device that somebody has, of a kind that is left out (D-25)."""
+    """A CPU or device that a pod holds, of an excluded kind (D-25)."""
     left_out = publisherstates.excluded(row) - {resourcenames.MEMORY}
     held = [container for pod in publisherstates.pods(row) for container in pod.containers]
     cpus = {cpu for container in held for cpu in container.cpus} & {*publisherstates.allocatable(row).cpus}

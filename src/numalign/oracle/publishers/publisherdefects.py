@@ -1,7 +1,7 @@
-"""Defects of RTE and NFD that show in their reports, by rules on the input.
+"""Defects of RTE and NFD that show in their reports, as rules on the input.
 
-A rule names the numbers that the defect touches. `publishers` has a difference pass only where everything that no rule
-of the program touches is equal all the same."""
+A rule names the numbers that a defect affects. `publishers` accepts a difference only if everything that no rule
+affects is equal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numalign.oracle.publishers import publisherstates
 
 Row = Mapping[str, Any]
 Number = tuple[str, str, str]
-"""Zone, resource, and which of its three numbers."""
+"""Zone, resource, and one of its three amounts."""
 Touched = Callable[[Row], frozenset[Number]]
 CAPACITY, ALLOCATABLE, AVAILABLE = NUMBERS = ("capacity", "allocatable", "available")
 
@@ -37,7 +37,7 @@ def _blocks(row: Row) -> Iterator[MemoryEntry]:
 
 
 def several_zones(row: Row) -> frozenset[Number]:
-    """Blocks in several zones: how much of them is in which (D-07)."""
+    """Blocks in several zones: how they are divided among them (D-07)."""
     return _numbers(_spread(_blocks(row)), AVAILABLE)
 
 
@@ -46,8 +46,8 @@ def _spread(blocks: Iterable[MemoryEntry]) -> Iterator[tuple[int, str]]:
 
 
 def out_of_turn(row: Row) -> frozenset[Number]:
-    """Such blocks where NFD goes wrong: one that is listed before a narrower one, or in a zone without the kind, or
-    in one that it does not know (D-02)."""
+    """Such blocks where NFD is wrong: listed before a narrower block, in a zone without the kind, or in an unknown zone
+    (D-02)."""
     offered = {(zone, block.type) for block in publisherstates.allocatable(row).memory for zone in block.zones}
     zones = {zone.id for zone in publisherstates.machine(row).zones}
     lacking = {(zone, kind) for zone, kind in _spread(_blocks(row)) if zone in zones and (zone, kind) not in offered}
@@ -65,7 +65,8 @@ def out_of_turn(row: Row) -> frozenset[Number]:
 
 
 def not_as_offered(row: Row) -> frozenset[Number]:
-    """Devices and CPUs that somebody has where nobody offers them (D-28), or does not have where they are offered."""
+    """Devices and CPUs that pods hold where none are offered (D-28), or that are offered where pods do not hold
+    them."""
     offered, held = publisherstates.zones_of(row), _zones_of(each for one in _containers(row) for each in one.devices)
     apart = ((zone, key[0]) for key, zones in held.items() for zone in zones ^ offered.get(key, set()))
     missing = {cpu for container in _containers(row) for cpu in container.cpus} - {*_offered_cpus(row)}
@@ -97,7 +98,7 @@ def spanning(row: Row) -> frozenset[Number]:
 
 
 def other_namespaces(row: Row) -> frozenset[Number]:
-    """Everything that pods of other namespaces hold, wherever it is."""
+    """Everything that pods of other namespaces hold."""
     pods = publisherstates.pods(row)
     if row.get("namespace", "*") in ("", "*") or all(pod.namespace == row["namespace"] for pod in pods):
         return frozenset()
@@ -108,7 +109,7 @@ def other_namespaces(row: Row) -> frozenset[Number]:
 
 
 def told_twice(row: Row) -> frozenset[Number]:
-    """CPUs and devices that are listed more than once in the same place: to be had, or as held."""
+    """CPUs and devices that are listed more than once in the same place, as allocatable or as held."""
     told, held = publisherstates.allocatable(row), list(_containers(row))
     offered = _twice(row, told.cpus, told.devices)
     taken = _twice(row, (cpu for each in held for cpu in each.cpus), (entry for each in held for entry in each.devices))
@@ -116,7 +117,7 @@ def told_twice(row: Row) -> frozenset[Number]:
 
 
 def held_often(row: Row) -> frozenset[Number]:
-    """Devices that are listed as held more than once, wherever: NFD looks them up by id alone."""
+    """Devices that are held more than once in any zones: NFD looks them up by id only."""
     held = (entry for each in _containers(row) for entry in each.devices)
     often = _repeated((entry.resource, each) for entry in held for each in entry.ids)
     zones = publisherstates.zones_of(row)
@@ -139,7 +140,7 @@ def _repeated(items: Iterable[Any]) -> set[Any]:
 
 
 def pages_of_other_sizes(row: Row) -> frozenset[Number]:
-    """Pages of which RTE does not know how many there are (D-06)."""
+    """Pages of sizes whose number RTE does not know (D-06)."""
     return _numbers(
         (
             (zone, kind)
@@ -152,7 +153,7 @@ def pages_of_other_sizes(row: Row) -> frozenset[Number]:
 
 
 def more_than_there_is(row: Row) -> frozenset[Number]:
-    """Memory of which the kubelet hands out more than sysfs has."""
+    """Memory of which the kubelet offers more than sysfs reports."""
     usable: Counter[tuple[int, str]] = Counter()
     for block in publisherstates.allocatable(row).memory:
         for zone in block.zones:
@@ -165,14 +166,14 @@ def more_than_there_is(row: Row) -> frozenset[Number]:
 
 
 def without_cpus(row: Row) -> frozenset[str]:
-    """Zones that have something to allocate, and no CPU (D-37)."""
+    """Zones with something allocatable and no CPU (D-37)."""
     zones = plainform.zones(publisherstates.machine(row), publisherstates.allocatable(row), (), "rte")
     bare = (zone for zone in zones if not zone.resources["cpu"].allocatable and len(zone.resources) > 1)
     return frozenset(zonename.name_of(zone.id) for zone in bare)
 
 
 def cpus_left_out(row: Row) -> frozenset[str]:
-    """Zones with nothing to allocate, where CPUs are left out: NFD tells of them all the same."""
+    """Zones with nothing allocatable, where CPUs are excluded: NFD reports them."""
     zones = plainform.zones(publisherstates.machine(row), publisherstates.allocatable(row), (), "nfd")
     bare = (zone for zone in zones if zone.resources.keys() == {"cpu"} and not zone.resources["cpu"].allocatable)
     return (
@@ -186,11 +187,11 @@ TOUCHED: Final[Mapping[Form, tuple[Touched, ...]]] = {
     "nfd": (out_of_turn, spanning, other_namespaces, counted_often, more_than_there_is),
 }
 BARE: Final[Mapping[Form, Callable[[Row], frozenset[str]]]] = {"rte": without_cpus, "nfd": cpus_left_out}
-"""Zones in which CPUs that nobody can have are told of by one side alone."""
+"""Zones whose unallocatable CPUs only one side reports."""
 
 
 def untouched(zones: list[Any], row: Row, form: Form) -> object:
-    """What is left of a report when everything that a defect touches is taken out."""
+    """The part of a report that no defect affects."""
     touched = frozenset[Number]().union(*(rule(row) for rule in TOUCHED[form]))
     bare = BARE[form](row)
 
@@ -201,7 +202,7 @@ def untouched(zones: list[Any], row: Row, form: Form) -> object:
     kept = [{**zone, "resources": left(zone)} for zone in zones]
     if publisherstates.in_a_row(row):
         return kept
-    # Where places stand for ids, zones that there are on both sides, without the costs (D-02, D-03).
+    # Where places are used as ids: zones that both sides have, without costs (D-02, D-03).
     ids = {zone.id for zone in publisherstates.machine(row).zones}
     shared = {zonename.name_of(place) for place in ids & {*range(len(ids))}}
     return [{**zone, "costs": None} for zone in kept if zone["name"] in shared]

@@ -1,6 +1,6 @@
-"""Recorded steps inside the publishers: what they read, whom they count and what they leave out.
+"""Recorded steps inside the publishers: what they read, which pods they count, what they exclude.
 
-Each is put to the agent's own module for it. `publishers` has what comes of all of them together."""
+Each is compared with the agent's module for it. `publishers` compares the complete reports."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _local(row: Row) -> object:
 
 
 def _surveyed(files: Mapping[str, str]) -> Survey:
-    # The recorded trees have memory alone; a machine without a CPU is none.
+    # The recorded trees have memory only; a machine needs a CPU.
     cpus = {"devices/system/cpu/cpu0/topology/core_id": "0", "devices/system/node/node0/cpulist": "0"}
     with tempfile.TemporaryDirectory() as folder:
         for path, text in {**files, **cpus}.items():
@@ -179,18 +179,18 @@ def _configured(row: Row) -> dict[str, list[str]]:
 
 
 def _written(row: Row) -> list[str]:
-    """As the file has them, without defaults."""
+    """As written in the file, without defaults."""
     told = _configuration(row)
     return [told.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
 
 
 def _is_told(text: str) -> bool:
-    """As the kernel tells it, in the first line that speaks of it."""
+    """In the kernel's format, on the first line that matches."""
     return TOLD.search(next((line for line in text.splitlines() if "MemTotal" in line), "")) is not None
 
 
 def _damaged(row: Row) -> set[str]:
-    """Zones with a file that the kernel would not write, or without one that it would."""
+    """Zones with a file that the kernel would not write, or without a required one."""
     files, found = row["files"], set[str]()
     for path, text in files.items():
         zone = FOLDER.match(path)
@@ -203,7 +203,7 @@ def _damaged(row: Row) -> set[str]:
 
 
 def _where_whole(case: Case) -> bool:
-    """The others stop, or the zones without damage are equal."""
+    """The other side stops, or the undamaged zones are equal."""
     damaged, told = _damaged(case["input"]), case["expect"].get("bytes_per_numa")
     if told is None:
         return True

@@ -1,7 +1,7 @@
-"""Recorded scans of RTE and NFD: the agent's report in their form beside them.
+"""Compares recorded scans of RTE and NFD with the agent's report in their form.
 
-Zones are `agent.plainform`'s, which has none of their defects. Where a recording shows one, a rule on the input names
-it, and everything that the defect does not touch has to be equal all the same."""
+`agent.plainform` builds the zones and has none of their defects. Where a recording shows a defect, a rule on the input
+names it, and everything that the defect does not affect must be equal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _zone(zone: Zone, times: int) -> dict[str, Any]:
 
 
 def _name(named: Row) -> str:
-    """Tables are in the order of names: node-10 is before node-2."""
+    """Tables are sorted by name: node-10 precedes node-2."""
     return str(named["name"])
 
 
@@ -152,4 +152,4 @@ NOT_APPLICABLE: dict[str, str] = {
     "exporter.condition_equal": CONDITION,
     "exporter.condition_inject": CONDITION,
 }
-"""Suites without a counterpart, and why."""
+"""Suites that do not apply, and why."""

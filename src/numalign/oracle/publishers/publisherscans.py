@@ -1,7 +1,7 @@
-"""Recorded looks of the updater at pods: whom it counts, with what, and whom it asks the API server about.
+"""Recorded scans of pods by the updater: which pods it counts, with which resources, and which it looks up.
 
-We count every pod with what it is listed with, and ask nobody. Where a recording shows less, it has to be what the
-updater leaves out for a reason that is written down, and nothing else."""
+The agent counts every listed pod and looks up none. Where a recording has less, it must be exactly what the updater
+leaves out for a documented reason."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def _zones(zones: tuple[int, ...] | None) -> list[int] | None:
 
 
 def _others(row: Row) -> list[PodResources]:
-    """Pods of namespaces that the updater was not told to look at."""
+    """Pods of namespaces that the updater does not watch."""
     wanted = row["namespace"]
     return [pod for pod in _listed(row) if wanted != "*" and pod.namespace != wanted]
 
 
 def _unknown(row: Row) -> list[PodResources]:
-    """Those that it asks about and the API server does not know."""
+    """Pods that the API server does not know."""
     pod, others = row.get("api_pod") or {}, _others(row)
     asked = (each for each in _listed(row) if each not in others)
     return [each for each in asked if (each.namespace, each.name) != (pod.get("namespace"), pod.get("name"))]
@@ -72,7 +72,7 @@ def _is_guaranteed(row: Row) -> bool:
 
 
 def _shares_cpus(row: Row) -> bool:
-    """The API server says that the pod has no CPUs of its own: not Guaranteed, or no container with whole ones."""
+    """The API server's pod has no exclusive CPUs: not Guaranteed, or no container with whole CPUs."""
     pod = row.get("api_pod") or {}
     containers = (*(pod.get("containers") or ()), *(pod.get("init") or ()))
     wanted = [each["requests"]["cpu"] for each in containers if "cpu" in (each.get("requests") or {})]
@@ -80,7 +80,7 @@ def _shares_cpus(row: Row) -> bool:
 
 
 def _believed(row: Row) -> object:
-    """What the updater makes of it."""
+    """The updater's result."""
     if _unknown(row):
         return FAILED
     others, shares = _others(row), _shares_cpus(row)
@@ -95,7 +95,7 @@ def _as_believed(case: Case) -> bool:
 
 
 def _judged(row: Row) -> object:
-    """Whatever the API server knows of the pod: it is listed with a CPU of its own."""
+    """Whatever the API server knows of the pod: the kubelet lists it with an exclusive CPU."""
     pod = PodResources("default", "web", (ContainerResources("main", (), (2,)),))
     return {"watchable": bool(pod.containers), "exclusive": plainform.placement(pod).is_exclusive}
 

@@ -1,8 +1,8 @@
-"""Recorded states of nodes, as the agent reads them: a machine, what can be allocated, and what pods are listed with.
+"""Reads recorded node states for the agent's modules: a machine, allocatable resources, and pods.
 
-`publishers` and its neighbours ask. Both publishers' tables come out in one form; null, and a column that is missing,
-are lists and tables without an item. Memory may be recorded in bytes that make no whole page; `scale` says by how much
-everything is taken larger to get some."""
+`publishers` and its neighbours use it. It converts both publishers' tables into one form; null and a missing column are
+empty lists and tables. Memory may be recorded in bytes that are no multiple of a page; `scale` is the factor that makes
+it one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pods(row: Row, times: int = 1) -> tuple[PodResources, ...]:
 
 
 def excluded(row: Row) -> frozenset[str]:
-    """Resources that are left out on this node."""
+    """Resources excluded on this node."""
     told = row.get("exclude") or {}
     if isinstance(told, Mapping):
         return exclusions.on_node({node: names or () for node, names in told.items()}, row.get("node", ""))
@@ -53,7 +53,7 @@ def excluded(row: Row) -> frozenset[str]:
 
 
 def zones_of(row: Row) -> dict[tuple[str, str], set[int]]:
-    """By resource and id, the zones of devices that can be allocated."""
+    """The zones of allocatable devices, by resource and id."""
     found: dict[tuple[str, str], set[int]] = {}
     for entry in allocatable(row).devices:
         for each in entry.ids:
@@ -66,7 +66,7 @@ def _zones(row: Row) -> list[Row]:
 
 
 def capacity(row: Row) -> dict[int, dict[str, int]]:
-    """Bytes that sysfs tells of, by zone and kind, from either form."""
+    """Bytes in sysfs by zone and kind, from either form."""
     found: dict[int, dict[str, int]] = {zone["id"]: {} for zone in _zones(row)}
     for kind, zones in (row.get("sys_memory") or {}).items():
         for name, amount in (zones or {}).items():
@@ -77,7 +77,7 @@ def capacity(row: Row) -> dict[int, dict[str, int]]:
 
 
 def _page(kind: str) -> int:
-    """Bytes of a page of this kind."""
+    """The page size of this kind, in bytes."""
     return quantity.parse(kind.removeprefix(resourcenames.HUGEPAGES_PREFIX)).value
 
 
@@ -93,7 +93,7 @@ def _zone(zone: Row, known: Mapping[str, int], times: int, ids: list[int]) -> Zo
 
 
 def _distances(told: Iterable[int], ids: list[int]) -> tuple[int, ...]:
-    """By id; the kernel tells them by place among the zones that there are (D-03)."""
+    """Distances by id; the kernel lists them by place among the existing zones (D-03)."""
     by_id = dict(zip(ids, told, strict=False))
     return tuple(by_id.get(zone, 0) for zone in range(max(by_id, default=-1) + 1))
 
@@ -115,14 +115,14 @@ def _container(container: Row, times: int) -> ContainerResources:
 
 
 def _unified(container: Row) -> Row:
-    """The updater's form, which has all that a container holds in one list, as the exporter's."""
+    """Converts the updater's form, which lists all resources of a container together, into the exporter's."""
     own: dict[str, Any] = {"name": container["name"], "cpus": [], "memory": [], "devices": []}
     for held in container["resources"] or ():
         name, data, numa = held["name"], held.get("data") or (), held.get("numa")
         if name == resourcenames.CPU:
             own["cpus"] += map(int, data)
         elif resourcenames.is_bytes(name):
-            # A block has one size; the updater overlooks any other number of them.
+            # A block has one size; the updater ignores entries with any other number of them.
             own["memory"] += [{"type": name, "size": int(size), "numa": numa} for size in data if len(data) == 1]
         else:
             own["devices"].append({"resource": name, "ids": data, "numa": numa})
@@ -140,6 +140,6 @@ def _memory(entries: Iterable[Row] | None, times: int) -> tuple[MemoryEntry, ...
 
 
 def numa(entry: Row) -> tuple[int, ...] | None:
-    """Zones of an entry; None where it has no topology, which is something else than one without a zone."""
+    """The zones of an entry; None if it has no topology, which differs from a topology without zones."""
     zones = entry.get("numa")
     return None if zones is None else tuple(zones)

@@ -1,1 +1,1 @@
-"""What `shrink` knows about cases: where their parts are, what can go, what goes with it, and what has to stay true."""
+"""Shrinks cases: where their parts are, what can be removed, what must be removed with it, what must stay valid."""

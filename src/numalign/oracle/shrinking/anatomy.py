@@ -1,27 +1,25 @@
-"""Where things are in a case as plain JSON: zones, CPUs, pods, masks, plugins, whatever the family calls them.
+"""Accessors for the parts of a case as plain JSON: zones, CPUs, pods, masks, plugins.
 
-`validity` looks through these at whether a case means something, `cuts` takes parts away. Families share their
-nouns, so one set of accessors serves all; what a family does not have is empty."""
+`validity`, `cuts` and `mending` use them. Families share most field names, so one set of accessors serves all. A part
+that a family does not have is empty."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from numalign.api.attributes import cpuset
 from numalign.kubelet.machine import HugePages
-
-Case = dict[str, Any]
+from numalign.oracle.shrinking.generic import Case
 
 
 def machine(case: Case) -> Case | None:
-    """The machine that the case brings along; one that it only names is not here."""
+    """The machine in the case; None if the case only names one."""
     topology = case.get("topology")
     return topology if isinstance(topology, dict) else None
 
 
 def zone_ids(case: Case) -> list[int] | None:
-    """The ids of all zones, or None where the case only names its machine."""
+    """The ids of all zones, or None if the case only names its machine."""
     if (topology := machine(case)) is not None:
         return [zone["id"] for zone in topology["numa"]]
     if "nodes" in case:
@@ -47,7 +45,7 @@ def page_sizes(node: Case) -> list[int]:
 
 
 def page_resources(case: Case) -> set[str]:
-    """The huge pages that pods may ask for, as the first zone has them."""
+    """The huge page resources that pods may request: those of the first zone."""
     return {HugePages(size, 0).resource for node in memory_nodes(case)[:1] for size in page_sizes(node)}
 
 
@@ -61,7 +59,7 @@ def devices(case: Case) -> Iterator[Case]:
 
 
 def pods(case: Case) -> list[Case]:
-    """Pods beside each other, or inside the ops that admit them."""
+    """All pods: listed in the case, or inside the ops that admit them."""
     listed = [case["pod"]] if "pod" in case else list(case.get("pods") or ())
     return listed + [op["pod"] for op in ops(case) if isinstance(op.get("pod"), dict)]
 
@@ -71,7 +69,7 @@ def containers(pod: Case) -> list[Case]:
 
 
 def requirements(case: Case) -> list[Case]:
-    """Everything that has requests and limits."""
+    """Everything with requests and limits."""
     found = [container for pod in pods(case) for container in containers(pod)]
     return found + [pod["pod_resources"] for pod in pods(case) if "pod_resources" in pod]
 
@@ -82,13 +80,13 @@ def ops(case: Case) -> list[Case]:
 
 
 def hint_lists(case: Case) -> list[list[Case]]:
-    """What providers offer in a merge, list by list."""
+    """The providers' hint lists of a merge."""
     provided = [hints for provider in case.get("providers") or () for hints in (provider or {}).values()]
     return [hints for hints in provided if hints is not None]
 
 
 def hints(case: Case) -> list[Case]:
-    """Every hint that is an input: chosen affinities, and what providers offer."""
+    """Every hint that is an input: chosen affinities and providers' hints."""
     chosen = [*(case.get("steps") or ()), *ops(case), case]
     return [each["affinity"] for each in chosen if "affinity" in each] + [
         hint for offered in hint_lists(case) for hint in offered
@@ -96,7 +94,7 @@ def hints(case: Case) -> list[Case]:
 
 
 def assigned(case: Case) -> int:
-    """The CPUs that containers hold before the case begins."""
+    """The CPUs assigned before the case begins."""
     held = 0
     for of_pod in (case.get("assignments") or {}).values():
         for text in of_pod.values():

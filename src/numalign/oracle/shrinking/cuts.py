@@ -1,27 +1,24 @@
-"""Ways to take something away from a case, the larger things first.
+"""Cuts: ways to remove one part of a case, larger parts first.
 
-`shrink` applies them to copies. A cut removes one thing by name or place; `mending` then takes along whatever
-referred to it, so that what is left is a case again."""
+`shrink` applies them to copies. `mending` then removes what referred to the part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from numalign.api.attributes import cpuset
 from numalign.oracle.shrinking import anatomy
-from numalign.oracle.shrinking.anatomy import Case
+from numalign.oracle.shrinking.generic import Case, Place, at, blocks
 
 Cut = Callable[[Case], None]
-Place = tuple[str | int, ...]
 
 OPTIONS = ("options", "cpu_options", "tm_options")
 
 
 def of(case: Case) -> Iterator[Cut]:
-    """Everything that could go, each on its own or with its neighbours."""
+    """Every possible cut."""
     return chain(
         _of_lists(case, [("ops",), ("pods",), ("providers",)]),
         _of_zones(case),
@@ -46,33 +43,13 @@ def _of_entries(case: Case, places: Sequence[Place]) -> Iterator[Cut]:
         yield from (partial(_drop_entry, place, name) for name in at(case, place) or ())
 
 
-def blocks(length: int) -> Iterator[tuple[int, int]]:
-    """All of it, halves, quarters and so on down to single items."""
-    size = length
-    while size > 0:
-        yield from ((start, min(start + size, length)) for start in range(0, length, size))
-        size = size // 2
-
-
-def objects(value: Any, place: Place = (), closed: frozenset[str] = frozenset()) -> Iterator[tuple[Place, Case]]:
-    """Every object in it with its place, the outer before the inner; what is under `closed` names is left alone."""
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from objects(item, (*place, number), closed)
-    if isinstance(value, dict):
-        yield place, value
-        for key, child in value.items():
-            if key not in closed:
-                yield from objects(child, (*place, key), closed)
-
-
 def _of_zones(case: Case) -> Iterator[Cut]:
     zones = anatomy.zone_ids(case) or []
     yield from (partial(_drop_zone, zone) for zone in zones if len(zones) > 1)
 
 
 def _of_machine_parts(case: Case) -> Iterator[Cut]:
-    """Plugins, page sizes, devices and cores."""
+    """Cuts of plugins, page sizes, devices and cores."""
     key = "resources" if "resources" in case else "devices"
     yield from _of_entries(case, [(key,)])
     sizes = {size for node in anatomy.memory_nodes(case) for size in anatomy.page_sizes(node)}
@@ -105,7 +82,7 @@ def _of_settings(case: Case) -> Iterator[Cut]:
 
 
 def _of_amounts(case: Case) -> Iterator[Cut]:
-    """What pods ask for: pod-level resources as a whole, then resource by resource."""
+    """Cuts of what pods request: pod-level resources as a whole, then resource by resource."""
     for place in _pod_places(case):
         if "pod_resources" in at(case, place):
             yield partial(_drop_entry, place, "pod_resources")
@@ -120,14 +97,6 @@ def _pod_places(case: Case) -> list[Place]:
     return places + admitting
 
 
-def at(case: Case, place: Place) -> Any:
-    """What is there; None where an object has no such entry."""
-    found: Any = case
-    for step in place:
-        found = found.get(step) if isinstance(found, dict) and isinstance(step, str) else found[step]
-    return found
-
-
 def _drop_items(place: Place, start: int, stop: int, case: Case) -> None:
     del at(case, place)[start:stop]
 
@@ -137,7 +106,7 @@ def _drop_entry(place: Place, name: str, case: Case) -> None:
 
 
 def _drop_zone(zone: int, case: Case) -> None:
-    """The zone itself; what lies in it goes when the case is mended."""
+    """Remove the zone; repair removes what lies in it."""
     if "numa_nodes" in case:
         case["numa_nodes"].remove(zone)
     if (topology := anatomy.machine(case)) is not None:
@@ -157,7 +126,7 @@ def _prefer_no_zones(case: Case) -> None:
 
 
 def _give_back(uid: str, case: Case) -> None:
-    """A pod that held CPUs before is gone, and they are shared again."""
+    """Remove a pod that held CPUs; they return to the shared set."""
     freed = anatomy.assigned({"assignments": {uid: case["assignments"].pop(uid)}})
     case["default"] = cpuset.text(cpuset.parse(case["default"]) | freed)
 

@@ -1,7 +1,7 @@
-"""Taking along what referred to a thing that is gone from a case.
+"""Repairs a case after a cut: removes what referred to the removed part.
 
-`shrink` calls `mended` after every cut, on its own copy: steps of containers, ops of pods, masks and devices of zones,
-requests of resources, and the counts that a machine keeps of itself."""
+`shrink` calls `mended` on its copy. It adjusts steps of containers, ops of pods, masks and devices of zones, requests
+of resources, and a machine's own counts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import ceil
 
 from numalign.api.attributes import cpuset
 from numalign.oracle.shrinking import anatomy
-from numalign.oracle.shrinking.anatomy import Case
+from numalign.oracle.shrinking.generic import Case
 from numalign.oracle.shrinking.validity import STRICT
 
 
 def mended(case: Case) -> Case:
-    """The same object, without loose ends."""
+    """The same object, without dangling references."""
     _zones(case)
     _reserved_memory(case)
     _machine(case)
@@ -31,7 +31,7 @@ def _zones(case: Case) -> None:
     for offered in anatomy.hint_lists(case):
         offered[:] = [hint for hint in offered if hint["mask"] is None or _is_somewhere(hint["mask"], zones)]
     for hint in anatomy.hints(case):
-        # An affinity to zones that are all gone is one to any zone.
+        # An affinity without remaining zones becomes an affinity to any zone.
         hint["mask"] = [zone for zone in hint["mask"] or () if zone in zones] or None
     for plugin in anatomy.plugins(case).values():
         plugin["devices"] = [
@@ -47,7 +47,7 @@ def _is_somewhere(mask: list[int], zones: list[int]) -> bool:
 
 
 def _reserved_memory(case: Case) -> None:
-    """What was reserved in a zone that is gone is reserved in the first that is left: a node has to reserve some."""
+    """Memory reserved in a removed zone is reserved in the first remaining one: a node must reserve some."""
     nodes = anatomy.memory_nodes(case)
     if not nodes:
         return
@@ -91,7 +91,7 @@ def _count(where: Case, reserved: int) -> None:
 
 
 def _shared(case: Case, every: int, reserved: int) -> None:
-    """Who holds CPUs keeps those that are left; all others are shared, but for a strict reservation."""
+    """Holders keep their remaining CPUs. All others are shared, except a strict reservation."""
     for of_pod in case["assignments"].values():
         for name, text in list(of_pod.items()):
             of_pod[name] = cpuset.text(cpuset.parse(text) & every)
@@ -101,7 +101,7 @@ def _shared(case: Case, every: int, reserved: int) -> None:
 
 
 def _amounts(case: Case) -> None:
-    """Nobody asks for devices or pages that the machine does not have."""
+    """Drop requests for devices or pages that the machine does not have."""
     sizes = anatomy.page_resources(case)
     for each in anatomy.requirements(case):
         for key in ("requests", "limits"):

@@ -1,37 +1,19 @@
-"""Making a disagreement small: drop what is not needed for it, as long as it stays one.
+"""Shrinks a disagreement: drops parts of a case as long as the two sides still disagree.
 
-Reductions are tried greedily, larger things first; each candidate is put to the real code and to ours again. What
-belongs together is dropped together, and what would no longer be a case that could be is not offered."""
+`fuzz` calls it. Reductions are tried greedily, larger parts first; each candidate is put to both sides again.
+Candidates with a new flaw are not tried."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 
 from numalign.oracle.shrinking import cuts, mending, validity
-from numalign.oracle.shrinking.anatomy import Case
-
-Smaller = Callable[[Case], Iterator[Case]]
-
-
-def shrunk(case: Case, still_differs: Callable[[Case], bool], smaller: Smaller, *, tries: int = 500) -> Case:
-    """The smallest case found within so many tries that the two sides still disagree about."""
-    best, left = case, tries
-    progress = True
-    while progress and left > 0:
-        progress = False
-        for candidate in smaller(best):
-            left -= 1
-            if left <= 0:
-                break
-            if still_differs(candidate):
-                best, progress = candidate, True
-                break
-    return best
+from numalign.oracle.shrinking.generic import Case
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """Cases of the kubelet's families with something less and no flaw more, the larger things gone first."""
+    """Smaller variants of a case of the kubelet's families without new flaws, larger cuts first."""
     known = validity.flaws(case)
     for cut in cuts.of(case):
         candidate = deepcopy(case)

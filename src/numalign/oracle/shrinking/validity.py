@@ -1,8 +1,8 @@
-"""Whether a case means something: all that it names is there, and it describes a node that could be.
+"""Checks whether a case is valid: everything that it names exists, and its node is possible.
 
-`shrink` offers no case with a flaw that the case before it did not have: without that, the real code and the model
-end up disagreeing about CPUs that no machine has. Whatever a generator draws has no flaw. A case that only names its
-machine is taken at its word about it."""
+`shrink` rejects a candidate with a flaw that its origin does not have; otherwise the real component and the model would
+disagree about CPUs that no machine has. Generated cases have no flaw. A case that only names its machine is not checked
+against it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from math import ceil
 
 from numalign.api.attributes import cpuset
 from numalign.oracle.shrinking import anatomy
-from numalign.oracle.shrinking.anatomy import Case
+from numalign.oracle.shrinking.generic import Case
 
 STRICT = "strict-cpu-reservation"
 
 
 def flaws(case: Case) -> frozenset[str]:
-    """What is wrong with the case, in sentences; nothing, for a valid one."""
+    """The flaws of the case, as sentences about a valid one."""
     found: set[str] = set()
     for look in (_machine, _cpus, _reserved, _zones, _memory, _plugins, _pods, _steps, _ops, _merge):
         found.update(look(case))
@@ -41,7 +41,7 @@ def _machine(case: Case) -> Iterator[str]:
 
 
 def _cpus(case: Case) -> Iterator[str]:
-    """Who holds which CPUs before a CPU manager case begins."""
+    """The CPU assignments before a CPU manager case begins."""
     topology = anatomy.machine(case)
     if topology is None or "default" not in case:
         return
@@ -51,9 +51,9 @@ def _cpus(case: Case) -> Iterator[str]:
         yield "only CPUs of the machine are held, shared or reserved"
     if default & held or every & ~(default | held | reserved):
         yield "every CPU is either shared or held"
-    # Which CPUs a policy reserves by itself is not known here, so nothing may overlap them.
+    # The CPUs that a policy reserves by itself are unknown here, so no holder may overlap them.
     if held & reserved or (held and not reserved):
-        yield "nobody holds reserved CPUs"
+        yield "no container holds reserved CPUs"
     if case["options"].get(STRICT) != "true" and reserved & ~default:
         yield "reserved CPUs are shared unless the reservation is strict"
 
@@ -125,7 +125,7 @@ def _pods(case: Case) -> Iterator[str]:
             yield "a pod has containers, each with a name of its own"
         if any(_lacks_limits(each) for each in anatomy.containers(pod)):
             yield "devices and pages have limits"
-    # An API server fills in requests from limits.
+    # The API server defaults requests from limits.
     if any(not set(each.get("limits") or ()) <= set(each.get("requests") or ()) for each in anatomy.requirements(case)):
         yield "what has a limit is requested"
 

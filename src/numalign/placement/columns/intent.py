@@ -1,8 +1,8 @@
 """What a pod's annotations mean on a kind of node: allowed, allowed with a warning, or refused.
 
 `evaluation` asks once per shape and kind of node, `reasons` says what came of it. The kubelet applies its own policy
-and scope whatever a pod asks for, so a wish chooses among nodes and changes none (docs/intent.md). A pod that names a
-scope and no strictness means it: the scope is required, any policy will do."""
+and scope whatever a pod asks for, so a wish chooses among nodes and changes none (docs/use/intent.md). A pod that
+names a scope and no strictness means it: the scope is required, any policy will do."""
 
 from __future__ import annotations
 

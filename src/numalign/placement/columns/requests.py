@@ -1,8 +1,8 @@
 """A shape as numbers, for nodes that follow the same rules: what kernels are asked about.
 
-A program is made once per shape and `NodeRules`. It lists, in admission order, what each container asks of the
-managers that this kind of node has; under pod scope one common alignment comes before. Which of the devices a
-particular row really has is seen there from its sizes (engine spec 3)."""
+A program is made once per shape and `NodeRules`, and kept with the shape. It lists, in admission order, what each
+container asks of the managers that this kind of node has; under pod scope one common alignment comes before. Which of
+the devices a particular row really has is seen there from its sizes (engine spec 3)."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ class Program(Struct, frozen=True):
 
 
 def program(shape: Shape, rules: NodeRules, resources: Resources) -> Program:
+    known: dict[NodeRules, tuple[Resources, Program]] = shape.__dict__.setdefault("_programs", {})
+    found = known.get(rules)
+    if found is None or found[0] is not resources:
+        found = known[rules] = resources, _program(shape, rules, resources)
+    return found[1]
+
+
+def _program(shape: Shape, rules: NodeRules, resources: Resources) -> Program:
     demand = shape.demand(rules.reading)
     whole = _whole(demand, rules, resources) if rules.scope == "pod" and rules.policy != "none" else None
     budget = _ask(demand.budget, rules, resources) if whole is not None and demand.budget is not None else None

@@ -6,15 +6,18 @@ Where every pod has sizes of its own, shapes come without end: `retain` forgets 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container as Collected
 from collections.abc import Mapping
 from itertools import count
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.api.attributes import intent as intents
 from numalign.api.attributes.intent import Intent
+from numalign.api.caches import BoundedCache
+from numalign.api.errors import BadObject
 from numalign.api.objects import qos, requests, resourcenames
 from numalign.api.objects.pod import Container, Pod, ResourceList, ResourceRequirements
 from numalign.api.objects.qos import QoS
@@ -23,6 +26,7 @@ from numalign.kubelet.demand import PodDemand, Reading
 
 Key = tuple[object, ...]
 MOST_REMEMBERED: Final = 1 << 16
+POD_NOT_UNDERSTOOD: Final = "pod-not-understood"
 
 
 class Shape(Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -52,7 +56,7 @@ class Shapes:
         """By number."""
         self._numbers = count()
         self._by_key: dict[Key, Shape] = {}
-        self._by_containers: dict[tuple[int, str], tuple[tuple[Container, ...], Shape]] = {}
+        self._by_containers = BoundedCache[tuple[int, str], tuple[tuple[Container, ...], Shape]](MOST_REMEMBERED)
         """Of plain pods, whose containers are mostly one object for all of a kind: by its identity, and the class that
         the status says."""
 
@@ -65,12 +69,20 @@ class Shapes:
         known = self._by_containers.get(place)
         if known is not None:
             return known[1]
-        if len(self._by_containers) >= MOST_REMEMBERED:
-            self._by_containers.clear()
         shape = self._intern(pod)
         # Kept with the shape, so that nothing else gets its identity.
-        self._by_containers[place] = containers, shape
-        return shape
+        return self._by_containers.keep(place, (containers, shape))[1]
+
+    def intern_any(self, pod: Pod, problems: Counter[str] | None = None) -> Shape:
+        """The same for a pod that is bound already: if its annotations make no sense, its shape without them.
+
+        What it holds does not depend on its wishes. `problems`: where such a pod is counted."""
+        try:
+            return self.intern(pod)
+        except BadObject:
+            if problems is not None:
+                problems[POD_NOT_UNDERSTOOD] += 1
+            return self.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
 
     def _intern(self, pod: Pod) -> Shape:
         intent, service = intents.intent(pod.metadata), qos.of(pod)

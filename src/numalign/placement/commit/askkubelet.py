@@ -8,7 +8,7 @@ could change the answer, the answer is that it is not certain."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -39,11 +39,6 @@ class Question(Struct, frozen=True, kw_only=True):
     program: Program
     row: RowState
     resources: Resources
-
-
-def asking(question: Question) -> Callable[[], RowVerdict]:
-    """The question, put off until somebody needs the answer."""
-    return lambda: answer(question)
 
 
 def answer(question: Question) -> RowVerdict:

@@ -7,7 +7,7 @@ the kubelet's own managers to ask."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet import demand as demands
@@ -28,12 +29,11 @@ from numalign.placement.commit import place as commit
 from numalign.placement.commit.askkubelet import Question
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import Restored
-from numalign.placement.ledger import unobservedzones
+from numalign.placement.ledger import rows, unobserved
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Book, Row
 from numalign.placement.ledger.sync import Mirror
-from numalign.placement.rowmodel import fromledger
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
@@ -58,8 +58,7 @@ class Committer:
         self._mirror = mirror
         self._shapes = shapes
         self._trusting = trust_bind_order
-        self._programs: dict[tuple[int, NodeRules], Program] = {}
-        self._alone: dict[Looks, Placement] = {}
+        self._alone: BoundedCache[Looks, Placement] = BoundedCache(MOST_ALONE)
         """Where nobody is pending, and numbers alone decide."""
 
     def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> Committed | None:
@@ -71,7 +70,7 @@ class Committer:
         known = self._alone.get(looks) if looks is not None else None
         placement = known or self._found(pod, shape, row, coming)
         if looks is not None and placement.path is Path.ALONE:
-            self._remember(looks, placement)
+            self._alone.keep(looks, placement)
         self.paths[placement.path] += 1
         if not placement.verdict.fits:
             return None
@@ -80,22 +79,17 @@ class Committer:
     def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
         rules = row.facts.rules
         return commit.place(
-            fromledger.settled(row, self._mirror.columns.resources),
+            rows.settled(row, self._mirror.columns.resources),
             [each if each.promised else _as_far_as_known(each) for each in row.pending],
             Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
             lambda number: self.program(number, rules),
             trust_bind_order=self._trusting,
         )
 
-    def _remember(self, looks: Looks, placement: Placement) -> None:
-        if len(self._alone) >= MOST_ALONE:
-            self._alone.clear()
-        self._alone[looks] = placement
-
     def revised(self, row: Row) -> Sequence[Holding]:
         """Pending pods that may be in more places than was known, the row having more room than they were placed on."""
         rules, resources = row.facts.rules, self._mirror.columns.resources
-        settled = fromledger.settled(row, resources)
+        settled = rows.settled(row, resources)
         pending = [_as_far_as_known(each) for each in row.pending]
         found = anyorder.place(settled, pending, Program(()), lambda number: self.program(number, rules))
         if found is None:
@@ -112,7 +106,7 @@ class Committer:
             holding,
             source=Source.UNKNOWN,
             promised=holding.promised or holding.source is Source.PREDICTED,
-            entries=unobservedzones.anywhere(program, row.facts, self._mirror.columns.resources),
+            entries=unobserved.anywhere(program, row.facts, self._mirror.columns.resources),
             containers=tuple(ContainerZones(each.container, every) for each in holding.containers),
         )
 
@@ -120,15 +114,10 @@ class Committer:
         """What nodes of these rules are asked for a shape; None: of this pod no spec was seen."""
         if number < 0:
             return None
-        found = self._programs.get((number, rules))
-        if found is None:
-            made = requests.program(self._shapes.all[number], rules, self._mirror.columns.resources)
-            found = self._programs[number, rules] = made
-        return found
+        return requests.program(self._shapes.all[number], rules, self._mirror.columns.resources)
 
-    def retain_shapes(self, used: Container[int]) -> None:
-        """Programs of these shapes are needed further on."""
-        self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
+    def forget_shapes(self) -> None:
+        """Some of them are not needed any more."""
         self._alone.clear()
 
     def _answer(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> RowVerdict:
@@ -149,7 +138,7 @@ class Committer:
                 pending=[pods[each.uid] for each in row.pending],
                 pod=pod,
                 program=program,
-                row=fromledger.charged(row, resources),
+                row=rows.charged(row, resources),
                 resources=resources,
             )
         )

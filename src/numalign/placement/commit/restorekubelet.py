@@ -3,34 +3,224 @@
 `commit` asks it where engine spec 7 says ids. Only our agent's reports tell enough; for any other, and for one that
 contradicts itself, there is no model. CPUs and memory are the real ones, devices go by made-up ids in their zones.
 `admission.align` on the result answers as the node would; totals of the node are not restored, since the engine checks
-them itself."""
+them itself.
+
+Devices with made-up ids, for a report that counts them by zone set.
+
+`heldstate` gives them to pods, `objectmodel` puts them into its machine. Devices of one class are alike to the device
+manager, so any of them can stand for any other. What has to be kept is how many are free and healthy, and that two
+containers of a pod may hold the very same device, one after the other (kubelet spec 7.3). Ids sort by class.
+
+What a kubelet knows about its pods, rebuilt from where the report says they are.
+
+`objectmodel` starts the kubelet and calls `of`. Amounts come from the published checkpoints, holdings from the
+placements; hints that were stored when pods were admitted and leftovers of init containers are not restored, as
+nobody but the pod itself ever looks at them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from numalign.api.attributes.attributes import NodeFacts
+from numalign.api.attributes.deviceclasses import DeviceClass
 from numalign.api.attributes.memorystate import MemoryZone
-from numalign.api.attributes.podplacements import Holding
+from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode import quantity
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.nodetopology import Zone as ReportedZone
 from numalign.api.objects import resourcenames
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Container, Pod, PodSpec
+from numalign.kubelet import demand as demands
+from numalign.kubelet import mask as masks
 from numalign.kubelet import start
-from numalign.kubelet.machine import DevicePlugin, HugePages, Machine, Zone
+from numalign.kubelet.cpu.state import CPUState
+from numalign.kubelet.device import DeviceState, Ids
+from numalign.kubelet.holdings import WHOLE_POD
+from numalign.kubelet.machine import Device, DevicePlugin, HugePages, Machine, Zone
+from numalign.kubelet.memory.state import Block, MemoryState, Table, ZoneMemory
 from numalign.kubelet.refusals import StartRefusal, Undecided
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.placement.commit import restoredstate
-from numalign.placement.commit.deviceids import Devices, Unaccounted
 from numalign.placement.reports import cores as hardware
 from numalign.placement.reports import nodesettings
 from numalign.placement.reports.nodefacts import Assumption
+
+Place = tuple[str, int | None]
+"""A class: its resource and its zones."""
+
+MOST_DEVICES = 1 << 16
+"""Of all resources of a node together; more than any node has."""
+
+
+class Unaccounted(Exception):
+    """Pods hold more devices than there are, or there are more than can be."""
+
+
+class Devices:
+    """The devices of one node, handed out to the pods that hold them."""
+
+    def __init__(self, classes: Iterable[DeviceClass]) -> None:
+        self._classes = {(each.resource, each.zones): each for each in classes}
+        if sum(each.total for each in self._classes.values()) > MOST_DEVICES:
+            raise Unaccounted("too many devices")
+        self._names = {place: f"{number:04}" for number, place in enumerate(self._classes)}
+        self._taken: dict[Place, list[str]] = {place: [] for place in self._classes}
+        self._known: dict[tuple[Place, str], str] = {}
+
+    def give(self, held: HeldDevices, before: Ids) -> Ids:
+        """Ids for what a container holds; `before` are those of the resource that its pod was given already."""
+        place = held.resource, held.zones
+        if held.ids:
+            return frozenset(self._called(place, name) for name in held.ids)
+        fresh = min(held.count, self._left(place))
+        # Counts do not tell whether a container shares with one that came before it; if there are no others, it does.
+        shared = sorted(before & frozenset(self._taken.get(place, ())))[: held.count - fresh]
+        if fresh + len(shared) < held.count:
+            raise Unaccounted(held.resource)
+        return frozenset(shared).union(self._next(place) for _ in range(fresh))
+
+    def plugins(self) -> dict[str, DevicePlugin]:
+        """Everything that is registered, as the machine's inventory."""
+        found: dict[str, list[Device]] = {}
+        for place, each in self._classes.items():
+            found.setdefault(each.resource, []).extend(self._devices(place, each))
+        return {resource: DevicePlugin(tuple(devices)) for resource, devices in found.items()}
+
+    def _called(self, place: Place, name: str) -> str:
+        if (place, name) not in self._known:
+            if not self._left(place):
+                raise Unaccounted(place[0])
+            self._known[place, name] = self._next(place)
+        return self._known[place, name]
+
+    def _left(self, place: Place) -> int:
+        """How many devices of the class are not free and not given out; as many as you like of one that is gone."""
+        each = self._classes.get(place)
+        return each.total - each.free - len(self._taken[place]) if each else MOST_DEVICES
+
+    def _next(self, place: Place) -> str:
+        taken = self._taken.setdefault(place, [])
+        taken.append(f"{self._names.get(place, 'gone')}-{len(taken):06}")
+        return taken[-1]
+
+    def _devices(self, place: Place, each: DeviceClass) -> Iterable[Device]:
+        """First those that pods hold, as healthy as the class allows, then the free ones, then what nobody can get."""
+        zones = None if each.zones is None else masks.members(each.zones)
+        held = len(self._taken[place])
+        for number in range(each.total):
+            used = number < held
+            healthy = number < each.healthy - each.free if used else number < held + each.free
+            yield Device(f"{self._names[place]}-{number:06}", zones, healthy)
+
+
+Holders = Mapping[str, PodPlacement]
+"""Pod identity to what the pod holds."""
+
+
+class Residents(Struct, frozen=True):
+    """The pods of a node, by the name the managers know each by."""
+
+    active: Mapping[str, Pod]
+    placed: Holders
+
+
+def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> Residents:
+    """Every pod in the report, with its spec where it is known."""
+    active: dict[str, Pod] = {}
+    placed: dict[str, PodPlacement] = {}
+    for each in placements:
+        known = pods.get(f"{each.namespace}/{each.name}")
+        # Another pod under the same name is not this one.
+        same = known is not None and each.uid in ("", known.metadata.uid)
+        pod = known if known is not None and same else _stand_in(each)
+        active[demands.identity(pod)] = pod
+        placed[demands.identity(pod)] = each
+    return Residents(active, placed)
+
+
+def device_state(placed: Holders, devices: Devices) -> DeviceState:
+    held: dict[str, dict[str, dict[str, Ids]]] = {}
+    for uid, pod in placed.items():
+        before: dict[str, Ids] = {}
+        for holding in pod.holdings:
+            own = held.setdefault(uid, {}).setdefault(holding.container, {})
+            for each in holding.devices:
+                ids = devices.give(each, before.get(each.resource, frozenset()))
+                own[each.resource] = own.get(each.resource, frozenset()) | ids
+                before[each.resource] = before.get(each.resource, frozenset()) | ids
+    return DeviceState(pods={uid: _with_devices(containers) for uid, containers in held.items()})
+
+
+def of(kubelet: Kubelet, facts: NodeFacts, known: Residents, devices: DeviceState) -> KubeletState:
+    return KubeletState(
+        devices=devices,
+        cpu=_cpus(facts.default_cpus or 0, known.placed) if kubelet.cpu else None,
+        memory=_memory(kubelet, facts, known.placed) if kubelet.memory else None,
+        active=known.active,
+    )
+
+
+def _with_devices(containers: Mapping[str, Mapping[str, Ids]]) -> dict[str, Mapping[str, Ids]]:
+    return {name: held for name, held in containers.items() if held}
+
+
+def _cpus(default: int, placed: Holders) -> CPUState:
+    return CPUState(
+        default=default,
+        assignments={
+            uid: own
+            for uid, pod in placed.items()
+            if (own := {each.container: each.cpus for each in _of_containers(pod) if each.cpus})
+        },
+        pods={uid: whole.cpus for uid, pod in placed.items() if (whole := _whole(pod)) and whole.cpus},
+    )
+
+
+def _memory(kubelet: Kubelet, facts: NodeFacts, placed: Holders) -> MemoryState:
+    allocatable = kubelet.memory.allocatable if kubelet.memory else {}
+    zones = {
+        each.zone: ZoneMemory(
+            cells=each.cells,
+            tables={
+                kind: Table(each.free[kind], amount - each.free[kind])
+                for kind, amount in allocatable[each.zone].items()
+            },
+            assignments=each.assignments,
+        )
+        for each in facts.memory or ()
+    }
+    blocks = {
+        uid: own
+        for uid, pod in placed.items()
+        if (own := {each.container: _blocks(each.memory) for each in _of_containers(pod) if each.memory})
+    }
+    whole = {uid: _blocks(whole.memory) for uid, pod in placed.items() if (whole := _whole(pod)) and whole.memory}
+    return MemoryState(zones=zones, blocks=blocks, pods=whole)
+
+
+def _blocks(memory: Iterable[MemoryBlock]) -> tuple[Block, ...]:
+    return tuple(Block(each.type, each.zones, each.size) for each in memory)
+
+
+def _of_containers(pod: PodPlacement) -> Iterable[Holding]:
+    return (holding for holding in pod.holdings if holding.container != WHOLE_POD)
+
+
+def _whole(pod: PodPlacement) -> Holding | None:
+    return next((holding for holding in pod.holdings if holding.container == WHOLE_POD), None)
+
+
+def _stand_in(placed: PodPlacement) -> Pod:
+    containers = tuple(Container(name=holding.container) for holding in _of_containers(placed))
+    metadata = ObjectMeta(namespace=placed.namespace, name=placed.name, uid=placed.uid)
+    return Pod(metadata=metadata, spec=PodSpec(containers=containers))
+
 
 HIGHEST_ZONE = 63
 """The kubelet keeps zone sets in 64-bit masks."""
@@ -65,12 +255,12 @@ def _restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored:
     settings = nodesettings.read(topology, None, noted)
     _require(not noted and facts.placements is not None and facts.devices is not None)
     devices = Devices(facts.devices or ())
-    known = restoredstate.residents(facts.placements or (), pods)
-    held = restoredstate.device_state(known.placed, devices)
+    known = residents(facts.placements or (), pods)
+    held = device_state(known.placed, devices)
     machine = _machine(topology, settings, devices.plugins())
     kubelet = start.start(machine, _with_reservations(settings, facts))
     _require_holdings(kubelet, [holding for pod in known.placed.values() for holding in pod.holdings], facts)
-    return Restored(kubelet, restoredstate.of(kubelet, facts, known, held))
+    return Restored(kubelet, of(kubelet, facts, known, held))
 
 
 def _machine(topology: NodeTopology, settings: Settings, plugins: Mapping[str, DevicePlugin]) -> Machine:

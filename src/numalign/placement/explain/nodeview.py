@@ -5,7 +5,7 @@ ids. Amounts are whole CPUs, bytes and devices; `free` has every known pod charg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -150,3 +150,29 @@ def _charge(entry: Entry, zones: Zones, names: Sequence[str]) -> Charge:
 
 def _real(mask: int, zones: Zones) -> Zones:
     return tuple(zone for position, zone in enumerate(zones) if mask >> position & 1)
+
+
+def hardware(engine: Engine, node: str) -> Hashable:
+    """Equal for nodes that differ in nothing but in what runs on them."""
+    columns, row = engine.columns, engine.columns.rows[node]
+    arrays = (columns.offered, columns.allocatable, columns.size, columns.homeless_size)
+    return int(columns.kind[row]), *(array[row].tobytes() for array in arrays)
+
+
+def rules(engine: Engine, node: str) -> int:
+    """Equal for nodes of one hardware type and configuration."""
+    return int(engine.columns.kind[engine.columns.rows[node]])
+
+
+def most_in_a_zone(engine: Engine, node: str, resource: str) -> int:
+    """What the best zone of the node would have if it were empty."""
+    columns = engine.columns
+    column = columns.resources.known(resource)
+    return 0 if column is None else int(columns.allocatable[columns.rows[node], :, column].max())
+
+
+def is_offered(engine: Engine, resource: str) -> bool:
+    """Whether any node has some of the resource."""
+    columns = engine.columns
+    column = columns.resources.known(resource)
+    return column is not None and bool(columns.offered[: columns.height, column].any())

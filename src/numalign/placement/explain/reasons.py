@@ -6,10 +6,11 @@ everything else in whole units. This module holds no text: `wording` says reason
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, structs
 
@@ -136,12 +137,35 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
         return (self.threads_per_core,) if self.cause is Cause.PARTIAL_CORES else ()
 
 
-class Group(Struct, frozen=True):
+class HasKind(Protocol):
+    @property
+    def kind(self) -> Hashable: ...
+
+
+A = TypeVar("A", bound=HasKind)
+
+
+class Group(Struct, Generic[A], frozen=True):
     """Nodes that refuse for one kind of reason."""
 
-    reason: Reason
+    answer: A
     """With the best numbers that any of the nodes has."""
     nodes: tuple[str, ...]
+
+
+def grouped(
+    refused: Mapping[str, A], merge: Callable[[Sequence[A]], A], identity: Callable[[A], int] = id
+) -> tuple[Group[A], ...]:
+    """Answers of one kind as one, with all their nodes; the most frequent first.
+
+    Nodes that are equal share one object: `identity` tells which answers need not be merged."""
+    nodes: defaultdict[Hashable, list[str]] = defaultdict(list)
+    alike: defaultdict[Hashable, dict[int, A]] = defaultdict(dict)
+    for node, answer in refused.items():
+        nodes[answer.kind].append(node)
+        alike[answer.kind][identity(answer)] = answer
+    found = [Group(merge(tuple(alike[kind].values())), tuple(sorted(names))) for kind, names in nodes.items()]
+    return tuple(sorted(found, key=lambda group: (-len(group.nodes), group.nodes)))
 
 
 def merged(alike: Sequence[Reason]) -> Reason:

@@ -1,9 +1,9 @@
-"""One pod asked of nodes as they would be: some pods gone, others promised their place there.
+"""Answers whether a node would take a pod if something were different: pods gone, pods nominated, another policy.
 
-Preemption asks before it evicts anybody, the scheduling cycle before it takes room that was promised to another pod.
-The exact flavour answers by the ledger's row without those pods and by `committing`, the plugin's by its own
-simulation (scheduler plugin spec 16). Totals are looked at as the engine counts them. Books and columns stay as they
-are."""
+This is the only interface for that question. Preemption asks before it evicts pods, the scheduling cycle before it
+takes room of a nominated pod, explanations and advice before they say that a pod fits. The exact flavour answers by the
+ledger's row without those pods and by the committer, the reference flavour by the plugin's own simulation (scheduler
+plugin spec 16). Nothing is charged: ledger and columns stay as they are."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from typing import Final, Protocol
 from msgspec import structs
 
 from numalign.api.errors import BadObject
+from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement.columns import fit
-from numalign.placement.columns.columns import UNREPORTED, VACANT
+from numalign.placement.columns.columns import NOBODY, UNREPORTED, VACANT
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.commit.committer import NOBODY_COMES, Committed
+from numalign.placement.decisions import LAST_RESORT
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger.holdings import Holding
@@ -30,6 +32,7 @@ from numalign.placement.rowmodel import evaluate, state
 from numalign.placement.rowmodel.evaluate import Verdict
 
 NOBODY_HOLDS: Final[Mapping[str, int]] = {}
+NO_PODS: Final[frozenset[str]] = frozenset()
 
 
 class WhatIf(Protocol):
@@ -49,6 +52,18 @@ class WhatIf(Protocol):
 
     def is_possible(self, row: int) -> bool:
         """Whether the node could ever take the pod: False if it could not, were it empty."""
+
+    def is_final(self, row: int) -> bool:
+        """Whether a row whose code says that the pod fits surely takes it: no pod is pending, and amounts decide."""
+
+    def admits_under(self, row: int, policy: Policy) -> bool:
+        """Whether the node would admit the pod with this Topology Manager policy, and no other pod on it."""
+
+    def pending(self, row: int) -> frozenset[str]:
+        """Pods on their way to the node, by uid."""
+
+    def known(self, row: int) -> frozenset[str]:
+        """Every pod of the node that the ledger knows, by uid."""
 
 
 def of(engine: Engine, pod: Pod, shape: Shape) -> WhatIf:
@@ -125,6 +140,30 @@ class ExactWhatIf:
             known[key] = verdict.code is not Verdict.DOES_NOT_FIT
         return known[key]
 
+    def is_final(self, row: int) -> bool:
+        columns = self._columns
+        if columns.kind[row] == UNREPORTED:
+            return True
+        code = int(self._table.codes[row])
+        return bool(code > LAST_RESORT and not columns.loose[row] and columns.tenure[row] == NOBODY)
+
+    def admits_under(self, row: int, policy: Policy) -> bool:
+        if self._columns.kind[row] == UNREPORTED:
+            return False
+        with self._mirror.ledger.without(self.known(row)):
+            there = self._mirror.row(row)
+        rules = structs.replace(there.facts.rules, policy=policy)
+        supposed = structs.replace(there, facts=structs.replace(there.facts, rules=rules))
+        return self._placed(self._pod, supposed, {}) is not None
+
+    def pending(self, row: int) -> frozenset[str]:
+        book = self._mirror.ledger.book(self._columns.names[row])
+        return frozenset(book.pending) if book is not None else NO_PODS
+
+    def known(self, row: int) -> frozenset[str]:
+        book = self._mirror.ledger.book(self._columns.names[row])
+        return frozenset(book.records) if book is not None else NO_PODS
+
     def _asks_nothing(self, kind: int) -> bool:
         return kind == UNREPORTED or not any(map(_is_something, _asks(self._program(kind))))
 
@@ -180,6 +219,18 @@ class PluginWhatIf:
 
     def is_possible(self, row: int) -> bool:
         return True
+
+    def is_final(self, row: int) -> bool:
+        return True
+
+    def admits_under(self, row: int, policy: Policy) -> bool:
+        return False
+
+    def pending(self, row: int) -> frozenset[str]:
+        return NO_PODS
+
+    def known(self, row: int) -> frozenset[str]:
+        return NO_PODS
 
 
 def _with(row: Row, committed: Committed) -> Row:

@@ -1,7 +1,7 @@
 """All sentences about why a pod does not fit and what would make it fit.
 
-Events, logs, pages and the command line call `sentence` for one node, `line` for a group of nodes, `warning` and
-`assumption` for notes, `suggestion` for what would help, and `unavailable` for the message of an Event. `reference`
+Events, logs, pages and the command line call `sentence` for a reason, `warning` and `assumption` for notes,
+`suggestion` for what would help, and `unavailable` for the message of an Event. `reference`
 says a reason in the words of NodeResourceTopologyMatch and kube-scheduler. No other module turns reasons into text."""
 
 from __future__ import annotations
@@ -139,14 +139,9 @@ def sentence(reason: Reason) -> str:
     return _template(reason).format_map(_readable(reason))
 
 
-def line(group: Group) -> str:
-    """The same with how many nodes it holds for."""
-    return f"{counted(len(group.nodes), 'node')}: {sentence(group.reason)}"
-
-
-def warning(group: Group) -> str:
+def warning(group: Group[Reason]) -> str:
     """Of nodes that take the pod although they do not keep a wish."""
-    return f"{counted(len(group.nodes), 'node')}: allowed, but {sentence(group.reason)}"
+    return f"{counted(len(group.nodes), 'node')}: allowed, but {sentence(group.answer)}"
 
 
 def assumption(what: Assumption, nodes: int) -> str:
@@ -181,6 +176,11 @@ def of_zones(reason: Reason) -> str:
         return known
     # The plugin has one text for everything that it does not know, and that blames the report.
     return ours if known == STALE else f"{known} ({ours})"
+
+
+def zones_ignored(profile: str, plugin: str) -> str:
+    """Of a profile that disables the zone plugin."""
+    return f"profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
 
 
 def rejected(node: str, reason: str, pause: float) -> str:

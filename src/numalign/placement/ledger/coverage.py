@@ -23,9 +23,9 @@ What remains is in doubt, and both ends of the doubt are charged (`shares`)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -73,15 +73,6 @@ class Subjects(Struct, frozen=True):
     """Hashes of other pods that are finished and listed all the same."""
 
 
-class Scales(Protocol):
-    """Makes sure that pods have holdings."""
-
-    @property
-    def resources(self) -> Resources: ...
-
-    def need(self, records: Iterable[Record]) -> None: ...
-
-
 class Judgement(Struct, frozen=True):
     """By uid, for pods that are neither settled nor forgotten."""
 
@@ -120,7 +111,8 @@ def sure(facts: RowFacts) -> int:
     return STUBBORN if facts.placements is not None else PATIENT if facts.fingerprint else SURE
 
 
-def judge(facts: RowFacts, node: Node, scales: Scales) -> Judgement:
+def judge(facts: RowFacts, node: Node, resources: Resources, ensure: Callable[[Iterable[Record]], None]) -> Judgement:
+    """`ensure`: makes sure that these pods have holdings."""
     if facts.placements is not None:
         return _listed(node)
     pods = subjects(node, sure(facts))
@@ -131,14 +123,14 @@ def judge(facts: RowFacts, node: Node, scales: Scales) -> Judgement:
             return found
     if not facts.fingerprint and not pods.pending and not pods.leaving:
         return Judgement({})
-    scales.need((*pods.settled, *pods.pending, *pods.leaving))
+    ensure((*pods.settled, *pods.pending, *pods.leaving))
     if facts.exclusive_only:
         found = _signed(facts, pods, node.looks)
         if found is not None:
             return found
     if facts.fingerprint and not node.signs_known:
         pods = subjects(node, SURE)
-    return _weighed(facts, node.looks, pods, scales.resources)
+    return _weighed(facts, node.looks, pods, resources)
 
 
 def _listed(node: Node) -> Judgement:

@@ -1,7 +1,10 @@
 """Where the node said otherwise than we did.
 
 The ledger makes a `Divergence` when a report or a pod's end contradicts a prediction, corrects itself and goes on.
-Metrics count them by kind, logs and `explain` show the latest; nothing here decides anything."""
+Metrics count them by kind, logs and `explain` show the latest; nothing here decides anything.
+
+What a fact changed in the ledger, for whoever keeps rows or wakes pods.
+"""
 
 from __future__ import annotations
 
@@ -63,3 +66,27 @@ class Divergences:
         for divergence in found:
             self.counts[divergence.kind] += 1
             self.latest.append(divergence)
+
+
+class Change(Struct, frozen=True):
+    """Nodes whose rows are to be read again, whether something came free there, and what turned out wrong."""
+
+    rows: tuple[str, ...] = ()
+    freed: tuple[str, ...] = ()
+    divergences: tuple[Divergence, ...] = ()
+
+
+NOTHING: Final = Change()
+
+
+class Problem(StrEnum):
+    """Odd things that were survived; the ledger counts them."""
+
+    POD_ON_TWO_NODES = "pod-on-two-nodes"
+    """Never legal. Both nodes stay charged until the pod is gone."""
+    ZONE_VANISHED = "zone-vanished"
+    """A pod held something in a zone that the node does not report any more; it is charged no longer."""
+    PLACED_NOWHERE = "placed-nowhere"
+    """The model has no room for a pod that is on the node; it is charged to every zone."""
+    FORECAST_IMPOSSIBLE = "forecast-impossible"
+    """A pod says where it was to go, and its node cannot have done that; it is placed as if it said nothing."""

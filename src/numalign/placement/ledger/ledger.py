@@ -9,7 +9,7 @@ and nothing that comes in, however odd, makes it raise."""
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -22,15 +22,12 @@ from numalign.placement.columns.resources import Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import reconcile
-from numalign.placement.ledger.changes import NOTHING, Change, Problem
 from numalign.placement.ledger.charges import Cover, Life
-from numalign.placement.ledger.divergences import Divergence, DivergenceKind, Divergences
-from numalign.placement.ledger.endedpods import Departures
-from numalign.placement.ledger.forecastcheck import Placer
-from numalign.placement.ledger.foreignpods import ForeignPods
+from numalign.placement.ledger.divergences import NOTHING, Change, Divergence, DivergenceKind, Divergences, Problem
+from numalign.placement.ledger.foreignpods import ForeignPods, Placer
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.nodeledger import Book, Row
-from numalign.placement.ledger.podrecord import Record
+from numalign.placement.ledger.podrecord import Departures, Record
 from numalign.placement.ledger.reconcile import Findings
 from numalign.placement.ledger.unobserved import Beliefs
 from numalign.placement.reports.nodefacts import RowFacts
@@ -98,7 +95,7 @@ class Ledger:
         book = self._books.get(node)
         if book is None or book.facts is None:
             return NOTHING
-        book.facts = None
+        book.drop_report()
         for record in [record for record in book.records.values() if record.life is Life.ENDED]:
             self._strike(book, record)
         self._close(book)
@@ -132,16 +129,21 @@ class Ledger:
 
     def _found(self, pod: Pod, forecast: Forecast | None) -> Change:
         """The same for a pod that is alive, and was not known to be on its node."""
-        uid, node = demands.identity(pod), pod.spec.node_name
+        node = pod.spec.node_name
         book = self._book(node)
         record = self._record(book, pod)
         record.bound, record.found, record.forecast = True, pod.has_started, forecast
         if record.found:
-            record.started, record.start_order = book.looks, self._next()
-        book.unplaced[uid], book.unjudged = record, True
-        book.put(record)
+            record.start(book.looks, self._next())
+        book.find(record)
         # What is free on a node without a report is not known, whoever is there.
         return Change((node,)) if book.facts is not None else NOTHING
+
+    def assumed(self, pod: Pod) -> Change:
+        """The same for a pod that the scheduler assigned there by node totals, and that is not bound yet."""
+        change = self._found(pod, None)
+        self._books[pod.spec.node_name].records[demands.identity(pod)].bound = False
+        return change
 
     def gone(self, pod: Pod, now: float) -> Change:
         """A pod's object was deleted; what it holds is free once its containers have surely stopped."""
@@ -208,8 +210,9 @@ class Ledger:
         before = [holding for revision in self.revisions for holding in revision.before]
         return {holding.shape for holding in (*holdings, *before)}
 
-    def retain_shapes(self, used: Container[int]) -> None:
-        self._beliefs.retain_shapes(used)
+    def forget_shapes(self) -> None:
+        """Some of them are not needed any more."""
+        self._beliefs.forget_shapes()
 
     def books(self) -> Sequence[Book]:
         """For whoever holds the ledger against something else."""
@@ -233,7 +236,7 @@ class Ledger:
         if not is_start and record.life is Life.LIVE and not record.absent and not pod.spec.init_containers:
             return NOTHING  # all that it counts for follows from what it holds
         if is_start:
-            record.started, record.start_order = book.looks, self._next()
+            record.start(book.looks, self._next())
         reconcile.refresh(book, record, self._beliefs)
         same = was_pending == record.is_pending and hidden == record.hidden
         return NOTHING if same else Change((book.node,), () if hidden == record.hidden else (book.node,))
@@ -253,11 +256,10 @@ class Ledger:
             self._settle(book)
             if record.holding is not None and record.holding.interchangeable:
                 reconcile.part(book, self._beliefs)
-            self._doubt(book, record)
+            book.doubt(record)
             # A pod that lingered left the node's reports when its object was deleted.
-            if record.life is Life.LIVE:
-                record.end_order = self._next()
-            record.life, record.ended = Life.ENDED, book.looks
+            order = self._next() if record.life is Life.LIVE else record.end_order
+            record.end(Life.ENDED, book.looks, order)
             if book.facts is None:
                 self._strike(book, record)
             else:
@@ -267,15 +269,10 @@ class Ledger:
 
     def _linger(self, book: Book, record: Record, pod: Pod, now: float) -> None:
         self._settle(book)
-        self._doubt(book, record)
+        book.doubt(record)
         record.until = self._departures.wait_for(pod, record.uid, book.node, now)
-        record.life, record.ended, record.end_order = Life.LINGERING, book.looks, self._next()
+        record.end(Life.LINGERING, book.looks, self._next())
         reconcile.refresh(book, record, self._beliefs)
-
-    def _doubt(self, book: Book, record: Record) -> None:
-        """Its end may be in a report that came before the word of it, and was then taken to cover it still."""
-        if record.cover is Cover.YES and not book.is_exact:
-            record.cover, book.unjudged = Cover.DOUBT, True
 
     def _settle(self, book: Book) -> None:
         """Do what was put off: judge pods that the report may know, ask the model about those that it does not."""

@@ -17,9 +17,9 @@ from numalign.api.nrt.placementcodec import Payload
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import memorygroups
-from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Share
+from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, Life, Share
 from numalign.placement.ledger.holdings import Entry, Holding
-from numalign.placement.ledger.podrecord import Record
+from numalign.placement.ledger.podrecord import SURE, Record
 from numalign.placement.reports.nodefacts import Groups, RowFacts
 
 Spot = tuple[int, int]
@@ -82,11 +82,41 @@ class Sums(Struct):
             self.vague[uid] = None
 
 
+class UnknownPods(Struct):
+    """What the report deducts for pods that are not known here."""
+
+    since: dict[str, int] = field(default_factory=dict)
+    """By uid: looks when each was found first."""
+    perhaps_free: tuple[Entry, ...] = ()
+    """What they may have given back by now."""
+
+    def note(self, found: Mapping[str, tuple[Entry, ...]], looks: int) -> None:
+        """`found`: by uid, what the report has of each. What the third report still has is there."""
+        self.since = {uid: self.since.get(uid, looks) for uid in found}
+        recent = [entries for uid, entries in found.items() if looks < self.since[uid] + SURE]
+        self.perhaps_free = tuple(entry for entries in recent for entry in entries if entry.zones)
+
+
+class Shortfalls(Struct):
+    """Where reports have less free than their pods explain: bits column by column, in each by position."""
+
+    suspected: int = 0
+    """In the last report."""
+    counted: int = 0
+    """Of these, where it was counted."""
+
+    def note(self, short: int, *, sure: bool) -> int:
+        """Those to be counted: at once, or where it is so twice in a row."""
+        counted = self.counted & short
+        new = (short if sure else short & self.suspected) & ~counted
+        self.suspected, self.counted = short, counted | new
+        return new
+
+
 class Book:
     """A node's report, the records of its pods by uid, and their sums."""
 
     __slots__ = (
-        "contradicted",
         "facts",
         "is_exact",
         "looks",
@@ -95,14 +125,13 @@ class Book:
         "node",
         "payload",
         "pending",
-        "perhaps_free",
         "records",
         "remains",
         "restless",
-        "strange_since",
+        "shortfalls",
         "sums",
-        "suspected",
         "unjudged",
+        "unknown_pods",
         "unplaced",
         "zones",
     )
@@ -132,15 +161,69 @@ class Book:
         self.unjudged = False
         """Whether a pod came after the report that the report may cover."""
         self.unplaced: dict[str, Record] = {}
-        """Pods that somebody else has bound and that the model was not asked about."""
-        self.perhaps_free: tuple[Entry, ...] = ()
-        """What the report deducts for pods that are not known here, and may be gone."""
-        self.strange_since: dict[str, int] = {}
-        """By their uids: looks when each was found first."""
-        self.suspected = 0
-        """Where the last report had less free than its pods explain: bits column by column, in each by position."""
-        self.contradicted = 0
-        """Of these, where it was counted."""
+        """Pods that another scheduler has bound and that the model was not asked about."""
+        self.unknown_pods = UnknownPods()
+        self.shortfalls = Shortfalls()
+
+    # The report
+
+    def take(self, facts: RowFacts, *, again: bool = False) -> int:
+        """A report came in; how many entries lie in zones that the node does not have any more.
+
+        `again`: the report is the one before, and is only read in another light."""
+        vanished = self._move(facts.rules.zones) if self.zones != facts.rules.zones else 0
+        if self.facts is not None and self.facts.supplies.stock.names != facts.supplies.stock.names:
+            self.shortfalls = Shortfalls()
+        # The same once more is no new look at the node: a watch may repeat a report.
+        if not again and (facts.placements is not None or facts != self.facts):
+            self.looks += 1
+        self.facts = facts
+        return vanished
+
+    def _move(self, zones: tuple[int, ...]) -> int:
+        """The node has other zones than before."""
+        vanished = 0
+        for record in self.records.values():
+            if record.holding is None:
+                continue
+            holding = zonesets.moved_holding(record.holding, self.zones, zones)
+            vanished += len(record.holding.entries) - len(holding.entries)
+            # Whatever the report says of it is to be read again, at the new positions.
+            record.holding, record.listed, record.hidden = holding, None, ()
+            self.put(record)
+        self.zones, self.shortfalls = zones, Shortfalls()
+        return vanished
+
+    def drop_report(self) -> None:
+        self.facts = None
+
+    def judged(self, *, is_exact: bool, matches: bool = False) -> None:
+        """It is known which pods the report covers. `matches`: its fingerprint is that of pods that we know."""
+        self.unjudged, self.is_exact = False, is_exact
+        if matches:
+            self.matched = self.looks
+
+    # Pods
+
+    def find(self, record: Record) -> None:
+        """Enter a pod that was not known to be on the node: the report may cover it, or the model is to be asked."""
+        self.unplaced[record.uid], self.unjudged = record, True
+        self.put(record)
+
+    def doubt(self, record: Record) -> None:
+        """Its end may be in a report that came before the word of it, and was then taken to cover it still."""
+        if record.cover is Cover.YES and not self.is_exact:
+            record.cover, self.unjudged = Cover.DOUBT, True
+
+    def cover(self, record: Record, cover: Cover) -> None:
+        """Whether the report covers the pod. One that no report covers is to be placed by the model."""
+        record.cover = cover
+        if cover is Cover.YES:
+            record.reported = True
+            self.unplaced.pop(record.uid, None)
+            record.forecast = None
+        elif record.holding is None and record.life is Life.LIVE:
+            self.unplaced[record.uid] = record
 
     def put(self, record: Record) -> None:
         """Enter a record, or count one that has changed anew."""
@@ -214,7 +297,7 @@ def ceilings(facts: RowFacts, resources: Resources) -> Tops:
 def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
     width = len(settled_homeless)
-    if not book.sums.settled and not book.sums.vague and not book.pending and not book.perhaps_free:
+    if not book.sums.settled and not book.sums.vague and not book.pending and not book.unknown_pods.perhaps_free:
         return _alike(facts, settled, settled_homeless, _groups(book, facts, resources))
     tops = ceilings(facts, resources)
     grouped = facts.groups is not None
@@ -222,7 +305,7 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     _cut(settled, width, tops, book.sums.settled)
     vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
     lasting = [record.share for record in vague if not record.is_pending]
-    entries = _vague(settled, width, tops, [*lasting, Share(doubtful=book.perhaps_free)], grouped=grouped)
+    entries = _vague(settled, width, tops, [*lasting, Share(doubtful=book.unknown_pods.perhaps_free)], grouped=grouped)
     groups = _groups(book, facts, resources)
     if not book.pending:
         return _alike(facts, settled, settled_homeless, groups, tuple(entries))
@@ -245,7 +328,7 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
 
 
 def _groups(book: Book, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
-    records, perhaps_free = book.records.values(), book.perhaps_free
+    records, perhaps_free = book.records.values(), book.unknown_pods.perhaps_free
     return memorygroups.groups(facts, records, resources, perhaps_free=perhaps_free, pending=pending)
 
 

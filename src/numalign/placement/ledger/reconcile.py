@@ -1,28 +1,68 @@
 """A report read into a node's book: pods covered, observed, corrected or forgotten.
 
 `ledger` calls `take` for a new report and `judge` once more when a pod turns up that the report may know. Which pods a
-report covers is `coverage`'s to say; here it is entered, and what contradicts a prediction is handed back."""
+report covers is `coverage`'s to say; here it is entered, and what contradicts a prediction is handed back.
+
+Pods of one shape that may sit in each other's places.
+
+Where equal pods are pending together, what they hold in sum is known and which of them sits where is not (`commit`
+marks them as interchangeable). That is good enough until they part: when one of them ends, or a report covers some and
+not all. From then on each of the others may have any of the places.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from numalign.api.attributes.podplacements import PodPlacement
-from numalign.placement.columns import zonesets
-from numalign.placement.ledger import coverage, interchangeable, observed, unexplained, unexplainedtotals
+from numalign.placement.ledger import coverage, observed, payload, unexplained
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
-from numalign.placement.ledger.holdings import ContainerZones, Holding, Source
-from numalign.placement.ledger.nodeledger import Book
+from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
+from numalign.placement.ledger.nodeledger import Book, UnknownPods
 from numalign.placement.ledger.observed import Observation
 from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, Record
-from numalign.placement.ledger.scales import Scales
 from numalign.placement.ledger.unobserved import Beliefs
-from numalign.placement.reports import payload
 from numalign.placement.reports.nodefacts import RowFacts
+
+
+def widened(records: Iterable[Record]) -> dict[str, Holding]:
+    """By uid, for pods that are interchangeable: what each of them holds, wherever that may be."""
+    by_shape: dict[int, list[Holding]] = {}
+    for holding in [record.holding for record in records]:
+        if holding is not None and holding.interchangeable:
+            by_shape.setdefault(holding.shape, []).append(holding)
+    return {holding.uid: holding for alike in by_shape.values() for holding in _widened(alike)}
+
+
+def _widened(holdings: Sequence[Holding]) -> Sequence[Holding]:
+    if all(each.entries == holdings[0].entries for each in holdings):
+        return holdings
+    zones: dict[int, int] = {}
+    for entry in (entry for each in holdings for entry in each.entries):
+        zones[entry.column] = zones.get(entry.column, 0) | entry.zones
+    places: dict[str, set[int]] = {}
+    for container in (container for each in holdings for container in each.containers):
+        places.setdefault(container.container, set()).update(container.possible)
+    return [
+        structs.replace(
+            each,
+            entries=tuple(_over(entry, zones[entry.column]) for entry in each.entries),
+            containers=tuple(
+                ContainerZones(container.container, tuple(sorted(places[container.container])))
+                for container in each.containers
+            ),
+        )
+        for each in holdings
+    ]
+
+
+def _over(entry: Entry, zones: int) -> Entry:
+    return structs.replace(entry, zones=zones) if entry.zones else entry
+
 
 Placements = tuple[PodPlacement, ...]
 
@@ -53,13 +93,7 @@ def is_repeated(book: Book, facts: RowFacts) -> bool:
 
 def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) -> Findings:
     """Enter a new report, or the same one read anew."""
-    vanished = _move(book, facts.rules.zones) if book.zones != facts.rules.zones else 0
-    if book.facts is not None and book.facts.supplies.stock.names != facts.supplies.stock.names:
-        book.suspected = book.contradicted = 0
-    # The same once more is no new look at the node: whatever delivers reports may repeat one.
-    if not again and (facts.placements is not None or facts != book.facts):
-        book.looks += 1
-    book.facts = facts
+    vanished = book.take(facts, again=again)
     findings = judge(book, facts, beliefs)
     findings.vanished = vanished
     return findings
@@ -70,34 +104,28 @@ def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     findings = _judged(book, facts, beliefs)
     if findings.has_strangers:
         _meet_strangers(book, facts, beliefs)
-    elif book.strange_since:
-        book.perhaps_free, book.strange_since = (), {}
+    elif book.unknown_pods.since:
+        book.unknown_pods = UnknownPods()
     return findings
 
 
 def _meet_strangers(book: Book, facts: RowFacts, beliefs: Beliefs) -> None:
     records = list(book.records.values())
     if facts.placements is None:
-        Scales(book, facts, beliefs).need(records)
-    found = unexplained.found(facts, records, beliefs.resources)
-    book.strange_since = {uid: book.strange_since.get(uid, book.looks) for uid in found}
-    book.perhaps_free = unexplained.perhaps_free(found, book.strange_since, book.looks)
+        beliefs.ensure_all(records, book, facts)
+    book.unknown_pods.note(unexplained.found(facts, records, beliefs.resources), book.looks)
 
 
 def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
-    book.unjudged = False
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
-        book.is_exact = False
-        return Findings(divergences=unexplainedtotals.unexplained(Scales(book, facts, beliefs), sure=False))
+        book.judged(is_exact=False)
+        return Findings(divergences=unexplained.unexplained(book, facts, beliefs, sure=False))
     records, placements = _to_be_judged(book, facts.placements)
-    wide = interchangeable.widened(records)
+    wide = widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
     node = coverage.Node(records, book.looks, remains, book.matched, placements)
-    scales = Scales(book, facts, beliefs)
-    judgement = coverage.judge(facts, node, scales)
-    book.is_exact = judgement.is_exact
-    if judgement.is_exact and facts.fingerprint:
-        book.matched = book.looks
+    judgement = coverage.judge(facts, node, beliefs.resources, lambda pods: beliefs.ensure_all(pods, book, facts))
+    book.judged(is_exact=judgement.is_exact, matches=judgement.is_exact and bool(facts.fingerprint))
     told = judgement.is_exact or node.signs_known
     # Where the report names every pod there is nobody to ask about.
     latest = _latest(book.records.values(), judgement) if len(judgement.listed) < len(records) else 0
@@ -123,7 +151,7 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     for uid in findings.struck:
         book.strike(uid)
     if facts.placements is None:
-        findings.divergences += unexplainedtotals.unexplained(scales, sure=judgement.is_exact)
+        findings.divergences += unexplained.unexplained(book, facts, beliefs, sure=judgement.is_exact)
     return findings
 
 
@@ -174,7 +202,7 @@ def _is_done_with(record: Record, due: Due) -> bool:
 
 def part(book: Book, beliefs: Beliefs) -> None:
     """Pods that may sit in each other's places do not stay together: each of them may have any of the places."""
-    for uid, holding in interchangeable.widened(book.records.values()).items():
+    for uid, holding in widened(book.records.values()).items():
         _replace(book, book.records[uid], holding, beliefs)
 
 
@@ -189,13 +217,7 @@ def refresh(book: Book, record: Record, beliefs: Beliefs) -> None:
 
 
 def _enter(book: Book, record: Record, cover: Cover, beliefs: Beliefs) -> None:
-    record.cover = cover
-    if cover is COVERED:
-        record.reported = True
-        book.unplaced.pop(record.uid, None)
-        record.forecast = None
-    elif record.holding is None and record.life is Life.LIVE:
-        book.unplaced[record.uid] = record
+    book.cover(record, cover)
     refresh(book, record, beliefs)
 
 
@@ -299,18 +321,3 @@ def _nothing_held(record: Record, facts: RowFacts) -> list[Divergence]:
     if before is None or before.source is not Source.PREDICTED or not any(entry.certain for entry in before.entries):
         return []
     return [Divergence(kind=DivergenceKind.NOTHING_HELD, node=facts.node, pod=record.name)]
-
-
-def _move(book: Book, zones: tuple[int, ...]) -> int:
-    """The node has other zones than before; how many entries lost theirs."""
-    vanished = 0
-    for record in book.records.values():
-        if record.holding is None:
-            continue
-        holding = zonesets.moved_holding(record.holding, book.zones, zones)
-        vanished += len(record.holding.entries) - len(holding.entries)
-        # Whatever the report says of it is to be read again, at the new positions.
-        record.holding, record.listed, record.hidden = holding, None, ()
-        book.put(record)
-    book.zones, book.suspected, book.contradicted = zones, 0, 0
-    return vanished

@@ -24,6 +24,7 @@ from numalign.placement.facts import (
     Fact,
     NodeGone,
     NodeSeen,
+    PodAssumed,
     PodGone,
     PodSeen,
     ReportGone,
@@ -31,16 +32,16 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.ledger.changes import Change
+from numalign.placement.ledger import rows as fromledger
 from numalign.placement.ledger.charges import Life
-from numalign.placement.ledger.forecastcheck import Placer
+from numalign.placement.ledger.divergences import Change
+from numalign.placement.ledger.foreignpods import Placer
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.nodeledger import Book, Row
 from numalign.placement.reports import nodesettings, read
 from numalign.placement.reports.nodefacts import RowFacts
 from numalign.placement.reports.read import ReportReader
-from numalign.placement.rowmodel import fromledger
 from numalign.placement.rowmodel.state import RowState
 
 Reviser = Callable[[Row], Sequence[Holding]]
@@ -87,8 +88,8 @@ class Mirror:
                 self._note(change)
                 # Where nothing is reported, every pod may go.
                 return [Wake(node, WakeCause.REPORT) for node in change.rows]
-            case PodSeen(pod=pod, now=now, forecast=forecast):
-                return self.changed(self.ledger.seen(pod, now, forecast))
+            case PodSeen() | PodAssumed():
+                return self.changed(self._pod(fact))
             case PodGone(pod=pod, now=now):
                 return self._gone(pod, now)
             case BindFailed(uid=uid):
@@ -126,6 +127,11 @@ class Mirror:
             if record is None or record.life is not Life.LINGERING:
                 del self._lingering[uid]
         return self.changed(change)
+
+    def _pod(self, fact: PodSeen | PodAssumed) -> Change:
+        if isinstance(fact, PodAssumed):
+            return self.ledger.assumed(fact.pod)
+        return self.ledger.seen(fact.pod, fact.now, fact.forecast)
 
     def _node(self, node: Node) -> list[Wake]:
         name = node.metadata.name

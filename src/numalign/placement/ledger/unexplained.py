@@ -5,18 +5,30 @@ is in the node's last report all the same: what it had may be free by now, and a
 zone. It may as well be a pod that our watch shows in a moment. So it counts as perhaps free, in two reports: what
 the third still has is there (`coverage` says why). Where pods are listed each one is judged by itself. Where the first
 two reports ever seen of a node have fingerprints of other pods, all that known ones leave unexplained counts. A report
-with neither is taken at its word: nothing says that there is anybody else."""
+with neither is taken at its word: nothing says that there is anybody else.
+
+Zones with less free than the pods explain that a report covers.
+
+`judging` asks after every report that names no pods. A publisher that is right deducts nothing but what its pods hold,
+so somebody holds more than was believed, or elsewhere. What was told once is not told again while it lasts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from operator import lt
+from typing import Final
 
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import observed
 from numalign.placement.ledger.charges import Cover
+from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.holdings import Entry
-from numalign.placement.ledger.podrecord import SURE, Record
+from numalign.placement.ledger.nodeledger import Book
+from numalign.placement.ledger.podrecord import Record
+from numalign.placement.ledger.unobserved import Beliefs
 from numalign.placement.reports.nodefacts import RowFacts
 
 Entries = tuple[Entry, ...]
@@ -33,12 +45,6 @@ def found(facts: RowFacts, records: Sequence[Record], resources: Resources) -> d
         }
     entries = tuple(_unexplained(facts, records, resources))
     return {ALL: entries} if entries else {}
-
-
-def perhaps_free(strangers: Mapping[str, Entries], since: Mapping[str, int], looks: int) -> Entries:
-    """`since`: looks when each was first found."""
-    recent = [entries for uid, entries in strangers.items() if looks < since[uid] + SURE]
-    return tuple(entry for entries in recent for entry in entries if entry.zones)
 
 
 def _unknown(placements: Iterable[PodPlacement], records: Iterable[Record]) -> list[PodPlacement]:
@@ -64,3 +70,60 @@ def _explained(records: Iterable[Record]) -> dict[int, int]:
         for entry in record.holding.entries if record.cover is Cover.YES and record.holding is not None else ():
             known[entry.column] = known.get(entry.column, 0) + entry.amount
     return known
+
+
+TOTALS: Final = DivergenceKind.TOTALS
+POWERS: Final = [1]
+"""Of two, as far as they were needed."""
+
+
+def unexplained(book: Book, facts: RowFacts, beliefs: Beliefs, *, sure: bool) -> list[Divergence]:
+    """Where pods may be missing (not `sure`), only what is so twice in a row."""
+    free, resources = facts.supplies.free, beliefs.resources
+    expected = _expected(book, facts, resources)
+    short = _short(free, expected)
+    if short and any(record.holding is None for record in book.records.values()):
+        beliefs.ensure_all(list(book.records.values()), book, facts)
+        expected = _expected(book, facts, resources)
+        short = _short(free, expected)
+    new = book.shortfalls.note(short, sure=sure)
+    return _totals(facts, expected, new) if new else []
+
+
+def _short(free: Sequence[int], expected: Sequence[int]) -> int:
+    """The spots that are, as a mask: in a cluster whose pods are not listed yet there are many."""
+    while len(POWERS) < len(free):
+        POWERS.append(1 << len(POWERS))
+    return sum(compress(POWERS, map(lt, free, expected)))
+
+
+def _expected(book: Book, facts: RowFacts, resources: Resources) -> Sequence[int]:
+    """What would be free if only the pods that the report may cover held anything."""
+    stock, explained = facts.supplies.stock, book.explained()
+    if not explained:
+        return stock.allocatable
+    expected, width = list(stock.allocatable), len(stock.names)
+    places = resources.arranged(stock.names).places
+    for (column, position), amount in explained.items():
+        if column in places and 0 <= position < len(expected) // width:
+            expected[position * width + places[column]] -= amount
+    return expected
+
+
+def _totals(facts: RowFacts, expected: Sequence[int], spots: int) -> list[Divergence]:
+    """One for every resource, of all its zones that are short."""
+    names, zones, free = facts.supplies.stock.names, facts.rules.zones, facts.supplies.free
+    width, is_short = len(names), list(map(spots.__and__, POWERS))
+    by_name = [(name, is_short[place::width], place) for place, name in enumerate(names)]
+    return [
+        Divergence(
+            kind=TOTALS,
+            node=facts.node,
+            resource=name,
+            observed=tuple(compress(zones, own)),
+            modelled=sum(compress(expected[place::width], own)),
+            reported=sum(compress(free[place::width], own)),
+        )
+        for name, own, place in by_name
+        if any(own)
+    ]

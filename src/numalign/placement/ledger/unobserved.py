@@ -1,29 +1,122 @@
 """What the ledger supposes about pods that no report names.
 
-`Beliefs` turns specs into holdings where nothing better is known, and keeps apart what reports hide. Programs are
-made once per shape and kind of node."""
+`Beliefs` turns specs into holdings where nothing better is known, and keeps apart what reports hide.
+
+What pods hold where nobody saw it: bounds from the spec alone.
+
+The ledger asks `anywhere` for a pod that was on the node before anything was known of it, and `hidden` for what plain
+init containers leave behind: the pod resources API does not list them, yet their CPUs and devices stay assigned until
+the pod ends, and their memory until a later container starts (engine spec R3). Later containers may use what an init
+container got, so the sum lies between the larger of the two and both together (engine spec R4).
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from msgspec import structs
+from msgspec import Struct
 
-from numalign.api.errors import BadObject
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
+from numalign.kubelet.demand import Role
 from numalign.placement.columns import requests
 from numalign.placement.columns.noderules import NodeRules
-from numalign.placement.columns.requests import Program
-from numalign.placement.columns.resources import Resources
+from numalign.placement.columns.requests import Ask, Program
+from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.ledger import observed, unobservedzones
+from numalign.placement.ledger import observed
 from numalign.placement.ledger import podrecord as recording
-from numalign.placement.ledger.changes import Problem
+from numalign.placement.ledger.divergences import Problem
 from numalign.placement.ledger.holdings import Entry, Holding, Source
+from numalign.placement.ledger.nodeledger import Book
 from numalign.placement.ledger.podrecord import COVERED, Record
 from numalign.placement.reports.nodefacts import RowFacts, Stock
+
+
+class Bounds(Struct):
+    """Of one resource: what lasting containers hold, and what init containers get, in sum and at most at once."""
+
+    lasting: int = 0
+    init: int = 0
+    largest_init: int = 0
+
+
+def anywhere(program: Program, facts: RowFacts, resources: Resources) -> tuple[Entry, ...]:
+    """Everything that a pod of this program may hold, somewhere on the node."""
+    found: list[Entry] = []
+    for column, bounds in sorted(_bounds(program).items()):
+        zones, sure = _reach(resources.names[column], facts)
+        if zones is None:
+            continue
+        least = max(bounds.lasting, bounds.largest_init)
+        found += _between(column, zones, least if sure else 0, bounds.lasting + bounds.init)
+    return tuple(found)
+
+
+def hidden(program: Program, zones: int, facts: RowFacts, resources: Resources, *, memory: bool) -> tuple[Entry, ...]:
+    """What a report does not show of a pod that it covers, in these zones; `memory`: no later container has started."""
+    found: list[Entry] = []
+    for column, bounds in sorted(_bounds(program).items()):
+        name = resources.names[column]
+        reach, _ = _reach(name, facts)
+        gone = not memory and column in _memory_columns(program)
+        if not bounds.init or name in facts.from_books or gone or not reach:
+            continue
+        within = reach & zones or reach
+        found += _between(column, within, max(0, bounds.largest_init - bounds.lasting), bounds.init)
+    return tuple(found)
+
+
+def _between(column: int, zones: int, least: int, most: int) -> Iterator[Entry]:
+    if least:
+        yield Entry(column, least, zones)
+    if most > least:
+        yield Entry(column, most - least, zones, certain=False)
+
+
+def _bounds(program: Program) -> dict[int, Bounds]:
+    found: defaultdict[int, Bounds] = defaultdict(Bounds)
+    for step in program.steps:
+        # Pod-level resources are one allocation, and what containers use of them comes out of it.
+        for column, amount in _asked(step.ask, devices_only=program.budget is not None).items():
+            bounds = found[column]
+            if step.role is Role.INIT:
+                bounds.init += amount
+                bounds.largest_init = max(bounds.largest_init, amount)
+            else:
+                bounds.lasting += amount
+    if program.budget is not None:
+        for column, amount in _asked(program.budget, devices_only=False).items():
+            found[column].lasting += amount
+    return found
+
+
+def _asked(ask: Ask, *, devices_only: bool) -> Counter[int]:
+    amounts: Counter[int] = Counter(dict(ask.devices))
+    if not devices_only:
+        amounts.update(dict(ask.memory or ()))
+        amounts[CPU] += ask.cpus
+    return +amounts
+
+
+def _memory_columns(program: Program) -> frozenset[int]:
+    return frozenset(column for step in program.steps for column, _ in step.ask.memory or ())
+
+
+def _reach(name: str, facts: RowFacts) -> tuple[int | None, bool]:
+    """The zones that have any of the resource, and whether it surely lies in zones; None: the node has none at all."""
+    supply = facts.supplies.get(name)
+    if supply is None:
+        return None, False
+    zones = sum(1 << position for position, size in enumerate(supply.size) if size)
+    for each in facts.classes:
+        zones |= each.zones if each.resource == name else 0
+    if not zones and not supply.homeless_size:
+        return None, False
+    return zones, not zones or not supply.homeless_size
+
 
 MOST_KNOWN: Final = 8192
 
@@ -35,9 +128,16 @@ class Beliefs:
         self.resources = resources
         self.problems: Counter[Problem] = Counter()
         self._shapes = shapes
-        self._programs: dict[tuple[int, NodeRules], Program] = {}
-        self._anywhere: dict[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = {}
+        self._anywhere: BoundedCache[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = BoundedCache(MOST_KNOWN)
         """Of nodes without devices in several zones; replicas on nodes of one make have the same."""
+
+    def ensure_all(self, records: Iterable[Record], book: Book, facts: RowFacts) -> None:
+        """Make sure that these records of the book have holdings. At a start there are many that have none, so that
+        this is only done where holdings count."""
+        for record in records:
+            if record.holding is None:
+                self.ensure(record, facts)
+                book.put(record)
 
     def ensure(self, record: Record, facts: RowFacts) -> Holding:
         """The record's holding; if there is none, all that it may hold in every zone where it may be."""
@@ -54,11 +154,9 @@ class Beliefs:
         known = self._anywhere.get(key) if not facts.classes else None
         if known is not None:
             return known
-        entries = unobservedzones.anywhere(self._program(shape, facts.rules), facts, self.resources)
+        entries = anywhere(requests.program(shape, facts.rules, self.resources), facts, self.resources)
         if not facts.classes:
-            if len(self._anywhere) >= MOST_KNOWN:
-                self._anywhere.clear()
-            self._anywhere[key] = entries
+            self._anywhere.keep(key, entries)
         return entries
 
     def hidden(self, record: Record, facts: RowFacts) -> tuple[Entry, ...]:
@@ -72,33 +170,20 @@ class Beliefs:
         for each in self.ensure(record, facts).containers:
             zones |= each.union if each.container in steps else 0
         program = self.program(record, facts)
-        return unobservedzones.hidden(
+        return hidden(
             program, zones or facts.rules.every_zone, facts, self.resources, memory=not _has_moved_on(record.pod)
         )
 
     def program(self, record: Record, facts: RowFacts) -> Program:
         """What the pod asked the node's managers for."""
-        return self._program(self.shape(record.pod), facts.rules)
+        return requests.program(self.shape(record.pod), facts.rules, self.resources)
 
-    def _program(self, shape: Shape, rules: NodeRules) -> Program:
-        key = shape.number, rules
-        found = self._programs.get(key)
-        if found is None:
-            found = self._programs[key] = requests.program(shape, rules, self.resources)
-        return found
-
-    def retain_shapes(self, used: Container[int]) -> None:
-        """Programs of these shapes are needed further on."""
-        self._programs = {key: program for key, program in self._programs.items() if key[0] in used}
+    def forget_shapes(self) -> None:
+        """Some of them are not needed any more."""
         self._anywhere.clear()
 
     def shape(self, pod: Pod) -> Shape:
-        try:
-            return self._shapes.intern(pod)
-        except BadObject:
-            # Such a pod is never one of ours; what it holds does not depend on its wishes.
-            self.problems[Problem.POD_NOT_UNDERSTOOD] += 1
-            return self._shapes.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+        return self._shapes.intern_any(pod)
 
 
 def _has_moved_on(pod: Pod) -> bool:

@@ -2,4 +2,4 @@
 
 `args` reads its settings, `demand` prepares a pod and `numanodes` a topology report; `filter` and `scoring` hold one
 against the other, `victims` and `eviction` are its part in preemption. Where the plugin crashes or is plainly wrong
-these modules answer something sensible; every such place is listed in docs/compatibility.md."""
+these modules answer something sensible; every such place is listed in docs/compatibility/plugin.md."""

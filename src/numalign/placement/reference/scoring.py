@@ -2,7 +2,7 @@
 
 `score` is the whole extension point. LeastAllocated, MostAllocated and BalancedAllocation rate every NUMA node for a
 request set and keep the lowest rating that is not zero; LeastNUMANodes is `leastnuma` (scheduler plugin spec 8, 9).
-Request sets that ask for nothing have no say, which the plugin does not survive (docs/compatibility.md).
+Request sets that ask for nothing have no say, which the plugin does not survive (docs/compatibility/plugin.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence

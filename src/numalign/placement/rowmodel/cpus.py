@@ -16,8 +16,7 @@ from numalign.placement.rowmodel import cpusplit
 from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 from numalign.placement.rowmodel.cpusplit import Run
 from numalign.placement.rowmodel.merge import Alignment, Listing
-from numalign.placement.rowmodel.sizes import by_zone, inside, smallest, total, touching, zones_with
-from numalign.placement.rowmodel.state import Amounts, RowState
+from numalign.placement.rowmodel.state import Amounts, RowState, by_zone, inside, smallest, total, touching, zones_with
 
 
 class Taken:

@@ -16,8 +16,7 @@ from numalign.kubelet.demand import Role
 from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 from numalign.placement.rowmodel.merge import Alignment, Listing
-from numalign.placement.rowmodel.sizes import by_zone, inside, smallest, touching
-from numalign.placement.rowmodel.state import RowState
+from numalign.placement.rowmodel.state import RowState, by_zone, inside, smallest, touching
 
 HOMELESS = -1
 """The class of devices without a zone."""

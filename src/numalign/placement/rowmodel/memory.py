@@ -15,8 +15,7 @@ from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel import merge, state
 from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 from numalign.placement.rowmodel.merge import Alignment, Listing
-from numalign.placement.rowmodel.sizes import by_zone, inside, smallest, total, touching
-from numalign.placement.rowmodel.state import RowState
+from numalign.placement.rowmodel.state import RowState, by_zone, inside, smallest, total, touching
 
 
 class Block:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
 from numalign.kube import binding, errors
+from numalign.kube.backoff import Exponential
 from numalign.kube.binding import Answer, Outcome
 from numalign.kube.client import Client
 from numalign.kube.resources import PODS
@@ -26,7 +27,7 @@ from numalign.scheduler.bind.volumes import Volumes
 from numalign.scheduler.queue.queued import Queued
 
 LOG: Final = logging.getLogger(__name__)
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+BACKOFF: Final = Exponential(first=0.5, longest=30.0)
 TRIES: Final = 4
 """Of a binding that the server does not take, or does not answer."""
 NODE_GONE: Final = "the node is gone"
@@ -154,7 +155,7 @@ class Binder:
 
     async def _pause(self, tries: int) -> None:
         clock = self._client.sender.clock
-        await clock.sleep(min(FIRST_PAUSE * 2.0 ** min(tries - 1, 10), LONGEST_PAUSE) * (0.5 + clock.chance() / 2))
+        await clock.sleep(BACKOFF.pause(tries) * (0.5 + clock.chance() / 2))
 
 
 def _about(bind: Bind) -> dict[str, Any]:

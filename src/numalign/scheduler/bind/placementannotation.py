@@ -1,8 +1,8 @@
 """Where the scheduler expects a pod's containers to sit, in an annotation that travels with the binding.
 
 `scheduler.binding` writes it, and the API server merges it into the pod; `intake` of a new leader reads it back, so
-that pods which were bound and are in no report yet are charged where they will be. docs/scheduler.md has the grammar.
-It is a forecast, never an order: the kubelet does not look at it.
+that pods which were bound and are in no report yet are charged where they will be. docs/use/scheduler.md has the
+grammar. It is a forecast, never an order: the kubelet does not look at it.
 """
 
 from collections.abc import Mapping, Sequence

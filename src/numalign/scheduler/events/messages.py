@@ -15,8 +15,9 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.engine import Engine
-from numalign.placement.explain import explain, wording
-from numalign.placement.explain.reasons import Group
+from numalign.placement.explain import answers as explain
+from numalign.placement.explain import reasons, wording
+from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.rules.rule import Rows
 from numalign.scheduler.choose.choose import NoNode
 from numalign.scheduler.choose.profiles import ZONES
@@ -38,7 +39,7 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         for text in refused.reasons:
             counts[text] += len(rows)
     for group in _zone_groups(found.zones, pod, shape, engine):
-        text = wording.of_zones(group.reason)
+        text = wording.of_zones(group.answer)
         reasons.setdefault(ZONES, {})[text] = None
         counts[text] += len(group.nodes)
     kept_off, promised = _kept_off(found), [wording.PROMISED] * len(found.promised)
@@ -72,9 +73,9 @@ def _kept_off(found: NoNode) -> dict[int, str]:
     return {row: why for row, why in found.kept_off.items() if row not in hopeless}
 
 
-def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group]:
+def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group[Reason]]:
     if not len(rows):
         return ()
-    answers, names = explain.answers(engine, pod, shape), engine.columns.names
+    answers, names = explain.of(engine, pod, shape), engine.columns.names
     found = {names[row]: answers.reason(row) for row in np.sort(rows).tolist()}
-    return explain.grouped({node: reason for node, reason in found.items() if reason is not None})
+    return reasons.grouped({node: reason for node, reason in found.items() if reason is not None}, reasons.merged)

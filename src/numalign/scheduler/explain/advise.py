@@ -14,7 +14,7 @@ from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.explain import freepods, relax, shrink
 from numalign.scheduler.explain.explanations import Explained
-from numalign.scheduler.explain.trial import WhatIf
+from numalign.scheduler.explain.trial import FitSearch
 
 NODES_TRIED: Final = 6
 """Of those that lack least, for pods to free."""
@@ -28,9 +28,9 @@ def found(explained: Explained, profile: Profile, around: Surroundings) -> tuple
     """Empty: it fits, or nothing that was tried helps."""
     if explained.fits or explained.problem is not None:
         return ()
-    whatif = WhatIf(around, profile, explained.pod)
-    freed, smaller = _freed(explained, whatif), shrink.found(explained, whatif)
-    relaxed, too_large = relax.found(explained, whatif), shrink.oversized(explained, whatif, smaller)
+    search = FitSearch(around, profile, explained.pod)
+    freed, smaller = _freed(explained, search), shrink.found(explained, search)
+    relaxed, too_large = relax.found(explained, search), shrink.oversized(explained, search, smaller)
     if too_large is not None:
         smaller = None
     each = (too_large, freed, smaller, relaxed, _waiting(explained))
@@ -57,13 +57,13 @@ def _cost(each: AnySuggestion) -> int:
     return 3
 
 
-def _freed(explained: Explained, whatif: WhatIf) -> Freeing | None:
+def _freed(explained: Explained, search: FitSearch) -> Freeing | None:
     found: list[Freeing] = []
     for node in explained.closest[:NODES_TRIED]:
         answer = explained.refused[node]
         if answer.distance[0] > 1:
             continue
-        freed = freepods.found(explained.pod, node, answer, whatif)
+        freed = freepods.found(explained.pod, node, answer, search)
         if freed is not None:
             found.append(freed)
             if len(freed.pods) == 1:

@@ -6,7 +6,7 @@ placed there. Answers of one kind become one cause, with the best numbers that a
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -16,13 +16,12 @@ from msgspec import Struct, field, structs
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Code
-from numalign.placement.explain import explain, reasons, trials, whatif, wording
-from numalign.placement.explain.exactanswers import ExactAnswers
+from numalign.placement.explain import answers, reasons, whatif, wording
 from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
-from numalign.scheduler.choose import filtering
+from numalign.scheduler.choose import filtering, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Attempt
 from numalign.scheduler.choose.filtering import Filtered, Refused
@@ -61,11 +60,8 @@ class Answer(Struct, frozen=True, kw_only=True, dict=True):
         return self.plugin, *(self.texts if self.reason is None else self.reason.kind)
 
 
-class Cause(Struct, frozen=True):
-    """Nodes that refuse for one kind of reason."""
-
-    answer: Answer
-    nodes: tuple[str, ...]
+Cause = Group[Answer]
+"""Nodes that refuse for one kind of reason."""
 
 
 class Explained(Struct, frozen=True, kw_only=True, dict=True):
@@ -82,6 +78,8 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     """Fitting nodes that do not keep what the pod would prefer."""
     assumptions: Mapping[Assumption, int] = field(default_factory=dict)
     """On how many nodes something was supposed that their reports do not say."""
+    zones: bool = True
+    """Whether the profile looks at zones."""
     problem: Answer | None = None
     """Why no node is looked at: the pod itself is refused."""
 
@@ -92,7 +90,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
         """The most frequent first."""
-        return grouped(self.refused)
+        return reasons.grouped(self.refused, _merged, lambda answer: id(answer.reason))
 
     @cached_property
     def closest(self) -> tuple[str, ...]:
@@ -110,47 +108,39 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def notes(self) -> list[str]:
         """What comes beside it: wishes that fitting nodes do not keep, and what was assumed about nodes."""
-        warnings = defaultdict[tuple[object, ...], list[str]](list)
-        for node, reason in self.warned.items():
-            warnings[reason.kind].append(node)
-        said = [wording.warning(Group(self.warned[nodes[0]], tuple(nodes))) for nodes in warnings.values()]
+        said = [wording.warning(group) for group in reasons.grouped(self.warned, reasons.merged)]
         assumed = sorted(self.assumptions.items(), key=lambda each: (-each[1], each[0]))
-        return [*said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
+        unasked = [] if self.zones else [wording.zones_ignored(self.profile, ZONES)]
+        return [*unasked, *said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
 
 
 def explained(pod: Pod, profile: Profile, around: Surroundings, now: float = 0.0) -> Explained:
     """What every node says now."""
     cluster = around.cluster
-    empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes)
+    empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes, zones=profile.zones)
     try:
-        attempt = around.attempt(pod, cluster.engine.shape(pod), now, 0)
+        attempt = around.attempt(zonefilter.read(profile, pod), zonefilter.shape(profile, cluster.engine, pod), now, 0)
     except BadObject as problem:
         return _refused(empty, ZONES, Refusal((str(problem),)))
     found = filtering.filtered(pod, profile.filters, cluster.world)
     if isinstance(found, Refused):
         return _refused(empty, found.plugins[0], found.refusal)
-    filtering.respecting(found, attempt.promised, cluster.engine.survey(attempt.shape, found.fitting))
+    filtering.respecting(
+        found, attempt.promised, zonefilter.survey(profile, cluster.engine, attempt.shape, found.fitting)
+    )
     zones = _Zones(attempt, cluster)
-    zones.ask(found)
+    if profile.zones:
+        zones.ask(found)
+    else:
+        zones.ignore(found)
     return structs.replace(
         empty,
         fitting=tuple(sorted(zones.fitting)),
         untried=tuple(sorted(zones.untried)),
         refused=zones.refused,
         warned=zones.warned,
-        assumptions=zones.assumptions(found.rows),
+        assumptions=zones.assumptions(found.rows) if profile.zones else {},
     )
-
-
-def grouped(refused: Mapping[str, Answer]) -> tuple[Cause, ...]:
-    nodes: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
-    alike: defaultdict[tuple[object, ...], dict[int, Answer]] = defaultdict(dict)
-    for node, answer in refused.items():
-        nodes[answer.kind].append(node)
-        # Nodes that are equal share one object, which is looked at once.
-        alike[answer.kind][id(answer.reason)] = answer
-    found = [Cause(_merged(tuple(alike[kind].values())), tuple(sorted(names))) for kind, names in nodes.items()]
-    return tuple(sorted(found, key=lambda cause: (-len(cause.nodes), cause.nodes)))
 
 
 PROMISED: Final = Answer(plugin=ZONES, texts=(wording.PROMISED,))
@@ -160,9 +150,9 @@ class _Zones:
     """The engine's side: which of the nodes that rules leave are certain to admit the pod."""
 
     def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
-        self._engine, self._names = cluster.engine, cluster.engine.columns.names
+        self._names = cluster.engine.columns.names
         self._attempt = attempt
-        self._answers = explain.answers(cluster.engine, attempt.pod)
+        self._answers = answers.of(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
         self._trials = 0
         self._shared: dict[int, Answer] = {}
@@ -171,10 +161,18 @@ class _Zones:
         self.refused: dict[str, Answer] = {}
         self.warned: dict[str, Reason] = {}
 
-    def ask(self, found: Filtered) -> None:
+    def ignore(self, found: Filtered) -> None:
+        """The rules alone decide."""
+        self._refuse(found)
+        self.fitting += [self._names[row] for row in found.fitting.tolist()]
+
+    def _refuse(self, found: Filtered) -> None:
         for plugin, said, rows in found.tallies():
             for row in rows.tolist():
                 self.refused[self._names[row]] = self.stock(plugin, said, row)
+
+    def ask(self, found: Filtered) -> None:
+        self._refuse(found)
         kept_off = self._attempt.kept_off
         for row in found.fitting.tolist():
             if row in kept_off:
@@ -192,7 +190,7 @@ class _Zones:
             self.fitting.append(name)
             self._warn(row)
         else:
-            self.refused[name] = self._told(reason or self._untold(row))
+            self.refused[name] = self._told(reason or self._answers.uncertain(row))
 
     def stock(self, plugin: str, said: Refusal, row: int) -> Answer:
         """A rule's refusal, with amounts where the node has not enough left as a whole."""
@@ -214,17 +212,13 @@ class _Zones:
         return bool(others) and not self._whatif.leaves_room(row, leaving, others or ())
 
     def _is_untried(self, row: int) -> bool:
-        return self._trials >= MOST_TRIALS and not trials.is_final(self._engine, self._attempt.shape, row)
+        return self._trials >= MOST_TRIALS and not self._whatif.is_final(row)
 
     def _is_certain(self, row: int) -> bool:
-        if trials.is_final(self._engine, self._attempt.shape, row):
+        if self._whatif.is_final(row):
             return True
         self._trials += 1
         return self._whatif.admits(row, ())
-
-    def _untold(self, row: int) -> Reason:
-        assert isinstance(self._answers, ExactAnswers), "the reference plugin means what it says"
-        return self._answers.untold(row)
 
     def _told(self, reason: Reason) -> Answer:
         if id(reason) not in self._shared:

@@ -17,49 +17,49 @@ from numalign.placement.explain.nodeview import Occupancy
 from numalign.placement.explain.reasons import Freeing, Lack
 from numalign.placement.rules.clusterstate import Assigned
 from numalign.scheduler.explain.explanations import Answer
-from numalign.scheduler.explain.trial import WhatIf
+from numalign.scheduler.explain.trial import FitSearch
 
 STAYING: Final = frozenset({"DaemonSet", "Node"})
 MOST_SINGLES: Final = 64
 MIRRORED: Final = "kubernetes.io/config.mirror"
 
 
-def found(pod: Pod, node: str, answer: Answer, whatif: WhatIf) -> Freeing | None:
+def found(pod: Pod, node: str, answer: Answer, search: FitSearch) -> Freeing | None:
     """None: the node would not take the pod even without all others, or nobody can tell."""
-    movable = {each.uid: each for each in whatif.pods_on(node) if _is_movable(each, whatif)}
+    movable = {each.uid: each for each in search.pods_on(node) if _is_movable(each, search)}
     # Beside pods on their way nothing less than everybody's end could be promised, which is no advice.
-    if not movable or not whatif.is_settled(node) or not whatif.fits_without(pod, node, movable):
+    if not movable or not search.is_settled(pod, node) or not search.fits_without(pod, node, movable):
         return None
-    held = nodeview.of(whatif.cluster.engine, node)
+    held = nodeview.of(search.cluster.engine, node)
     lack = next((lack for lack in answer.reason.told if lack.is_short), None) if answer.reason else None
     order = sorted(
         movable, key=lambda uid: (_amount(held, uid, lack, movable[uid]), movable[uid].pod.metadata.full_name)
     )
-    chosen = min(_candidates(pod, node, order, held, whatif), key=len)
+    chosen = min(_candidates(pod, node, order, held, search), key=len)
     return _told(node, [movable[uid] for uid in chosen], lack, held)
 
 
 def _candidates(
-    pod: Pod, node: str, order: Sequence[str], held: Occupancy | None, whatif: WhatIf
+    pod: Pod, node: str, order: Sequence[str], held: Occupancy | None, search: FitSearch
 ) -> Iterator[Sequence[str]]:
     """Sets that will do, the last of them always there."""
     for uid in order[:MOST_SINGLES]:
-        if whatif.fits_without(pod, node, {uid}):
+        if search.fits_without(pod, node, {uid}):
             yield [uid]
             return
     for zone in held.zones if held is not None else ():
         inside = _inside(order, held, zone)
-        if inside and len(inside) < len(order) and whatif.fits_without(pod, node, inside):
-            yield _spared(pod, node, inside, whatif)
-    yield _spared(pod, node, order, whatif)
+        if inside and len(inside) < len(order) and search.fits_without(pod, node, inside):
+            yield _spared(pod, node, inside, search)
+    yield _spared(pod, node, order, search)
 
 
-def _spared(pod: Pod, node: str, order: Sequence[str], whatif: WhatIf) -> list[str]:
+def _spared(pod: Pod, node: str, order: Sequence[str], search: FitSearch) -> list[str]:
     """Without those that may stay."""
     gone = list(order)
     for uid in order:
         rest = [each for each in gone if each != uid]
-        if rest and whatif.fits_without(pod, node, rest):
+        if rest and search.fits_without(pod, node, rest):
             gone = rest
     return gone
 
@@ -103,8 +103,8 @@ def _requested(assigned: Assigned, resource: str) -> int:
     return shapes.totals(assigned.pod).get(resource, 0)
 
 
-def _is_movable(assigned: Assigned, whatif: WhatIf) -> bool:
+def _is_movable(assigned: Assigned, search: FitSearch) -> bool:
     """Not one that comes back by itself, and not one that was only just decided."""
     meta = assigned.pod.metadata
     stays = (meta.controller is not None and meta.controller.kind in STAYING) or MIRRORED in meta.annotations
-    return not stays and assigned.uid not in whatif.cluster.assumed
+    return not stays and assigned.uid not in search.cluster.assumed

@@ -25,7 +25,7 @@ from numalign.placement.rules.nodes.tainttoleration import TaintToleration
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.scheduler.choose.profiles import ZONES
 from numalign.scheduler.explain.explanations import Cause, Explained
-from numalign.scheduler.explain.trial import WhatIf
+from numalign.scheduler.explain.trial import FitSearch
 
 CORDON: Final = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
 MOST_TAINTS: Final = 4
@@ -34,29 +34,29 @@ Ask = tuple[Pod, frozenset[str], str]
 """The pod as it would be, rules to leave out, and what that means in words."""
 
 
-def found(explained: Explained, whatif: WhatIf) -> Relaxing | None:
+def found(explained: Explained, search: FitSearch) -> Relaxing | None:
     """The change that opens the most nodes."""
-    tried = [each for cause in explained.causes for each in _relaxed(explained.pod, cause, whatif)]
+    tried = [each for cause in explained.causes for each in _relaxed(explained.pod, cause, search)]
     return max(tried, key=lambda each: len(each.nodes), default=None)
 
 
-def _relaxed(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Relaxing]:
-    for changed, leave_out, words in _asks(pod, cause, whatif):
-        nodes = whatif.nodes(changed, leave_out)
+def _relaxed(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Relaxing]:
+    for changed, leave_out, words in _asks(pod, cause, search):
+        nodes = search.nodes(changed, leave_out)
         if nodes:
             yield Relaxing(plugin=cause.answer.plugin, change=words, nodes=nodes)
 
 
-def _asks(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+def _asks(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
     plugin = cause.answer.plugin
     if plugin in SPECIAL:
-        yield from SPECIAL[plugin](pod, cause, whatif)
+        yield from SPECIAL[plugin](pod, cause, search)
     elif plugin != NodeResourcesFit.name:
         yield pod, frozenset({plugin}), f"if it were not for {plugin}: {cause.answer.sentence}"
 
 
-def _tolerating(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
-    own, found = pod.spec.tolerations, map(whatif.cluster.node_named, cause.nodes)
+def _tolerating(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
+    own, found = pod.spec.tolerations, map(search.cluster.node_named, cause.nodes)
     untolerated = Counter(_untolerated(node.spec.taints, own) for node in found if node is not None)
     for taints, _ in untolerated.most_common(MOST_TAINTS):
         added = tuple(Toleration(key=key, value=value, effect=effect) for key, value, effect in taints)
@@ -74,7 +74,7 @@ def _taint(taint: TaintKey) -> str:
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
 
 
-def _unselective(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+def _unselective(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
     affinity = pod.spec.affinity
     left = structs.replace(affinity, node_affinity=None) if affinity is not None else None
     spec = structs.replace(pod.spec, node_selector={}, affinity=left)
@@ -85,13 +85,13 @@ def _unselective(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
     yield changed, frozenset(), f"without its {' and '.join(written) or 'node selector'}"
 
 
-def _uncordoned(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+def _uncordoned(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
     many = "if it were uncordoned" if len(cause.nodes) == 1 else "if they were uncordoned"
     # A cordon is a flag and a taint, which go together.
     yield _with_tolerations(pod, (CORDON,)), frozenset({NodeUnschedulable.name}), many
 
 
-def _unwishing(pod: Pod, cause: Cause, whatif: WhatIf) -> Iterator[Ask]:
+def _unwishing(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
     reason = cause.answer.reason
     if reason is None or not isinstance(reason.cause, Unkept):
         return
@@ -106,7 +106,7 @@ def _with_tolerations(pod: Pod, added: tuple[Toleration, ...]) -> Pod:
     return structs.replace(pod, spec=structs.replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
 
 
-SPECIAL: Final[Mapping[str, Callable[[Pod, Cause, WhatIf], Iterator[Ask]]]] = {
+SPECIAL: Final[Mapping[str, Callable[[Pod, Cause, FitSearch], Iterator[Ask]]]] = {
     TaintToleration.name: _tolerating,
     NodeAffinity.name: _unselective,
     NodeUnschedulable.name: _uncordoned,

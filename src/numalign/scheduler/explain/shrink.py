@@ -11,10 +11,11 @@ from typing import Final
 
 from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.pod import Container, Pod, ResourceList
+from numalign.placement.explain import nodeview
 from numalign.placement.explain.reasons import Absent, Lack, Oversized, Reason, Shrinking
 from numalign.scheduler.explain import trial as asking
 from numalign.scheduler.explain.explanations import Cause, Explained
-from numalign.scheduler.explain.trial import WhatIf
+from numalign.scheduler.explain.trial import FitSearch
 
 MOST_CAUSES: Final = 4
 MOST_KINDS: Final = 8
@@ -26,31 +27,31 @@ WIDER: Final = ("restricted", "best-effort")
 """Policies that may take a container into several zones."""
 
 
-def found(explained: Explained, whatif: WhatIf) -> Shrinking | None:
+def found(explained: Explained, search: FitSearch) -> Shrinking | None:
     """The change that keeps the largest part of what is asked for."""
     pod = explained.pod
-    smaller = [each for wish in _wishes(explained) if (each := _smaller(pod, wish, whatif)) is not None]
+    smaller = [each for wish in _wishes(explained) if (each := _smaller(pod, wish, search)) is not None]
     return max(smaller, key=lambda each: each.amount / each.instead_of, default=None)
 
 
-def oversized(explained: Explained, whatif: WhatIf, now: Shrinking | None) -> Oversized | Absent | None:
+def oversized(explained: Explained, search: FitSearch, now: Shrinking | None) -> Oversized | Absent | None:
     """Where it would be so on empty nodes, too."""
-    if not _is_too_large(explained, whatif):
+    if not _is_too_large(explained, search):
         return None
-    absent = next(_absent(explained, whatif), None)
+    absent = next(_absent(explained, search), None)
     if absent is not None:
         return absent
-    found = [each for wish in _wishes(explained) if (each := _on_empty(explained, wish, whatif, now)) is not None]
+    found = [each for wish in _wishes(explained) if (each := _on_empty(explained, wish, search, now)) is not None]
     return max(found, key=lambda each: each.amount / each.instead_of, default=None)
 
 
-def _is_too_large(explained: Explained, whatif: WhatIf) -> bool:
+def _is_too_large(explained: Explained, search: FitSearch) -> bool:
     """Whether no node would take the pod if it were empty, all that it lacks being amounts."""
     if not explained.refused or any(answer.reason is None for answer in explained.refused.values()):
         return False
     open_ones = [node for node, answer in explained.refused.items() if answer.distance[0] == 0]
-    kinds = {whatif.hardware(node): node for node in open_ones}
-    return len(kinds) <= MOST_EMPTIED and not any(whatif.fits_empty(explained.pod, node) for node in kinds.values())
+    kinds = {nodeview.hardware(search.cluster.engine, node): node for node in open_ones}
+    return len(kinds) <= MOST_EMPTIED and not any(search.fits_empty(explained.pod, node) for node in kinds.values())
 
 
 class Wish:
@@ -111,11 +112,11 @@ def _wants(container: Container) -> ResourceList:
     return {**container.resources.limits, **container.resources.requests}
 
 
-def _smaller(pod: Pod, wish: Wish, whatif: WhatIf) -> Shrinking | None:
+def _smaller(pod: Pod, wish: Wish, search: FitSearch) -> Shrinking | None:
     def less(amount: int) -> Pod:
         return asking.resized(pod, wish.container, wish.resource, amount)
 
-    amount = wish.most(lambda amount: whatif.first(less(amount)) is not None)
+    amount = wish.most(lambda amount: search.first(less(amount)) is not None)
     if amount is None:
         return None
     return Shrinking(
@@ -123,16 +124,16 @@ def _smaller(pod: Pod, wish: Wish, whatif: WhatIf) -> Shrinking | None:
         resource=wish.resource,
         amount=amount,
         instead_of=wish.amount,
-        nodes=whatif.nodes(less(amount)),
+        nodes=search.nodes(less(amount)),
     )
 
 
-def _on_empty(explained: Explained, wish: Wish, whatif: WhatIf, now: Shrinking | None) -> Oversized | None:
-    pod, nodes = explained.pod, _largest(explained, wish, whatif)
+def _on_empty(explained: Explained, wish: Wish, search: FitSearch, now: Shrinking | None) -> Oversized | None:
+    pod, nodes = explained.pod, _largest(explained, wish, search)
 
     def fits(amount: int) -> bool:
         less = asking.resized(pod, wish.container, wish.resource, amount)
-        return any(whatif.fits_empty(less, node) for node in nodes)
+        return any(search.fits_empty(less, node) for node in nodes)
 
     amount = wish.most(fits)
     if amount is None:
@@ -144,28 +145,26 @@ def _on_empty(explained: Explained, wish: Wish, whatif: WhatIf, now: Shrinking |
         amount=amount,
         instead_of=wish.amount,
         fits_now=now if same else None,
-        policy=next(_policies(explained, nodes, whatif), ""),
+        policy=next(_policies(explained, nodes, search), ""),
     )
 
 
-def _policies(explained: Explained, nodes: Sequence[str], whatif: WhatIf) -> Iterator[str]:
+def _policies(explained: Explained, nodes: Sequence[str], search: FitSearch) -> Iterator[str]:
     for policy in WIDER:
-        if any(whatif.fits_under(explained.pod, node, policy) for node in nodes):
+        if any(search.fits_under(explained.pod, node, policy) for node in nodes):
             yield policy
 
 
-def _largest(explained: Explained, wish: Wish, whatif: WhatIf) -> list[str]:
+def _largest(explained: Explained, wish: Wish, search: FitSearch) -> list[str]:
     """Nodes to try empty: those with the most of the resource in one zone, of every kind one."""
-    room = {node: whatif.most_in_a_zone(node, wish.resource) for node in explained.refused}
-    kinds = {(whatif.rules(node), most): node for node, most in room.items()}
+    room = {node: nodeview.most_in_a_zone(search.cluster.engine, node, wish.resource) for node in explained.refused}
+    kinds = {(nodeview.rules(search.cluster.engine, node), most): node for node, most in room.items()}
     return sorted(kinds.values(), key=lambda node: (-room[node], node))[:MOST_KINDS]
 
 
-def _absent(explained: Explained, whatif: WhatIf) -> Iterator[Absent]:
-    columns = whatif.cluster.engine.columns
+def _absent(explained: Explained, search: FitSearch) -> Iterator[Absent]:
     for wish in _wishes(explained):
-        column = columns.resources.known(wish.resource)
-        if column is None or not columns.offered[: columns.height, column].any():
+        if not nodeview.is_offered(search.cluster.engine, wish.resource):
             yield Absent(resource=wish.resource)
 
 

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple, TypeVar
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
+from numalign.kube.backoff import Exponential
 from numalign.placement.explain import wording
 
-FIRST_PAUSE: Final = 1.0
-LONGEST_PAUSE: Final = 300.0
+BACKOFF: Final = Exponential(first=1.0, longest=300.0)
 PATIENCE: Final = 300.0
 """Seconds after its pause when a node is tried again although nothing is known to have changed there."""
 MEMORY: Final = 3600.0
@@ -80,7 +80,7 @@ class Rejections:
         if further < 0:
             self.keep(like, node, Kept(now, now, count, changed=True, told=True, reason=reason))
             return 0.0
-        pause = min(FIRST_PAUSE * 2.0 ** min(further, 30), LONGEST_PAUSE)
+        pause = BACKOFF.pause(further + 1)
         self.keep(like, node, Kept(now + pause, now, count, reason=reason))
         return pause
 

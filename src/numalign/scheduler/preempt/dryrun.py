@@ -1,10 +1,12 @@
-"""What would become of one node if pods had to leave it for a preemptor: rules and zones asked, nothing done.
+"""Dry runs: whether one node would take a pod if some of its pods were gone, by filter plugins and zones.
 
-`preemption` makes one `DryRun` for a pod and asks it about nodes; `answers` keeps what it says."""
+`preemption` makes one `DryRun` for a preemptor and asks it about nodes; `answers` caches the results. Advice asks a
+`Trial` about pods that could be freed. Nothing is evicted or charged here."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -33,15 +35,24 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Whether disruption budgets had a say."""
 
 
-class DryRun(Struct, frozen=True, kw_only=True):
-    """One preemptor's questions."""
+class TrialPod(Struct, frozen=True, kw_only=True):
+    """A pod that trials are about, as filter plugins and the engine prepared it."""
 
     pod: Pod
-    shape: Shape
     steps: tuple[Step, ...]
-    """Of the rules; those that look at the node alone have had their say before."""
     whatif: WhatIf
     world: World
+
+    @property
+    def wants(self) -> tuple[Want, ...] | None:
+        """What NodeResourcesFit looks for; None: the profile does not have it."""
+        return next((step.prepared.refusals.wants for step in self.steps if isinstance(step.prepared, Wants)), None)
+
+
+class DryRun(TrialPod, frozen=True, kw_only=True):
+    """A preemptor. Its `steps` leave out the plugins that look at the node alone."""
+
+    shape: Shape
     budgets: Budgets
 
     def on(self, row: int, beside: Sequence[Pod] = ()) -> Answer:
@@ -63,28 +74,23 @@ class DryRun(Struct, frozen=True, kw_only=True):
         """Equal for pods to which every node answers the same; None: other nodes have a say, too."""
         if not all(isinstance(step.rule, NodeResourcesFit | NodePorts) for step in self.steps):
             return None
-        return self.pod.spec.priority, self.shape.number, self.wants, hostports.wanted(self.pod), len(self.steps)
-
-    @property
-    def wants(self) -> tuple[Want, ...] | None:
-        """What NodeResourcesFit looks for; None: nobody asks it."""
-        return next((step.prepared.refusals.wants for step in self.steps if isinstance(step.prepared, Wants)), None)
+        shape = type(self.whatif), self.shape.number
+        return self.pod.spec.priority, shape, self.wants, hostports.wanted(self.pod), len(self.steps)
 
 
 class Trial:
     """One node, asked about different victims."""
 
-    def __init__(self, asked: DryRun, row: int, beside: Sequence[Pod]) -> None:
+    def __init__(self, asked: TrialPod, row: int, beside: Sequence[Pod]) -> None:
         self._asked, self._row, self._beside = asked, row, beside
         self.holders = asked.whatif.holders(row)
         """What pods hold in which zones; whoever holds nothing does not matter there."""
         self._admitted: dict[frozenset[str], bool] = {}
-        self._room = self._freed()
         self._others = tuple(step for step in asked.steps if not isinstance(step.prepared, Wants))
 
     def fits(self, removed: Collection[str]) -> bool:
         """The same as `refused`, without saying why."""
-        if self._room is not None and not self._room.fits(removed):
+        if self._freed is not None and not self._freed.fits(removed):
             return False
         return not any(self._code(step, removed) for step in self._others) and not self._refused_by_engine(removed)
 
@@ -111,8 +117,9 @@ class Trial:
             self._admitted[key] = self._asked.whatif.admits(self._row, key, self._beside)
         return () if self._admitted[key] else (wording.NO_ZONES,)
 
+    @cached_property
     def _freed(self) -> FreedRow | None:
-        """NodeResourcesFit is the one rule that everybody asks; others that come only make it less."""
+        """NodeResourcesFit by numbers, for pods of lower priority: nearly every pod asks it."""
         wants = self._asked.wants
         if wants is None:
             return None

@@ -17,6 +17,7 @@ from msgspec import Struct
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.kube import errors
+from numalign.kube.backoff import Exponential
 from numalign.kube.client import Client
 from numalign.kube.objects import DeleteOptions, Document, Preconditions
 from numalign.kube.resources import PODS
@@ -28,7 +29,7 @@ from numalign.scheduler.queue.interests import PREEMPTION
 from numalign.scheduler.queue.queue import Queue
 
 LOG: Final = logging.getLogger(__name__)
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+BACKOFF: Final = Exponential(first=0.1, longest=10.0, factor=5.0)
 TRIES: Final = 4
 WORKERS: Final = 16
 
@@ -169,4 +170,4 @@ class Evictor:
 
     async def _pause(self, tries: int) -> None:
         clock = self._client.sender.clock
-        await clock.sleep(min(FIRST_PAUSE * 5.0**tries, LONGEST_PAUSE) * (1.0 + clock.chance() / 10))
+        await clock.sleep(BACKOFF.pause(tries + 1) * (1.0 + clock.chance() / 10))

@@ -9,26 +9,21 @@ import math
 
 from msgspec import Struct
 
+from numalign.kube.backoff import Exponential
 from numalign.scheduler.queue.queued import Queued
 
 NEVER = float("-inf")
-NANOSECONDS = 1_000_000_000
 
 
-class Backoff(Struct, frozen=True):
+class PodBackoff(Struct, frozen=True):
     """In seconds. A longest of 0: no backoff at all."""
 
     initial: float = 1.0
     longest: float = 10.0
 
-    def duration(self, attempts: int, size: int = 1) -> float:
-        """After so many failed attempts in a row, of a pod or a group of pods of that size."""
-        if attempts == 0:
-            return 0.0
-        # Whole nanoseconds, because the stock scheduler shifts them: the limit is met where shifting it back says so.
-        initial, longest = round(self.initial * NANOSECONDS), int(self.longest * NANOSECONDS * math.sqrt(size))
-        doublings = attempts - 1
-        return (longest if initial > longest >> doublings else initial << doublings) / NANOSECONDS
+    def duration(self, attempts: int) -> float:
+        """After so many failed attempts in a row."""
+        return Exponential(self.initial, self.longest).pause(attempts)
 
     def expiry(self, queued: Queued) -> float:
         """The second in which the backoff ends; long ago for a pod that has none."""

@@ -18,7 +18,7 @@ from numalign.placement.decisions import Wake, WakeCause
 from numalign.scheduler.choose.profiles import ZONES
 from numalign.scheduler.intake import clusterevents
 from numalign.scheduler.intake.clusterevents import Happening, Resource
-from numalign.scheduler.queue.backoff import Backoff
+from numalign.scheduler.queue.backoff import PodBackoff
 from numalign.scheduler.queue.gates import Gate, SchedulingGates
 from numalign.scheduler.queue.inflight import Flights
 from numalign.scheduler.queue.nominations import Nominations
@@ -32,7 +32,7 @@ ANYTHING_HELPS: Final = Wakeups({})
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    backoff: Backoff = Backoff()
+    backoff: PodBackoff = PodBackoff()
     longest_parked: float = 300.0
     """Seconds after which a pod is tried again although nothing happened that is known to help."""
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from numalign.scheduler.intake import clusterevents
 from numalign.scheduler.queue import gates
-from numalign.scheduler.queue.backoff import Backoff
+from numalign.scheduler.queue.backoff import PodBackoff
 from numalign.scheduler.queue.gates import Gate
 from numalign.scheduler.queue.pools import Ordered, Parked
 from numalign.scheduler.queue.queued import Queued
@@ -23,7 +23,7 @@ BACKOFF_ENDS: Final = (clusterevents.BACKOFF_COMPLETE, clusterevents.POPPED_EARL
 
 
 class Waiting:
-    def __init__(self, backoff: Backoff, gates: Sequence[Gate]) -> None:
+    def __init__(self, backoff: PodBackoff, gates: Sequence[Gate]) -> None:
         self.incoming: Counter[tuple[str, str]] = Counter()
         """Pods that came into a pool, by pool and event."""
         self.parked = Parked()

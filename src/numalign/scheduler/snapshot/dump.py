@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from numalign.placement import dump
+from numalign.placement.dump import LedgerCopy
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
-from numalign.placement.ledger import dump
-from numalign.placement.ledger.dump import LedgerCopy
 from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.scheduler.events.podhistory import Line, Story
 from numalign.scheduler.explain import decisionlog

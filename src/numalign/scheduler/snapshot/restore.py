@@ -15,9 +15,9 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Resource
+from numalign.placement import dump
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
-from numalign.placement.ledger import dump
 from numalign.placement.ledger.charges import Cover, Life
 from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import settings

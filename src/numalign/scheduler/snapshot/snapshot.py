@@ -17,7 +17,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
-from numalign.placement.ledger.dump import LedgerCopy
+from numalign.placement.dump import LedgerCopy
 from numalign.scheduler import main
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
 from numalign.scheduler.explain.decisionlog import Told

@@ -8,19 +8,21 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
 from typing import Final
 
 from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.simulator import cluster, virtualtime
+from numalign.scheduler.choose import profiles
+from numalign.simulator import cluster, schedulers, virtualtime
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.node import SimulatedNode
-from numalign.simulator.scenarios import schedulers, traffic
+from numalign.simulator.scenarios import traffic
 from numalign.simulator.scenarios.history import Line, Recorder
 from numalign.simulator.scenarios.story import Deletion, Fault, Story
 from numalign.simulator.scenarios.traffic import Call, Creation
@@ -55,10 +57,9 @@ async def _played(
 ) -> Played:
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
     chances = random.Random(f"{seed}/{scheduler}")
-    async with (
-        cluster.running(story.nodes, clock, random.Random(seed)) as embedded,
-        schedulers.running(scheduler, embedded, chances),
-    ):
+    async with cluster.running(story.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
+        if scheduler == profiles.NAME:
+            await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
         await asyncio.sleep(SETTLING)
         recorder = Recorder(embedded.api)
         refused = await perform(story, embedded, scheduler, seed, progress)

@@ -1,6 +1,7 @@
 """Scenario files: YAML that people write, read into a `Story`.
 
-The catalogue and the command line parse the YAML and hand the mapping to `read`; docs/scenarios.md describes the form.
+The catalogue and the command line parse the YAML and hand the mapping to `read`; docs/use/scenarios.md describes the
+form.
 Whatever is wrong is a BadObject that names the file and the field: a misspelt word would otherwise change a story
 without anybody noticing."""
 

@@ -12,7 +12,7 @@ from numalign.api.errors import BadObject
 from numalign.api.nrt.repairs import Guess, GuessCode
 from tests import topology_strategies as some
 
-PAGE = Path(__file__).parents[4] / "docs" / "attributes.md"
+PAGE = Path(__file__).parents[4] / "docs" / "concepts" / "attributes.md"
 EXAMPLES = re.findall(r"^(numalign\.io/[a-z-]+): (v1;\S*)$", PAGE.read_text(), re.MULTILINE)
 
 

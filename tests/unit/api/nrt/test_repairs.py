@@ -5,7 +5,7 @@ from pathlib import Path
 
 from numalign.api.nrt.repairs import GuessCode
 
-PAGE = Path(__file__).parents[4] / "docs" / "attributes.md"
+PAGE = Path(__file__).parents[4] / "docs" / "concepts" / "attributes.md"
 
 
 def test_the_page_explains_every_code_and_no_other() -> None:

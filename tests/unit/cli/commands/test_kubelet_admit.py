@@ -72,7 +72,7 @@ def test_undecided_counts_as_not_admitted(tmp_path: Path, file: Path) -> None:
 
 
 def test_the_documented_example_is_what_comes_out() -> None:
-    documented = (ROOT / "docs/kubelet-admit.md").read_text().split("```\n")
+    documented = (ROOT / "docs/use/kubelet-admit.md").read_text().split("```\n")
     assert admit(*CONFIG, "examples/pods.yaml").stdout in documented
 
 
@@ -106,7 +106,7 @@ OF_THIS_COMMAND = [
 
 @pytest.mark.parametrize("reported", OF_THIS_COMMAND, ids=lambda each: each.__name__)
 def test_every_field_of_the_json_is_documented(reported: type[Struct]) -> None:
-    documented = re.findall(r"`([^`\n]+)`", (ROOT / "docs/kubelet-admit.md").read_text())
+    documented = re.findall(r"`([^`\n]+)`", (ROOT / "docs/use/kubelet-admit.md").read_text())
     words = {word for each in documented for word in re.split(r"[.\[\]]+", each)}
     assert [field.encode_name for field in structs.fields(reported) if field.encode_name not in words] == []
 

@@ -110,7 +110,7 @@ def test_a_stream_whose_time_is_up_is_resumed_at_once() -> None:
 def test_a_stream_that_ends_at_once_and_brought_nothing_is_a_failure() -> None:
     state = synced()
     state.ended(0.5, 0.0)
-    assert state.step(0.5, 0.0) == Wait(backoff.FIRST)
+    assert state.step(0.5, 0.0) == Wait(backoff.REFLECTOR.first)
 
 
 def test_a_forgotten_version_is_looked_up_at_once() -> None:
@@ -128,9 +128,9 @@ def test_a_version_that_is_forgotten_again_and_again_is_looked_up_with_patience(
 
 
 RESUMED = {
-    "a reset": (RESET, backoff.FIRST),
-    "silence": (SILENT, backoff.FIRST),
-    "an internal error": (refusal(errors.ServerFailure, 500), backoff.FIRST),
+    "a reset": (RESET, backoff.REFLECTOR.first),
+    "silence": (SILENT, backoff.REFLECTOR.first),
+    "an internal error": (refusal(errors.ServerFailure, 500), backoff.REFLECTOR.first),
     "throttling": (refusal(errors.TooManyRequests, 429, 7.0), 7.0),
     "throttling without a time": (refusal(errors.TooManyRequests, 429), 1.0),
 }
@@ -186,16 +186,16 @@ def test_failures_never_make_a_tight_loop(problems: list[tuple[errors.KubeError,
 
 @given(st.lists(st.floats(0, 1), min_size=1))
 def test_backoff_grows_to_its_limit_and_stays_there(chances: list[float]) -> None:
-    count, now, waits = backoff.Backoff(), 0.0, list[float]()
+    count, now, waits = backoff.BackoffManager(), 0.0, list[float]()
     for chance in chances:
         waits.append(count.failed(now, chance))
         now += waits[-1]
-    expected = [min(backoff.FIRST * 2**n, backoff.LONGEST) * (1 + chance) for n, chance in enumerate(chances)]
+    expected = [backoff.REFLECTOR.pause(n + 1) * (1 + chance) for n, chance in enumerate(chances)]
     assert waits == pytest.approx(expected)
 
 
 def test_backoff_starts_anew_after_a_healthy_while() -> None:
-    count = backoff.Backoff()
+    count = backoff.BackoffManager()
     waited = count.failed(0.0, 0.0) + count.failed(1.0, 0.0)
-    assert waited == pytest.approx(3 * backoff.FIRST)
-    assert count.failed(1.0 + waited + backoff.HEALTHY + 1, 0.0) == backoff.FIRST
+    assert waited == pytest.approx(3 * backoff.REFLECTOR.first)
+    assert count.failed(1.0 + waited + backoff.HEALTHY + 1, 0.0) == backoff.REFLECTOR.first

@@ -64,7 +64,7 @@ CASES = {
     "it runs": (pod("c", 1, node="n", status=RUNS), held(), ""),
     "it is done": (pod("c", 1, node="n", status={"phase": "Succeeded"}), held(), ""),
     "it fits nowhere, and somebody said so": (pod("c", 17, status=REFUSED), held(), ""),
-    "nobody said so": (pod("c", 17), held(), "waits, and nobody says why"),
+    "nobody said so": (pod("c", 17), held(), "pending without a reason"),
     "it fits": (pod("c", 4, status=REFUSED), held(), "fits on n, and waits: no room"),
     "its devices are on other nodes": (pod("c", 4, status=REFUSED, devices={"example.com/gpu": "1"}), held(), ""),
     "it is bound": (pod("c", 4, node="n"), held(), "is bound, and does not start"),

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from numalign.kubelet.refusals import Undecided
 from numalign.kubelet.versions import Minor
-from numalign.oracle import families, vectors
+from numalign.oracle import vectors
 from numalign.oracle.families.family import Origin
 from numalign.oracle.generate import cases
-from numalign.oracle.shrinking import shrink, validity
+from numalign.oracle.shrinking import generic, shrink, validity
 
 NEW = Minor(1, 37)
 
@@ -32,7 +32,7 @@ drawn = st.builds(lambda seed, number: cases.draw(seed, number, NEW), st.integer
 
 
 def shrunk(case: dict[str, Any], still_differs: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    return shrink.shrunk(case, still_differs, shrink.smaller)
+    return generic.shrunk(case, still_differs, shrink.smaller)
 
 
 def names(case: dict[str, Any]) -> set[str]:
@@ -72,7 +72,7 @@ def test_the_number_of_tries_is_bounded() -> None:
         asked.append(case)
         return False
 
-    shrink.shrunk(CASE, never, shrink.smaller, tries=5)
+    generic.shrunk(CASE, never, shrink.smaller, tries=5)
     assert len(asked) < 5
 
 
@@ -92,7 +92,7 @@ def test_whatever_is_offered_is_a_valid_case_with_something_less(drawn: tuple[st
 @given(drawn, st.randoms(use_true_random=False))
 @settings(max_examples=40)
 def test_the_model_can_answer_whatever_is_offered(drawn: tuple[str, cases.Case], rng: Any) -> None:
-    family = next(each for each in families.FAMILIES if each.name == drawn[0])
+    family = next(each for each in vectors.FAMILIES if each.name == drawn[0])
     offered = list(shrink.smaller(drawn[1]))
     for candidate in rng.sample(offered, min(5, len(offered))):
         with suppress(Undecided):

@@ -36,7 +36,7 @@ def answered(view: View, state: KubeletState, newcomer: Pod, *pending: Pod) -> R
         row=view.row(state),
         resources=view.resources,
     )
-    return askkubelet.asking(question)()
+    return askkubelet.answer(question)
 
 
 def asked(node: Node, newcomer: Pod, *pending: Pod) -> RowVerdict:

@@ -196,7 +196,7 @@ def question(row: Row, newcomer: Pod) -> Question:
 
 def test_where_amounts_do_not_decide_the_kubelet_model_is_asked(row: Row) -> None:
     assert row.place(INITIAL).verdict.code is Verdict.NOT_DECIDED
-    placement = row.place(INITIAL, ask=askkubelet.asking(question(row, INITIAL)))
+    placement = row.place(INITIAL, ask=lambda: askkubelet.answer(question(row, INITIAL)))
     assert placement.path is Path.KUBELET_MODEL
     assert placement.verdict.fits
 

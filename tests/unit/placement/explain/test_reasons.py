@@ -17,9 +17,9 @@ from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.decisions import Code
-from numalign.placement.explain import reasons, rowreasons, wording
+from numalign.placement.explain import answers, reasons, wording
+from numalign.placement.explain.answers import RefusedPod
 from numalign.placement.explain.reasons import Lack, NodeCause, Reason, ZoneShare
-from numalign.placement.explain.rowreasons import Asked
 from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.causes import Cause, Shortfall, Want
@@ -53,7 +53,7 @@ def refused(
     row = RowState(rules=on, size={CPU: (8, 8), NIC_COLUMN: (2, 2)}, base={CPU: cpus, NIC_COLUMN: nics})
     verdict = evaluate.evaluate(row, question.program)
     assert verdict.shortfall is not None
-    return rowreasons.of_shortfall(question, Code.DOES_NOT_FIT, verdict.shortfall, **more)
+    return answers.of_shortfall(question, Code.DOES_NOT_FIT, verdict.shortfall, **more)
 
 
 def test_a_reason_names_cause_policy_scope_and_container() -> None:
@@ -141,22 +141,22 @@ def test_a_core_is_not_divided() -> None:
     assert (found.cause, found.structural, found.threads_per_core) == (Cause.PARTIAL_CORES, True, 2)
 
 
-def asked(pod: Pod, on: NodeRules) -> Asked:
+def asked(pod: Pod, on: NodeRules) -> RefusedPod:
     resources = Resources()
     resources.column(NIC)
-    return Asked(pod, requests.program(Shapes().intern(pod), on, resources), on, resources)
+    return RefusedPod(pod, requests.program(Shapes().intern(pod), on, resources), on, resources)
 
 
 def test_a_sum_that_would_do_is_not_claimed_to_be_short() -> None:
     """Devices of two zones count in both."""
     found = Shortfall(cause=Cause.TOO_FEW_DEVICES, step=0, wants=(Want(NIC_COLUMN, 3, 0, (2, 2)),))
-    told = rowreasons.of_shortfall(asked(pod(nic=3), rules("none")), Code.DOES_NOT_FIT, found)
+    told = answers.of_shortfall(asked(pod(nic=3), rules("none")), Code.DOES_NOT_FIT, found)
     assert told.lacks[0].most is None
 
 
 def test_pods_on_their_way_are_named_only_where_they_matter() -> None:
     named = [
-        rowreasons.of_shortfall(
+        answers.of_shortfall(
             asked(pod(), rules()), Code.NOT_CERTAIN, Shortfall(cause=cause), waiting_for=["d/a"]
         ).waiting_for
         for cause in (Cause.UNSETTLED_PODS, Cause.CPU_IDS)
@@ -180,25 +180,25 @@ def node(most_pods: int = 10, pods: int = 0, **offered: int) -> Columns:
 
 
 def test_node_totals_tell_what_is_left_of_what_is_short() -> None:
-    found = rowreasons.of_totals(node(cpu=8000, memory=10), 0, Totals((0, 1), (6000, 5)))
+    found = answers.of_totals(node(cpu=8000, memory=10), 0, Totals((0, 1), (6000, 5)))
     assert (found.code, found.cause, found.structural) == (Code.TOTALS, NodeCause.TOTALS, False)
     assert found.lacks == (Lack(resource="cpu", need=6000, most=5000),)
 
 
 def test_a_pod_larger_than_the_node_is_structural() -> None:
-    found = rowreasons.of_totals(node(cpu=8000), 0, Totals((0,), (9000,)))
+    found = answers.of_totals(node(cpu=8000), 0, Totals((0,), (9000,)))
     assert (found.structural, found.lacks[0].too_large) == (True, True)
 
 
 def test_a_node_full_of_pods_is_told_from_one_that_takes_none() -> None:
     asked = Totals((0,), (1000,))
     full, none = node(pods=10, cpu=8000), node(most_pods=0)
-    causes = [rowreasons.of_totals(columns, 0, asked).cause for columns in (full, none)]
+    causes = [answers.of_totals(columns, 0, asked).cause for columns in (full, none)]
     assert causes == [NodeCause.POD_COUNT, NodeCause.NO_NODE]
 
 
 def test_a_wish_that_is_not_kept_names_what_the_node_has() -> None:
-    found = rowreasons.of_wish(Intent(scope="pod"), Unkept.SCOPE, rules("restricted"))
+    found = answers.of_wish(Intent(scope="pod"), Unkept.SCOPE, rules("restricted"))
     assert (found.code, found.policy, found.scope, found.wish) == (
         Code.INTENT,
         "restricted",
@@ -252,8 +252,8 @@ def test_reasons_of_different_kinds_stay_apart(one: Reason, other: Reason) -> No
 def test_whatever_the_row_model_says_can_be_said(life: Lived) -> None:
     view, row = life.view, life.view.row(life.state)
     for pod in life.coming:
-        question = Asked(pod, view.program(pod), view.rules, view.resources)
+        question = RefusedPod(pod, view.program(pod), view.rules, view.resources)
         verdict = evaluate.evaluate(row, question.program)
         if verdict.shortfall is not None:
-            reason = rowreasons.of_shortfall(question, Code.DOES_NOT_FIT, verdict.shortfall)
+            reason = answers.of_shortfall(question, Code.DOES_NOT_FIT, verdict.shortfall)
             assert not ODD.search(wording.sentence(reason))

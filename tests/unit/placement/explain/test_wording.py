@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from numalign.api.attributes.intent import Intent
 from numalign.kubelet.demand import Role
@@ -204,12 +203,6 @@ def test_a_reason_reads(given: Reason, text: str) -> None:
 
 def test_every_cause_is_in_the_table_above() -> None:
     assert {given.cause for given, _ in SENTENCES} == {*Cause, *NodeCause, *Unkept}
-
-
-def test_nodes_are_counted() -> None:
-    group = Group(reason(Cause.NO_COMMON_ZONES, gpus()), tuple(f"n{number}" for number in range(412)))
-    assert wording.line(group) == ("412 nodes: container trainer needs 8 example.com/gpu in one zone, best zone has 6")
-    assert wording.line(structs.replace(group, nodes=("n",))).startswith("1 node: ")
 
 
 def test_a_headline_says_how_many_nodes_fit() -> None:

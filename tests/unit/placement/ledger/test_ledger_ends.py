@@ -8,8 +8,7 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.resources import CPU, MEMORY
-from numalign.placement.ledger.changes import NOTHING, Change
-from numalign.placement.ledger.divergences import DivergenceKind
+from numalign.placement.ledger.divergences import NOTHING, Change, DivergenceKind
 from numalign.placement.ledger.holdings import Entry
 from numalign.placement.ledger.ledger import Ledger
 from tests.unit.placement import ledgerwords as words

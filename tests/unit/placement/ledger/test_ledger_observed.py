@@ -8,8 +8,7 @@ from msgspec import structs
 from numalign.api.attributes.podplacements import HeldDevices, MemoryBlock, PodPlacement
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.resources import CPU, MEMORY
-from numalign.placement.ledger.changes import Problem
-from numalign.placement.ledger.divergences import Divergence, DivergenceKind
+from numalign.placement.ledger.divergences import Divergence, DivergenceKind, Problem
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.podrecord import STUBBORN

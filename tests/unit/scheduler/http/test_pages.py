@@ -179,5 +179,5 @@ def test_metrics_have_our_own_names_too() -> None:
 def test_every_metric_is_in_the_documentation() -> None:
     told = text(shown("/metrics", election=leading.election("numalign", "kube-system", identity="me"))[0])
     names = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")}
-    page = (Path(__file__).parents[4] / "docs" / "scheduler-metrics.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "use" / "scheduler-metrics.md").read_text()
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []

@@ -6,7 +6,7 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.scheduler.intake import stormguard
-from numalign.scheduler.intake.stormguard import LONGEST_PAUSE, MEMORY, MOST_KEPT, PATIENCE, Like, Rejections, Replicas
+from numalign.scheduler.intake.stormguard import BACKOFF, MEMORY, MOST_KEPT, PATIENCE, Like, Rejections, Replicas
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import owned, trainer
 
@@ -48,7 +48,7 @@ def test_without_a_change_it_stays_away_for_long_but_not_for_ever() -> None:
 
 def test_each_rejection_doubles_the_pause_up_to_a_limit() -> None:
     guard = Guard()
-    assert [guard.refused(1, "a", float(n)) for n in range(10)] == [1, 2, 4, 8, 16, 32, 64, 128, 256, LONGEST_PAUSE]
+    assert [guard.refused(1, "a", float(n)) for n in range(10)] == [1, 2, 4, 8, 16, 32, 64, 128, 256, BACKOFF.longest]
 
 
 def test_the_end_is_told_once() -> None:

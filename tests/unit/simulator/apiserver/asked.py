@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http.calls import Answer, Call
-from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http.requests import Request, Response
+from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, DEPLOYMENTS, PODS
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.trees import Tree
@@ -16,15 +16,15 @@ JSON = "application/json"
 PLACE = "/api/v1/namespaces/default"
 
 
-def ask(api: Api, method: str, target: str, body: Any = b"", **headers: str) -> Answer:
+def ask(api: Api, method: str, target: str, body: Any = b"", **headers: str) -> Response:
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
     heard = {"accept": JSON, "content-type": JSON} | {name.replace("_", "-"): value for name, value in headers.items()}
-    found = Serving(api.state).answer(Call(method, target.encode(), heard, data))
-    assert isinstance(found, Answer)
+    found = Router(api.state).answer(Request(method, target.encode(), heard, data))
+    assert isinstance(found, Response)
     return found
 
 
-def tree(answer: Answer) -> Tree:
+def tree(answer: Response) -> Tree:
     return trees.decoded(answer.body)
 
 

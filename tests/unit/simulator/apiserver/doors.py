@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.state import Admission
 from numalign.simulator.apiserver.verbs.api import Api, Change
+from numalign.simulator.apiserver.verbs.state import Admission
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
@@ -28,13 +28,13 @@ class Hand:
 class Door:
     """An Api, and the hand of its clock."""
 
-    ring_size: int = 1000
+    watch_cache_size: int = 1000
     admission: Admission | None = None
     hand: Hand = field(default_factory=Hand)
 
     def __post_init__(self) -> None:
         clock = Clock(self.hand, BEGIN, random.Random(1))
-        self.api = Api(clock, random.Random(2), admission=self.admission, ring_size=self.ring_size)
+        self.api = Api(clock, random.Random(2), admission=self.admission, watch_cache_size=self.watch_cache_size)
 
     def changes(self, resource: Resource) -> list[Change]:
         """All from now on, as they come."""

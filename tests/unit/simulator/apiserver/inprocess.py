@@ -9,7 +9,7 @@ from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs import watch as watching
 from numalign.simulator.apiserver.verbs.api import Api, Patch
-from numalign.simulator.apiserver.verbs.watch import Since, Watch
+from numalign.simulator.apiserver.verbs.watch import Watch, WatchStart
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver import doors
 from tests.unit.simulator.apiserver.machine import Change, Seen, Thing, Written
@@ -89,7 +89,7 @@ class Collected:
         chosen = pages.selection(CONFIGMAPS, "default", f"app={app}" if app else "")
         self._seen: list[Seen] = []
         self._watch = Watch(api.state.store, CONFIGMAPS, chosen, self._take)
-        for seen in self._watch.begin(Since(version)):
+        for seen in self._watch.begin(WatchStart(version)):
             self._take(seen)
 
     def seen(self, count: int) -> list[Seen]:
@@ -98,5 +98,5 @@ class Collected:
     def close(self) -> None:
         self._watch.close()
 
-    def _take(self, seen: watching.Seen) -> None:
+    def _take(self, seen: watching.WatchEvent) -> None:
         self._seen.append(seen_of(seen.kind, trees.decoded(seen.entry.data)))

@@ -14,20 +14,20 @@ from numalign.kube.clock import SystemClock
 from numalign.kube.transport.server import Server
 from numalign.simulator import clock
 from numalign.simulator.apiserver.http import server
-from numalign.simulator.apiserver.http.server import LOOPBACK, Address, Listening
+from numalign.simulator.apiserver.http.server import LOOPBACK, Address, ListenOptions
 from numalign.simulator.apiserver.storage.resources import NAMESPACES
 from numalign.simulator.apiserver.verbs.api import Api
 
 
-def real_time(ring_size: int = 10_000) -> Api:
+def real_time(watch_cache_size: int = 10_000) -> Api:
     chance = random.Random(3)
-    api = Api(clock.real(chance), chance, ring_size=ring_size)
+    api = Api(clock.real(chance), chance, watch_cache_size=watch_cache_size)
     api.create(NAMESPACES, {"metadata": {"name": "default"}})
     return api
 
 
 @contextmanager
-def threaded(listening: Listening = LOOPBACK) -> Iterator[Address]:
+def threaded(listening: ListenOptions = LOOPBACK) -> Iterator[Address]:
     """Served by another thread until the block is left."""
     ready: list[Address] = []
     began, stop = threading.Event(), asyncio.Event()
@@ -51,7 +51,7 @@ def threaded(listening: Listening = LOOPBACK) -> Iterator[Address]:
 
 
 @asynccontextmanager
-async def beside(api: Api, listening: Listening = LOOPBACK) -> AsyncIterator[tuple[Address, Client]]:
+async def beside(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[tuple[Address, Client]]:
     """Served on the running loop, with our own client to it."""
     async with server.serve(api, listening) as address, Client(access(address)) as client:
         yield address, client
@@ -62,9 +62,9 @@ def access(address: Address) -> Access:
     return Access(place, Login(auth.unchanging(Identity()), SystemClock()))
 
 
-def run(check: Callable[[Api, Address, Client], Coroutine[Any, Any, Any]], ring_size: int = 10_000) -> Any:
+def run(check: Callable[[Api, Address, Client], Coroutine[Any, Any, Any]], watch_cache_size: int = 10_000) -> Any:
     async def ready() -> Any:
-        api = real_time(ring_size)
+        api = real_time(watch_cache_size)
         async with beside(api) as (address, client):
             return await asyncio.wait_for(check(api, address, client), 20)
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from numalign.simulator.apiserver.http import server
-from numalign.simulator.apiserver.http.server import LOOPBACK, Address, Listening
+from numalign.simulator.apiserver.http.server import LOOPBACK, Address, ListenOptions
 from numalign.simulator.apiserver.verbs.api import Api
 from tests.unit.simulator.apiserver import doors
 
 
-def run(check: Callable[[Api, Address], Coroutine[Any, Any, Any]], listening: Listening = LOOPBACK) -> Any:
+def run(check: Callable[[Api, Address], Coroutine[Any, Any, Any]], listening: ListenOptions = LOOPBACK) -> Any:
     async def ready() -> Any:
         api = doors.door()
         async with server.serve(api, listening) as address:
@@ -19,7 +19,9 @@ def run(check: Callable[[Api, Address], Coroutine[Any, Any, Any]], listening: Li
     return asyncio.run(ready())
 
 
-def talk(said: bytes, answers: int = 1, listening: Listening = LOOPBACK, pieces: int = 1) -> list[tuple[int, bytes]]:
+def talk(
+    said: bytes, answers: int = 1, listening: ListenOptions = LOOPBACK, pieces: int = 1
+) -> list[tuple[int, bytes]]:
     """Codes and bodies of so many answers to these bytes, sent in so many pieces."""
 
     async def check(api: Api, address: Address) -> list[tuple[int, bytes]]:

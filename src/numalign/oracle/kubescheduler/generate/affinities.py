@@ -1,4 +1,4 @@
-"""Where a made-up pod wants to be: node selectors and affinity, pod affinity and spreading, tolerations."""
+"""Generates constraints of pods: node selectors and affinity, pod affinity, topology spread, tolerations."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _pod_term(rng: Random) -> Object:
     if scope == "everywhere":
         made["namespaceSelector"] = {}
     if chance(rng, 0.05):
-        # The API server has merged them into the selector; the plugin does not look.
+        # The API server has merged them into the selector; the plugin ignores them.
         made[rng.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["version"]
     return made
 

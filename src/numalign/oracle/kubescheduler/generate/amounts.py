@@ -1,4 +1,4 @@
-"""What a made-up pod asks for: containers, init containers and sidecars, pod-level amounts, resizes under way."""
+"""Generates requests of pods: containers, init containers and sidecars, pod-level resources, resizes in progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN: Final = "gpu"
 
 
 def containers(rng: Random) -> Object:
-    """Lists for the spec. A third of all pods have containers that leave amounts out."""
+    """Container lists for the spec. A third of all pods have containers without some amounts."""
     count = weighted(rng, {1: 6.0, 2: 3.0, 3: 1.0})
     made: Object = {"containers": [container(rng, f"c{number}") for number in range(count)]}
     if chance(rng, 0.2):
@@ -61,7 +61,7 @@ def _native(rng: Random, names: list[str] | tuple[str, ...]) -> dict[str, str]:
 
 
 def resized(rng: Random, spec: Object) -> Object:
-    """The status of a pod that is being resized in place: what the kubelet allocated and what is in force."""
+    """The status of a pod during an in-place resize: allocated resources and current ones."""
     made: Object = {"containerStatuses": [_resized(rng, each) for each in spec["containers"]]}
     if "initContainers" in spec:
         made["initContainerStatuses"] = [_resized(rng, each) for each in spec["initContainers"]]
@@ -76,7 +76,7 @@ def resized(rng: Random, spec: Object) -> Object:
 
 
 def _resized(rng: Random, container: Object) -> Object:
-    """Amounts that are empty are not written, the object around them is."""
+    """Empty amounts are omitted, the object around them is not."""
     made: Object = {"name": container["name"]}
     if allocated := _native(rng, some(rng, ("cpu", "memory"), 0.7)):
         made["allocatedResources"] = allocated

@@ -1,7 +1,6 @@
-"""Cases for kube-scheduler's plugins: a small cluster, a profile, and pods to place in it, each on its own.
+"""Generates cases for kube-scheduler's plugins: a small cluster, a profile, and pods to place, each on its own.
 
-One cluster serves many pods; nodes are looked at again as if some of their pods were gone or others had come, which is
-what preemption and nominated pods ask."""
+One cluster serves many pods. Some questions remove pods from nodes or add pods, as preemption and nominated pods do."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def draw(seed: int, number: int) -> tuple[str, Case]:
 
 
 class _Scene:
-    """A cluster while it is drawn, then the questions about it."""
+    """A cluster while it is generated, then the questions about it."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -55,7 +54,7 @@ class _Scene:
         return {**made, "snapshot": used, "questions": questions}
 
     def _store(self) -> None:
-        """Storage, where pods have volumes."""
+        """Add storage, if pods have volumes."""
         rng = self.rng
         self.snapshot |= {"persistentVolumes": [], "persistentVolumeClaims": []}
         if not self.mixture.shares["volumes"]:
@@ -99,7 +98,7 @@ class _Scene:
         return made
 
     def _make_claims(self, with_volumes: list[Object]) -> None:
-        """Of ephemeral volumes, once it is known which pods there are."""
+        """Add the claims of ephemeral volumes, after all pods are known."""
         known = self.snapshot["persistentVolumeClaims"]
         for each in with_volumes:
             known += claims.of_ephemeral(self.rng, each, self.snapshot["persistentVolumes"], self.names)

@@ -1,4 +1,4 @@
-"""Claims of a made-up cluster, bound to its volumes or waiting, and the volumes that pods name."""
+"""Generates persistent volume claims, bound to volumes or pending, and the volumes that pods name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG_AGO: Final = "2026-01-01T00:00:00Z"
 
 
 def claim(rng: Random, name: str, namespace: str, volumes: list[Object], names: list[str]) -> Object:
-    """Takes a volume that is free if it is to be bound; the volume is marked as taken."""
+    """A claim that is to be bound takes a free volume and marks it as taken."""
     metadata: Object = {
         "name": name,
         "namespace": namespace,
@@ -29,7 +29,7 @@ def claim(rng: Random, name: str, namespace: str, volumes: list[Object], names: 
     elif chance(rng, 0.1):
         metadata["annotations"] = {SELECTED: rng.choice(names)}
     if "storageClassName" in made["spec"] and chance(rng, 0.02):
-        # Without a class in the spec too, stock crashes when it scores.
+        # Without a class in the spec as well, kube-scheduler panics when it scores.
         metadata.setdefault("annotations", {})["volume.beta.kubernetes.io/storage-class"] = rng.choice(storage.CLASSES)
     if chance(rng, 0.03):
         metadata["deletionTimestamp"] = LONG_AGO
@@ -60,7 +60,7 @@ def _wish(rng: Random) -> Object:
 
 
 def _bind(rng: Random, made: Object, volume: Object) -> None:
-    """Wholly bound, or half way; rarely to a volume that is gone."""
+    """Bound completely or in part; rarely to a volume that does not exist."""
     metadata, spec = made["metadata"], made["spec"]
     spec["volumeName"] = volume["metadata"]["name"] if chance(rng, 0.95) else "gone"
     style = weighted(rng, {"whole": 8.0, "half": 1.0, "reserved": 1.0})
@@ -117,7 +117,7 @@ def _disk(rng: Random) -> Object:
 
 
 def of_ephemeral(rng: Random, pod: Object, volumes: list[Object], names: list[str]) -> list[Object]:
-    """The claims that were made for the pod's ephemeral volumes; some are missing, some are someone else's."""
+    """The claims of the pod's ephemeral volumes; some are missing, some have another owner."""
     metadata, made = pod["metadata"], []
     for each in pod["spec"].get("volumes", ()):
         if "ephemeral" not in each or chance(rng, 0.25):

@@ -1,4 +1,4 @@
-"""Nodes of a made-up cluster: labels, taints, amounts, images, declared features."""
+"""Generates nodes: labels, taints, amounts, images, declared features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEATURES: Final = (
     "GuaranteedQoSPodCPUResize",
 )
 MEMORY: Final = (*("4Gi", "16Gi", "33554431Ki", "15872Mi") * 8, "1Ei")
-"""The last is so much that its hundredfold does not fit into 64 bits."""
+"""The last one is so large that a hundred times as much does not fit into 64 bits."""
 GPU: Final = "vendor.com/gpu"
 NIC: Final = "vendor.com/nic"
 SCALARS: Final = (GPU, NIC, "hugepages-2Mi", "batch.kubernetes.io/slots", "attachable-volumes-csi-fast.example")
@@ -76,7 +76,7 @@ def _allocatable(rng: Random) -> dict[str, str]:
         made["ephemeral-storage"] = rng.choice(("100Gi", "1Gi", "0", "93211435Ki"))
     for scalar in some(rng, SCALARS, 0.35):
         made[scalar] = "256Mi" if scalar.startswith("hugepages") else str(rng.choice((0, 1, 2, 4, 8)))
-    # Rarely a node without some amount at all, or with none of it.
+    # Rarely a node lacks an amount, or has zero of it.
     if chance(rng, 0.03):
         made[rng.choice(("cpu", "memory"))] = "0"
     return made

@@ -1,7 +1,7 @@
-"""Made-up pods: those on nodes already, and those that are to be placed.
+"""Generates pods: those on nodes, and those to place.
 
-How often a pod has which feature is drawn once per case, so that there are clusters full of anti-affinity and clusters
-without any."""
+The frequency of each feature is drawn once per case, so that some clusters are full of anti-affinity and some have
+none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONG_AGO: Final = "2026-01-01T00:00:00Z"
 
 
 class Mixture:
-    """How often a pod has each feature. Some clusters have one feature only: there more nodes are left to score."""
+    """How often a pod has each feature. Clusters with a single feature leave more nodes to score."""
 
     def __init__(self, rng: Random) -> None:
         self.shares = {feature: rng.choice((0.0, 0.05, 0.2, 0.5)) for feature in FEATURES}
@@ -37,14 +37,14 @@ class Mixture:
         self._elsewhere = rng.choice((0.1, 0.3, 0.8))
 
     def namespace(self, rng: Random) -> str:
-        """Mostly the same one: spreading counts the pods of one namespace."""
+        """Mostly the same namespace: topology spread counts the pods of one namespace."""
         if not chance(rng, self._elsewhere):
             return words.NAMESPACES[0]
         return weighted(rng, {**dict.fromkeys(words.NAMESPACES, 5.0), words.UNKNOWN_NAMESPACE: 0.5})
 
 
 class Drawn:
-    """What is there for pods to name: nodes, claims, controllers."""
+    """What pods can name: nodes, claims, controllers."""
 
     def __init__(self, names: list[str], claims: list[Object], owners: list[Object]) -> None:
         self.names = names
@@ -53,7 +53,7 @@ class Drawn:
 
 
 def pod(rng: Random, name: str, mixture: Mixture, drawn: Drawn) -> Object:
-    """As it waits for a node."""
+    """A pod that waits for a node."""
     metadata = {"name": name, "namespace": mixture.namespace(rng), "uid": f"uid-{name}"}
     made: Object = {"metadata": {**metadata, "labels": words.labels(rng, words.POD_LABELS, 0.6)}, "spec": {}}
     made["spec"] = {
@@ -66,7 +66,7 @@ def pod(rng: Random, name: str, mixture: Mixture, drawn: Drawn) -> Object:
 
 
 def assigned(rng: Random, name: str, mixture: Mixture, drawn: Drawn) -> Object:
-    """On a node, perhaps one that is gone; running or ended, or on its way out."""
+    """A pod on a node, which may be gone; running, ended or terminating."""
     made = pod(rng, name, mixture, drawn)
     made["spec"]["nodeName"] = rng.choice(drawn.names) if chance(rng, 0.98) else "gone"
     made["status"] = {"phase": weighted(rng, PHASES)}
@@ -116,7 +116,7 @@ def _port(rng: Random) -> Object:
 
 
 def _rarities(rng: Random, spec: Object, drawn: Drawn) -> None:
-    """What few pods have: a node's name, and fields that only some kubelets know."""
+    """Rare fields: a node name, and fields that only some kubelets know."""
     if chance(rng, 0.01):
         spec["nodeName"] = rng.choice(drawn.names)
     if chance(rng, 0.04):
@@ -132,7 +132,7 @@ def _rarities(rng: Random, spec: Object, drawn: Drawn) -> None:
 
 
 def _own(rng: Random, made: Object, drawn: Drawn) -> None:
-    """Some pods belong to a controller, and then mostly have the labels that it selects."""
+    """Some pods belong to a controller and mostly have the labels that it selects."""
     if not drawn.owners or not chance(rng, 0.5):
         return
     owner = rng.choice(drawn.owners)

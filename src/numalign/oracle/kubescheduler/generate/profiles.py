@@ -1,4 +1,4 @@
-"""Made-up scheduler profiles: the stock plugins with other settings than their defaults."""
+"""Generates scheduler profiles: the default plugins with other settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage of a made-up cluster: classes, volumes, what CSI drivers say about nodes, and attachments."""
+"""Generates storage: classes, volumes, CSI node objects, and attachments."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def _class(name: str, provisioner: str, mode: str) -> Object:
 
 
 def volume(rng: Random, number: int, names: list[str]) -> Object:
-    """Not bound to any claim; whoever draws claims may bind it. Sizes differ: of two equal ones stock takes any."""
+    """An unbound volume, which a claim may bind. Sizes differ, because kube-scheduler picks any of two equal
+    volumes."""
     name, storage_class = f"pv{number}", rng.choice(("fast", "fast", *CLASSES, ""))
     spec: Object = {
         "capacity": {"storage": f"{rng.choice((1, 5, 10, 20)) * 1024 + number}Mi"},
@@ -130,7 +131,7 @@ def csi_driver(rng: Random, name: str) -> Object:
 
 
 def capacities(rng: Random) -> list[Object]:
-    """For every node at most one of a class: of several that would do stock takes any."""
+    """At most one per node and class, because kube-scheduler picks any of several that fit."""
     made: list[Object] = []
     for storage_class in some(rng, CLASSES, 0.75):
         topologies: list[Object | None] = [{"matchLabels": {words.ZONE: zone}} for zone in some(rng, words.ZONES, 0.8)]
@@ -144,7 +145,7 @@ def _capacity(rng: Random, name: str, topology: Object | None) -> Object:
     made: Object = {"metadata": {"name": name, "namespace": "default"}, "storageClassName": name.split("-")[0]}
     if topology is not None:
         made["nodeTopology"] = topology
-    # With a largest volume but no capacity, stock crashes when it scores.
+    # With a maximum volume size but no capacity, kube-scheduler panics when it scores.
     if chance(rng, 0.95):
         made["capacity"] = rng.choice(("2Gi", "20Gi", "35Gi", "500Mi"))
     if "capacity" in made and chance(rng, 0.3):

@@ -1,7 +1,6 @@
-"""The few words that all drawn objects share, so that selectors meet labels and claims meet volumes.
+"""The vocabulary of generated objects, so that selectors match labels and claims match volumes.
 
-A selector is drawn over the same labels that objects are given; small vocabularies make matches and near misses
-common."""
+Selectors are drawn over the same labels that objects have. A small vocabulary makes matches and near misses common."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ REGION: Final = "topology.kubernetes.io/region"
 OLD_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 OLD_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 ZONES: Final = ("us-east1-a", "us-east1-b", "us-east1-c")
-"""In the form that translations of built-in volumes expect."""
+"""In the form that translations of in-tree volumes expect."""
 REGIONS: Final = ("r1", "r2")
 
 NAMESPACES: Final = ("default", "team-a", "team-b")
 UNKNOWN_NAMESPACE: Final = "unknown"
-"""Pods can be in it, but no Namespace object has been seen."""
+"""A namespace with pods but without a Namespace object."""
 
 POD_LABELS: Final[Mapping[str, Sequence[str]]] = {
     "app": ("web", "db", "cache"),
@@ -40,7 +39,7 @@ def labels(rng: Random, words: Mapping[str, Sequence[str]], share: float) -> dic
 
 
 def selector(rng: Random, words: Mapping[str, Sequence[str]]) -> Object:
-    """Mostly by labels; sometimes by expressions; rarely one that matches everything."""
+    """Mostly by labels, sometimes by expressions, rarely one that matches everything."""
     style = weighted(rng, {"labels": 6.0, "expressions": 3.0, "both": 0.7, "everything": 0.6})
     made: Object = {}
     if style in ("labels", "both"):

@@ -1,4 +1,4 @@
-"""What stands behind made-up pods: namespaces, services and controllers, for default spreading and pod affinity."""
+"""Generates namespaces, services and controllers, for default topology spread and pod affinity."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def service(rng: Random, number: int) -> Object:
 
 
 def controller(rng: Random, number: int) -> tuple[str, Object, Object]:
-    """The list it belongs to, the object, and what its pods have to say about it."""
+    """The list that it belongs to, the object, and the owner reference and labels of its pods."""
     kind = rng.choice(list(KINDS))
     collection, version = KINDS[kind]
     name, namespace, labels = f"owner{number}", rng.choice(words.NAMESPACES), words.one_label(rng, words.POD_LABELS)

@@ -1,8 +1,8 @@
-"""Recorded runs of a whole scheduler with a cache: pods come, are bound or wait, and the node's report changes.
+"""Recorded runs of a whole scheduler with a cache: pods arrive, are bound or wait, and the node's report changes.
 
-A run needs no more of a scheduler than its order: filter, reserve, bind, and another try when something has changed.
-Which of several nodes is taken is the recording's choice, since scores have suites of their own. What differs from
-the recording comes out of `answer`, because expectations are part of the steps."""
+A run needs the order of a scheduler only: filter, reserve, bind, and a retry after a change. The recording chooses
+among feasible nodes, because scores have suites of their own. Expectations are part of the steps, so `answer` returns
+the differences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PENDING = ""
 
 
 class Run:
-    """One recorded run. Pods are known by name, as all are in one namespace."""
+    """One recorded run. All pods are in one namespace and identified by name."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         raw_pods = [step["pod"] for step in given["steps"] if step["op"] == "createPod"]
@@ -59,7 +59,7 @@ class Run:
         return []
 
     def misplaced(self) -> list[Difference]:
-        """The pods that did not end where they should have."""
+        """The pods that did not end on the expected node."""
         ends = {name: self.bound.get(name, PENDING) for name in self.wanted}
         return [
             Difference(name, self.wanted[name], node) for name, node in ends.items() if not self._is_wanted(name, node)
@@ -102,7 +102,7 @@ def _answer(case: Case) -> object:
 
 
 def _as_found(expected: Any, answered: Any) -> Sequence[Difference]:
-    # All that is recorded beside the steps is a pointer to them; an expectation of another kind would not be compared.
+    # The recording beside the steps is only a pointer to them. Any other expectation would not be compared.
     pointer = expected.get("note") if expected.keys() == {"note"} else None
     return [*answered, *([] if pointer in POINTERS else [Difference("", expected, "only what the steps expect")])]
 

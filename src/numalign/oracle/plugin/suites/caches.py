@@ -1,4 +1,4 @@
-"""Recorded behaviour of the plugin's caches: whole sessions, single look-ups, and the helpers of a resync."""
+"""Recorded behaviour of the plugin's caches: sessions, single lookups, and helpers of a resync."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REASONS = {
 
 
 def _differs_by(repair: Repair) -> Deliberate:
-    """The repair shows if the session goes another way with it than with only those before it in the list."""
+    """The repair applies if the session ends differently with it than with only the repairs before it."""
     before = frozenset(list(Repair)[: list(Repair).index(repair)])
 
     def applies(given: Mapping[str, Any]) -> bool:
@@ -43,7 +43,7 @@ def _differs_by(repair: Repair) -> Deliberate:
 
 
 def _is_unmended(case: Case) -> bool:
-    """The recording is what comes out with every stall left in."""
+    """The recording equals the result without any repair."""
     return not _same_objects(case["expect"], {"steps": scenarios.play(case["input"], repairs.NONE)})
 
 
@@ -52,7 +52,7 @@ def _session(case: Case) -> object:
 
 
 def _same_objects(expected: Any, answered: Any) -> Sequence[Difference]:
-    """Reports are compared as they are read: a field may be left out or be written empty."""
+    """Reports are compared as decoded: a field may be omitted or empty."""
     return objects.by_amount(_as_read(expected), _as_read(answered))
 
 
@@ -89,7 +89,7 @@ def _pod_data(case: Case) -> object:
 
 
 def _written(record: Record, preempts: bool) -> dict[str, object]:
-    # The reference keeps either the names of the containers or a flag; we always know both.
+    # The plugin keeps either the names of the containers or a flag; numalign knows both.
     return {
         "namespace": record.namespace,
         "name": record.name,

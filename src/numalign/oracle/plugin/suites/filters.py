@@ -1,4 +1,4 @@
-"""Recorded verdicts of Filter, with and without preemption, and whole scheduling cycles of one pod."""
+"""Recorded results of Filter, with and without preemption, and scheduling cycles of one pod."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _cycle(case: Case) -> object:
 
 
 def _same_cycle(expected: Any, answered: Any) -> Sequence[Difference]:
-    """Filter and scores are compared exactly. The pod has to end on an allowed node; if there is none it stays
-    pending and says why, and the recording has a part of that."""
+    """Filter and scores are compared exactly. The pod must end on an allowed node. Without one it stays pending with a
+    message that contains the recorded text."""
     allowed, part = expected["allowedNodes"], expected["errorContains"]
     message = "" if answered["left"] else answered["message"]
     measured = {key: expected[key] for key in expected if key not in ("allowedNodes", "errorContains")}
@@ -73,7 +73,7 @@ def _same_cycle(expected: Any, answered: Any) -> Sequence[Difference]:
 
 
 def _lands(allowed: Sequence[str], answered: Any) -> bool:
-    """Wherever the pod may end is allowed: on the best nodes, or on any that is left where stock plugins score too."""
+    """Allowed are the best nodes, or any feasible node if other plugins score too."""
     left, rated = answered["left"], answered["scores"]
     if not left:
         return not allowed
@@ -88,7 +88,7 @@ def _has_zone_twice(given: Mapping[str, Any]) -> bool:
 
 
 def _is_inconsistent(case: Case) -> bool:
-    """The Error of this defect and no other. Whoever compares without reasons has only the code."""
+    """The error of this defect only. Comparisons without reasons have just the code."""
     recorded, defect = case["expect"]["status"], defects.INCONSISTENT
     return bool(recorded["code"] == defect.code and recorded.get("reasons", defect.reasons)[0] == defect.reasons[0])
 

@@ -1,36 +1,25 @@
-"""Putting recorded plugin cases to our modules, and sorting what comes out into four heaps.
+"""Judges recorded cases of suites: equal, different on purpose, not applicable, or a mismatch.
 
-A case is equal, or differs on purpose (a rule on its input says so, and the compatibility page why), or has no
-counterpart, or is a mismatch. A case that cannot be answered is a mismatch like any other: nothing is skipped."""
+`numalign oracle replay` calls it. A deliberate difference needs a rule on the input and an entry in the compatibility
+page. A case that cannot be answered is a mismatch: no case is skipped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from msgspec import Struct, structs
 
 from numalign.oracle import recordedsuites
 from numalign.oracle.casefiles import Recorded
 from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites.suite import Deliberate, Suite
+from numalign.oracle.plugin.suites import suite
+from numalign.oracle.plugin.suites.suite import Outcome, SuiteVerdict
 
 
-class Outcome(StrEnum):
-    EQUAL = "equal"
-    DELIBERATE = "deliberate"
-    MISMATCH = "mismatch"
-    NOT_APPLICABLE = "not applicable"
-
-
-class Judged(Struct, frozen=True):
-    """One case and its heap; `why` and `anchor` for those that differ on purpose or have no counterpart."""
+class CheckedCase(SuiteVerdict, frozen=True, kw_only=True):
+    """A recorded case with its verdict."""
 
     recorded: Recorded
-    outcome: Outcome
-    differences: tuple[Difference, ...] = ()
-    why: str = ""
-    anchor: str = ""
 
 
 class SuiteTally(Struct, frozen=True):
@@ -39,9 +28,9 @@ class SuiteTally(Struct, frozen=True):
     mismatch: int = 0
     not_applicable: int = 0
     notes: tuple[str, ...] = ()
-    """Entries of the compatibility page, and why the suite has no counterpart."""
+    """Entries of the compatibility page, and why the suite does not apply."""
 
-    def plus(self, judged: Judged) -> SuiteTally:
+    def plus(self, judged: CheckedCase) -> SuiteTally:
         heap = judged.outcome.name.lower()
         note = judged.anchor or judged.why
         notes = self.notes if not note or note in self.notes else (*self.notes, note)
@@ -49,10 +38,10 @@ class SuiteTally(Struct, frozen=True):
 
 
 class SuiteReport(Struct, frozen=True):
-    """By suite, in the order of the files; every mismatch."""
+    """Counts by suite, in the order of the files, and every mismatch."""
 
     suites: dict[str, SuiteTally]
-    mismatches: tuple[Judged, ...]
+    mismatches: tuple[CheckedCase, ...]
 
     @property
     def cases(self) -> int:
@@ -60,38 +49,20 @@ class SuiteReport(Struct, frozen=True):
         return sum(each.equal + each.deliberate + each.mismatch + each.not_applicable for each in tallies)
 
 
-def judge(recorded: Recorded) -> Judged:
+def judge(recorded: Recorded) -> CheckedCase:
+    return CheckedCase(recorded=recorded, **structs.asdict(_verdict(recorded)))
+
+
+def _verdict(recorded: Recorded) -> SuiteVerdict:
     if recorded.suite in recordedsuites.NOT_APPLICABLE:
-        return Judged(recorded, Outcome.NOT_APPLICABLE, why=recordedsuites.NOT_APPLICABLE[recorded.suite])
-    suite = recordedsuites.SUITES.get(recorded.suite)
-    if suite is None:
-        return Judged(recorded, Outcome.MISMATCH, (Difference("suite", answered="nobody here knows this suite"),))
-    differences = _differences(suite, recorded)
-    if not differences:
-        return Judged(recorded, Outcome.EQUAL)
-    intended = next((each for each in suite.deliberate if _is_intended(each, recorded)), None)
-    if intended is None:
-        return Judged(recorded, Outcome.MISMATCH, differences)
-    return Judged(recorded, Outcome.DELIBERATE, differences, intended.reason, intended.anchor)
+        return SuiteVerdict(Outcome.NOT_APPLICABLE, why=recordedsuites.NOT_APPLICABLE[recorded.suite])
+    if recorded.suite not in recordedsuites.SUITES:
+        return SuiteVerdict(Outcome.MISMATCH, (Difference("suite", answered="unknown suite"),))
+    return suite.judged(recordedsuites.SUITES[recorded.suite], recorded.case)
 
 
-# A case may be anything that JSON can spell; whatever goes wrong while it is looked at, it has no answer.
-def _differences(suite: Suite, recorded: Recorded) -> tuple[Difference, ...]:
-    try:
-        return tuple(suite.compare(recorded.case["expect"], suite.answer(recorded.case)))
-    except Exception as problem:
-        return (Difference("", answered=f"no answer: {type(problem).__name__}: {problem}"),)
-
-
-def _is_intended(deliberate: Deliberate, recorded: Recorded) -> bool:
-    try:
-        return deliberate.applies(recorded.case["input"]) and deliberate.shows(recorded.case)
-    except Exception:
-        return False
-
-
-def summed(judged: Iterable[Judged]) -> SuiteReport:
-    tallies, mismatches = dict[str, SuiteTally](), list[Judged]()
+def summed(judged: Iterable[CheckedCase]) -> SuiteReport:
+    tallies, mismatches = dict[str, SuiteTally](), list[CheckedCase]()
     for each in judged:
         name = each.recorded.suite
         tallies[name] = tallies.get(name, SuiteTally()).plus(each)

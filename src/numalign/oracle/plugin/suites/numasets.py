@@ -1,4 +1,4 @@
-"""Recorded steps of scoring and filtering: searches for NUMA sets, distances, deductions, sorting of resources."""
+"""Recorded steps of scoring and filtering: NUMA set search, distances, deductions, resource order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Kubernetes objects in recorded cases, made into what the modules under test read; and amounts, compared by value.
+"""Decodes Kubernetes objects of recorded cases, and compares amounts by value.
 
-Objects are read as the API would give them, but a case may leave out a name, so the readers that insist on one are
-not used here."""
+A case may omit an object's name, so the readers that require one are not used here."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def report(raw: Raw) -> NodeResourceTopology:
 
 
 def settings(given: Raw) -> NodeResourceTopologyMatchArgs:
-    """The plugin's arguments; what a case leaves out is as the plugin has it."""
+    """The plugin's arguments, with the plugin's defaults."""
     return args.complete(given.get("config") or {})
 
 
@@ -51,7 +50,7 @@ def resources(raw: Mapping[str, str] | None) -> ResourceList:
 
 
 def seen(name: str, given: Raw) -> Seen:
-    """What the cache would say about the node of that name: the case lists the reports."""
+    """The cached report of the node, from the reports in the case."""
     named = next((each for each in reports(given) if each["metadata"]["name"] == name), None)
     return Seen(given.get("fresh", True), None if named is None else numanodes.read(report(named)))
 
@@ -63,7 +62,7 @@ def placement(raw: Iterable[Raw] | None) -> dict[ContainerRef, int] | None:
 
 
 def by_amount(expected: Any, answered: Any) -> Sequence[Difference]:
-    """Everything counts, except how a quantity is written."""
+    """All differences except the notation of a quantity."""
     return suite.exactly(_canonical(expected), _canonical(answered))
 
 

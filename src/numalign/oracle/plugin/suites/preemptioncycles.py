@@ -1,7 +1,7 @@
-"""Recorded runs of a whole scheduler with preemption: one node, one pod on it, and one that needs its place.
+"""Recorded runs of a whole scheduler with preemption: one node, one pod on it, and a pod that needs its place.
 
-Of the stock scheduler's preemption only its rule for victims is needed here: pods of lower priority, taken off the node
-in a simulation that Filter has to pass (scheduler plugin spec 16)."""
+Of kube-scheduler's preemption only the choice of victims is repeated: pods of lower priority, removed in a simulation
+that Filter must pass (scheduler plugin spec 16)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from numalign.placement.reference.victims import Cycle
 
 
 class Run:
-    """The node, what the cache knows of it, and the two pods."""
+    """The node, its cached report, and the two pods."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.settings = args.complete(given["config"])

@@ -1,4 +1,4 @@
-"""Recorded preemption: which pods a cycle takes to be gone, and a report without them."""
+"""Recorded preemption: the pods that a cycle assumes to be removed, and a report without them."""
 
 from __future__ import annotations
 

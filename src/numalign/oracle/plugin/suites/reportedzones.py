@@ -1,4 +1,4 @@
-"""Zones of recorded reports, as the plugin reads their names; and the defect that Filter and Score share there."""
+"""Zone ids of recorded reports as the plugin reads them, and the defect with id 64 that Filter and Score share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numalign.placement.reference import numanodes
 
 
 def ids(report: objects.Raw) -> list[int]:
-    """Of all zones that stand for NUMA nodes."""
+    """The ids of all zones that are NUMA nodes."""
     names = (zone["name"] for zone in report["zones"] or () if zone["type"] == wire.NUMA_ZONE)
     return [zone for zone in map(numanodes.id_in, names) if zone is not None]
 

@@ -1,8 +1,8 @@
-"""Recorded cache sessions, played on our caches step by step.
+"""Replays recorded cache sessions on numalign's caches, step by step.
 
-`caches` makes the suite. A session has an API server of its own, which is two dictionaries: a cache without resync
-hears of every change there, OverReserve only of what a step tells it and of what a round reads. `play` can leave out
-repairs, which shows what the reference did and which repair makes the difference."""
+`caches` uses it. Two dictionaries serve as API server. A cache without resync receives every change; OverReserve
+receives only what a step passes to it and what a round reads. `play` can leave out repairs, to show the plugin's result
+and the effect of each repair."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Step = Mapping[str, Any]
 
 
 def play(given: Mapping[str, Any], mended: frozenset[Repair] = repairs.ALL) -> list[object]:
-    """What the session answers to each step; None where there is nothing to answer."""
+    """The answers of the session, step by step; None where a step has none."""
     session = _session(given, mended)
     return [session.take(step) for step in given["steps"]]
 
 
 def relevance(name: str) -> Relevance:
-    """That of an informer mode, or the one of the recorded unit tests, to which every pod is relevant."""
+    """The relevance of an informer mode, or that of the recorded unit tests, in which every pod is relevant."""
     return (lambda _: True) if name == "Always" else podgroups.relevance(InformerMode(name))
 
 
@@ -52,7 +52,7 @@ def cache_of(given: Mapping[str, Any], nrts: list[NodeResourceTopology], rules: 
 
 
 def cache_args(raw: Mapping[str, Any] | None) -> CacheArgs | None:
-    """Recordings spell fields as the configuration does, or as the plugin's own structs."""
+    """Recordings spell fields as the configuration does, or as the plugin's structs."""
     return None if raw is None else msgspec.convert({name[0].lower() + name[1:]: raw[name] for name in raw}, CacheArgs)
 
 
@@ -63,7 +63,7 @@ def look_up(cache: Cache, node: str) -> dict[str, object]:
 
 
 class Simple:
-    """A session with a cache that is told everything and has no rounds."""
+    """A session with a cache that receives every change and has no rounds."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
@@ -94,7 +94,7 @@ class Simple:
 
 
 class Resyncing(Simple):
-    """A session with an OverReserve cache beside its API server."""
+    """A session with an OverReserve cache and its API server."""
 
     def __init__(self, cache: OverReserve, nrts: list[NodeResourceTopology], pods: list[Pod]) -> None:
         super().__init__(cache)
@@ -158,7 +158,7 @@ class Resyncing(Simple):
         return {"generation": self.over.generation}
 
     def _set(self, nrt: NodeResourceTopology, pods: Any) -> None:
-        # The recorded step writes past the names that the cache keeps of each report.
+        # The recorded step bypasses the names that the cache keeps of each report.
         records = (Record(each["namespace"], each["name"], tuple(each["pinnedContainers"] or ())) for each in pods)
         self.over.ledger.put(Entry(nrt, self.over.ledger.listed(nrt.metadata.name), tuple(records)))
 

@@ -28,7 +28,7 @@ def _answer(case: Case) -> object:
 
 def _answer_with_best(case: Case) -> object:
     scores = of_nodes(case["input"])
-    # Nothing stands out where no node has a report.
+    # There is no best node if no node has a report.
     best = max(scores.values())
     return {"scores": scores, "best": {name: score for name, score in scores.items() if score == best and best}}
 
@@ -50,7 +50,7 @@ def _has_gap(given: Mapping[str, Any]) -> bool:
 
 
 def _has_other_places(given: Mapping[str, Any]) -> bool:
-    """Some zone is not listed at the place that its id would be: out of order, after a gap, or twice."""
+    """A zone's id differs from its place in the list: out of order, after a gap, or duplicate."""
     by_least_numa = _strategy(given) is Strategy.LEAST_NUMA_NODES
     return by_least_numa and any(_ids(each) != list(range(len(each.numa_nodes))) for each in _readings(given))
 
@@ -74,7 +74,7 @@ def _has_less_than_none(given: Mapping[str, Any]) -> bool:
 
 
 def _is_beyond_64_bits(given: Mapping[str, Any]) -> bool:
-    """Percents of an amount do not fit there."""
+    """A percentage of an amount does not fit into 64 bits."""
     amounts = (free for each in _readings(given) for node in each.numa_nodes for free in node.free.values())
     by_room = _strategy(given) in (Strategy.LEAST_ALLOCATED, Strategy.MOST_ALLOCATED)
     return by_room and any(free * scoring.HIGHEST >= NANO << 63 for free in amounts)
@@ -90,7 +90,7 @@ def _has_many_zones(given: Mapping[str, Any]) -> bool:
 
 
 def _defective(case: Case) -> bool:
-    """Just what comes out with the plugin's defects left in."""
+    """The recording equals the result with the plugin's defects."""
     given, by = case["input"], scoring.scoring(objects.settings(case["input"]))
     pod = demand.of(objects.pod(given["pod"]))
     try:

@@ -1,4 +1,4 @@
-"""Recorded readings of settings: the plugin's arguments, and the topology manager's configuration in a report."""
+"""Recorded settings: the plugin's arguments, and the topology manager's configuration in a report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _of_report(case: Case) -> object:
     return _written(numanodes.read(objects.report(case["input"]["nrt"])).manager)
 
 
-# Our reader starts from the kubelet's defaults, the recorded helpers from anything: what is not set keeps that.
+# Our reader starts from the kubelet's defaults, the recorded helpers from any value, which unset fields keep.
 def _of_attributes(case: Case) -> object:
     attributes = [Attribute(**raw) for raw in case["input"]["attributes"] or ()]
     found = _written(topologymanager.read((), attributes, []))

@@ -1,12 +1,12 @@
-"""What a suite of recorded plugin cases is to the rest of this room: how to answer one, and how to compare.
+"""A suite of recorded cases: how numalign answers a case, and how the answer is compared.
 
-Each module of this package exports `SUITES`; the package collects them, `judging` puts cases to them. A suite sees a
-case as it was read, with the file's `fixtures` added. Where we differ from the recording on purpose, a `Deliberate`
-says so by a rule on the input, never by a case's name, and points to its entry in docs/compatibility.md."""
+`judging` runs the suites. A suite receives a case as read, with the file's `fixtures` added. A deliberate difference is
+a rule on the input, never on a case's name, with an entry in docs/compatibility/plugin.md."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
@@ -25,15 +25,15 @@ def always(_: Any) -> bool:
 
 
 class Deliberate(Struct, frozen=True):
-    """A difference that we want: whom it concerns, by the input, and what the recording then shows."""
+    """A difference on purpose: the inputs that it applies to, and what the recording shows then."""
 
     anchor: str
-    """The entry in docs/compatibility.md."""
+    """The entry in docs/compatibility/plugin.md."""
     reason: str
     applies: Callable[[Any], bool]
-    """Of the input: can the reference's defect show here?"""
+    """Whether the defect can show for this input."""
     shows: Callable[[Case], bool] = always
-    """Of the whole case: is it the defect that was recorded? A recording of anything else is a mismatch."""
+    """Whether the recording shows the defect. A recording of anything else is a mismatch."""
 
 
 def exactly(expected: Any, answered: Any) -> Sequence[Difference]:
@@ -42,9 +42,51 @@ def exactly(expected: Any, answered: Any) -> Sequence[Difference]:
 
 
 class Suite(Struct, frozen=True):
-    """One suite: its name in the files, our answer to a case in the form of `expect`, the comparison."""
+    """One suite: its name in the files, our answer to a case in the form of `expect`, and the comparison."""
 
     name: str
     answer: Callable[[Case], object]
     compare: Compare = exactly
     deliberate: tuple[Deliberate, ...] = ()
+
+
+class Outcome(StrEnum):
+    EQUAL = "equal"
+    DELIBERATE = "deliberate"
+    MISMATCH = "mismatch"
+    NOT_APPLICABLE = "not applicable"
+
+
+class SuiteVerdict(Struct, frozen=True):
+    """The outcome of one case; `why` and `anchor` explain a deliberate difference or a suite that does not apply."""
+
+    outcome: Outcome
+    differences: tuple[Difference, ...] = ()
+    why: str = ""
+    anchor: str = ""
+
+
+def judged(suite: Suite, case: Case) -> SuiteVerdict:
+    """Compare our answer with the recorded one. A case that cannot be answered is a mismatch."""
+    differences = _differences(suite, case)
+    if not differences:
+        return SuiteVerdict(Outcome.EQUAL)
+    intended = next((each for each in suite.deliberate if _is_intended(each, case)), None)
+    if intended is None:
+        return SuiteVerdict(Outcome.MISMATCH, differences)
+    return SuiteVerdict(Outcome.DELIBERATE, differences, intended.reason, intended.anchor)
+
+
+# A case may be any JSON value. Any exception counts as a missing answer.
+def _differences(suite: Suite, case: Case) -> tuple[Difference, ...]:
+    try:
+        return tuple(suite.compare(case["expect"], suite.answer(case)))
+    except Exception as problem:
+        return (divergence.no_answer(problem),)
+
+
+def _is_intended(deliberate: Deliberate, case: Case) -> bool:
+    try:
+        return deliberate.applies(case["input"]) and deliberate.shows(case)
+    except Exception:
+        return False

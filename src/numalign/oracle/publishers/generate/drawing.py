@@ -1,7 +1,7 @@
-"""Made-up rows of the publishers' tables, in the form in which recorded ones are kept.
+"""Generates rows of the publishers' tables, in the form of the recorded ones.
 
-A row is made from a seed and a number alone. Most are nodes as a kubelet would tell of them; the rest lean towards what
-programs trip over: nothing where something is usual, ids that nobody has, and the same thing told twice."""
+A row depends only on a seed and a number. Most are nodes as a kubelet reports them. The rest are edge cases: empty
+lists, unknown ids, duplicates."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ TEXTS: Final[Mapping[str, tuple[float, Draw]]] = {
     "nrt.attribute_merge": (1, odd.merge),
     "nrt.attribute_delete_all": (1, odd.attribute),
 }
-"""Of the packages that both programs share."""
+"""Suites of the packages that both programs share."""
 PROGRAMS: Final = {"rte": {**RTE, **TEXTS}, "nfd": {**NFD, **TEXTS}}
 
 

@@ -1,4 +1,4 @@
-"""A made-up node as a kubelet tells of it: zones, what can be allocated, and what pods are listed with."""
+"""Generates a node as a kubelet reports it: zones, allocatable resources, and pods with their resources."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Zone(Struct):
     id: int
     cpus: list[int]
     memory: dict[str, int]
-    """Bytes in sysfs; a kind of which sysfs tells nothing has no entry."""
+    """Bytes in sysfs; a kind that sysfs does not report has no entry."""
 
 
 class Node(Struct):
-    """While its row is drawn."""
+    """A node while its row is generated."""
 
     rng: Random
     zones: list[Zone]
     devices: list[Row]
-    """Entries: one for each zone of a device, as kubelets list them."""
+    """One entry per zone of a device, as kubelets list them."""
     cpus: list[int]
     blocks: list[Row]
 
     def row(self) -> Row:
-        """All but memory and pods, which each program has in a form of its own."""
+        """Everything except memory and pods, which each program writes in its own form."""
         near, far = self.rng.choice(((10, 21), (10, 20), (10, 32)))
         nodes = [
             {"id": zone.id, "cpus": zone.cpus, "distances": [near if zone is other else far for other in self.zones]}
@@ -69,7 +69,7 @@ class Node(Struct):
 
 
 class _Pods:
-    """What pods hold, most of it nobody else's."""
+    """What pods hold, mostly exclusively."""
 
     def __init__(self, node: Node) -> None:
         self.node, self.rng = node, node.rng
@@ -168,7 +168,7 @@ def _allocatable(rng: Random, zones: list[Zone]) -> list[int]:
 
 
 def _blocks(rng: Random, zones: list[Zone]) -> list[Row]:
-    """Mostly what sysfs has, less what is reserved; at times more, nothing, or a kind that sysfs does not know."""
+    """Mostly what sysfs reports minus reservations; sometimes more, nothing, or a kind that sysfs does not report."""
     found: list[Row] = []
     for zone in zones:
         for kind in KINDS:
@@ -209,7 +209,7 @@ def _device(rng: Random, resource: str, ids: list[str], numa: list[int] | None) 
 
 
 def _places(rng: Random, zones: list[Zone]) -> list[int] | None:
-    """One zone as a rule; several, none, or one that the machine does not have."""
+    """Mostly one zone; sometimes several, none, or one that the machine does not have."""
     ids = [zone.id for zone in zones]
     match weighted(rng, {"one": 24, "several": 1.5, "absent": 1.5, "empty": 0.5, "odd": 0.4, "twice": 0.2}):
         case "several":
@@ -226,7 +226,7 @@ def _places(rng: Random, zones: list[Zone]) -> list[int] | None:
 
 
 def unified(pod: Row) -> Row:
-    """A pod in the updater's form, which has all that a container holds in one list."""
+    """A pod in the updater's form, which lists all resources of a container together."""
     return {**pod, "containers": [_unified(each) for each in pod["containers"]]}
 
 
@@ -238,7 +238,7 @@ def _unified(container: Row) -> Row:
 
 
 def known(rng: Random, listed: Row) -> Row:
-    """The pod as the API server has it: what decides is its class and whether it wants whole CPUs."""
+    """The pod as the API server has it: its QoS class and whole CPUs matter."""
     numbers = count()
     containers = [_wanted(rng, next(numbers)) for _ in range(max(1, len(listed["containers"])))]
     classes = {"Guaranteed": 6.0, "Burstable": 2.0, "BestEffort": 1.0}

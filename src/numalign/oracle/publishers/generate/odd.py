@@ -1,4 +1,4 @@
-"""Made-up texts and small lists for the publishers' tables: names, patterns, files, signatures and attributes."""
+"""Generates texts and small lists for the publishers' tables: names, patterns, files, fingerprints and attributes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OTHER_LINES: Final = ("Node 0 MemFree: 1 kB", "", "Node 0 MemUsed:        298026
 
 
 def spoiled(rng: Random, row: Row) -> Row:
-    """At times with null where a list is empty: Go makes no difference between them."""
+    """Sometimes with null for an empty list: Go does not distinguish them."""
     return _without_lists(row) if chance(rng, 0.05) else row
 
 

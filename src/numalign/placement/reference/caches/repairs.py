@@ -1,7 +1,8 @@
 """Where the over-reserve cache does better than the reference: each stall or loss of it that we mend, by name.
 
 All are mended in every cache that is built for use. The oracle takes some away, to show that what is left is just what
-the reference does, and that a difference is the one that docs/compatibility-caches.md describes under that name."""
+the reference does, and that a difference is the one that docs/compatibility/plugin-caches.md describes under that
+name."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,7 +1,13 @@
 """A pod before it is kept: defaults, priority, tolerations, service account, and the first words of its status.
 
 `preparing` calls `complete` on every create and update of a pod. The service account's token is not mounted: nothing
-in an embedded cluster would read it."""
+in an embedded cluster would read it.
+
+Priority by class: what number a pod's class stands for, and what classes may say.
+
+`pods` calls `resolve` when a pod is created, `classes` completes a class itself. The two classes of the system exist
+whether anybody stored them or not.
+"""
 
 from functools import lru_cache
 from typing import Final
@@ -10,11 +16,77 @@ from numalign.api.decode import decode
 from numalign.api.objects import qos, requests
 from numalign.api.objects.pod import Pod
 from numalign.simulator import trees
-from numalign.simulator.apiserver.defaults import amounts, nulls, podspecs, priorities
+from numalign.simulator.apiserver.defaults import podspecs
 from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.resources import PODS, SERVICEACCOUNTS
-from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.storage.resources import PODS, PRIORITYCLASSES, SERVICEACCOUNTS
+from numalign.simulator.apiserver.verbs.state import ObjectReader
 from numalign.simulator.trees import Tree
+
+SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+HIGHEST_OF_USERS: Final = 1_000_000_000
+PREEMPTING: Final = "PreemptLowerPriority"
+
+Meaning = tuple[str, int, str]
+"""Name of the class, priority, preemption policy."""
+
+
+def resolve_priority(pod: Tree, lookup: ObjectReader) -> None:
+    spec = pod["spec"]
+    name, priority, policy = _meaning(pod, spec.get("priorityClassName") or "", lookup)
+    given = spec.get("priority")
+    if given is not None and given != priority:
+        raise _contradiction(pod, f"the integer value of priority ({given})", str(priority))
+    chosen = spec.get("preemptionPolicy")
+    if chosen is not None and chosen != policy:
+        raise _contradiction(pod, f"the string value of PreemptionPolicy ({chosen})", policy)
+    if name:
+        spec["priorityClassName"] = name
+    spec["priority"], spec["preemptionPolicy"] = priority, policy
+
+
+def _meaning(pod: Tree, name: str, lookup: ObjectReader) -> Meaning:
+    if not name:
+        default = _default(lookup)
+        return _of(default) if default is not None else ("", 0, PREEMPTING)
+    if name in SYSTEM_PRIORITIES:
+        return name, SYSTEM_PRIORITIES[name], PREEMPTING
+    found = lookup(PRIORITYCLASSES, name)
+    if found is None:
+        why = f"no PriorityClass with name {name} was found"
+        raise errors.forbidden(PODS, pod["metadata"].get("name", ""), why)
+    return _of(found)
+
+
+def _of(found: Tree) -> Meaning:
+    return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy") or PREEMPTING
+
+
+def _default(lookup: ObjectReader) -> Tree | None:
+    """Of several that call themselves the default the lowest counts."""
+    marked = [each for each in lookup.all(PRIORITYCLASSES) if each.get("globalDefault")]
+    return min(marked, key=lambda each: int(each.get("value", 0)), default=None)
+
+
+def _contradiction(pod: Tree, what: str, computed: str) -> errors.StatusError:
+    why = (
+        f"{what} must not be provided in pod spec; priority admission controller computed {computed} "
+        "from the given PriorityClass name"
+    )
+    return errors.forbidden(PODS, pod["metadata"].get("name", ""), why)
+
+
+def complete_priority_class(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    """A class: one default is enough."""
+    tree.setdefault("preemptionPolicy", PREEMPTING)
+    name = tree["metadata"].get("name", "")
+    if not tree.get("globalDefault"):
+        tree.pop("globalDefault", None)
+        return
+    other = _default(lookup)
+    if other is not None and other["metadata"]["name"] != name:
+        why = f"PriorityClass {other['metadata']['name']} is already marked as default. Only one default can exist"
+        raise errors.forbidden(PRIORITYCLASSES, name, why)
+
 
 DEFAULT_ACCOUNT: Final = "default"
 PATIENCE: Final = 300
@@ -23,7 +95,7 @@ GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
-def complete(pod: Tree, old: Tree | None, lookup: Lookup) -> None:
+def complete_pod(pod: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     data, qos_class = _completed(trees.encoded(pod.get("spec") or {}))
     pod["spec"] = trees.decoded(data)
     if old is None:
@@ -38,22 +110,22 @@ def _completed(data: bytes) -> tuple[bytes, str]:
     """A spec with all defaults that follow from it alone, and its QoS class."""
     spec = trees.decoded(data)
     if b"null" in data:
-        spec = nulls.without(spec)
-    podspecs.complete(spec, is_template=False)
-    amounts.settle(spec, "overhead")
+        spec = podspecs.drop_nulls(spec)
+    podspecs.complete_spec(spec, is_template=False)
+    podspecs.canonicalise(spec, "overhead")
     if spec.get("resources"):
         _complete_whole(spec)
     _tolerate_trouble(spec)
     return trees.encoded(spec), str(_class(spec))
 
 
-def _greet(pod: Tree, qos_class: str, lookup: Lookup) -> None:
+def _greet(pod: Tree, qos_class: str, lookup: ObjectReader) -> None:
     """What happens to a new pod only."""
     spec = pod["spec"]
     if spec.get("overhead"):
         raise errors.forbidden(PODS, pod["metadata"].get("name", ""), NO_OVERHEAD)
     _give_account(pod, lookup)
-    priorities.resolve(pod, lookup)
+    resolve_priority(pod, lookup)
     pod["status"] = _first_status(pod, qos_class)
 
 
@@ -64,7 +136,7 @@ def _keep(spec: Tree, before: Tree) -> None:
             spec[field] = before[field]
 
 
-def _give_account(pod: Tree, lookup: Lookup) -> None:
+def _give_account(pod: Tree, lookup: ObjectReader) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
     name, namespace = spec.get("serviceAccountName") or DEFAULT_ACCOUNT, metadata.get("namespace", "")
     spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -100,9 +172,9 @@ def _first_status(pod: Tree, qos_class: str) -> Tree:
 def _class(spec: Tree) -> qos.QoS:
     whole = spec.get("resources")
     if whole and (whole.get("requests") or whole.get("limits")):
-        return amounts.class_of(whole)
+        return podspecs.qos_class(whole)
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    return qos.agreed({amounts.class_of(each.get("resources")) for each in containers})
+    return qos.agreed({podspecs.qos_class(each.get("resources")) for each in containers})
 
 
 def _complete_whole(spec: Tree) -> None:

@@ -1,12 +1,99 @@
 """The defaults of a pod's spec, in pods and in the templates of workloads.
 
 `pods` and `workloads` hand a spec over, which is completed in place. Pods are created by the thousand, so the usual
-container costs a handful of dictionary lookups."""
+container costs a handful of dictionary lookups.
 
+Nulls in objects say the same as leaving the field out, so they are left out.
+
+Programs that write every field send them, `creationTimestamp: null` above all; the real server loses them when it reads
+a body into its structs. The metadata and what a kind holds without knowing it are none of our business here.
+
+Amounts in objects as the server keeps them: one canonical text each.
+
+Everything in this package that meets a quantity asks here. What is no quantity makes the whole body unreadable to the
+real server, so it is refused before any rule is looked at.
+"""
+
+from functools import lru_cache
 from typing import Any, Final
 
-from numalign.simulator.apiserver.defaults import amounts
+from numalign.api.decode import quantity
+from numalign.api.objects import qos
+from numalign.api.objects.pod import ResourceRequirements
+from numalign.simulator import trees
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
+
+KEPT: Final = ("kind", "apiVersion", "metadata")
+
+
+def without_nulls(tree: Tree) -> Tree:
+    return {key: value if key in KEPT else drop_nulls(value) for key, value in tree.items() if value is not None}
+
+
+def drop_nulls(thing: Any) -> Any:
+    if isinstance(thing, dict):
+        return {key: drop_nulls(value) for key, value in thing.items() if value is not None}
+    return [drop_nulls(value) for value in thing] if isinstance(thing, list) else thing
+
+
+GRAMMAR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+class InvalidQuantity(ValueError):
+    """Some amount in the object is no quantity."""
+
+
+@lru_cache(maxsize=16_384)
+def _canonical_text(text: str) -> str:
+    try:
+        return str(quantity.parse(text))
+    except quantity.QuantityError:
+        raise InvalidQuantity(GRAMMAR) from None
+
+
+def canonical_quantity(written: Any) -> str:
+    # An unquoted number means its own text; anything else that is no text cannot be meant.
+    if isinstance(written, str):
+        return _canonical_text(written)
+    if written is None:
+        return "0"
+    if isinstance(written, bool) or not isinstance(written, int | float):
+        raise InvalidQuantity(GRAMMAR)
+    return _canonical_text(str(written))
+
+
+def canonicalise(holder: Tree, *fields: str) -> None:
+    """Writes the amounts under these fields the canonical way."""
+    for field in fields:
+        amounts = holder.get(field)
+        if amounts:
+            holder[field] = {name: canonical_quantity(written) for name, written in amounts.items()}
+
+
+def parsed_quantities(amounts: Tree | None) -> dict[str, quantity.Quantity]:
+    return {name: quantity.parse(written) for name, written in amounts.items()} if amounts else {}
+
+
+def qos_class(resources: Tree | None) -> qos.QoS:
+    """The QoS class that these requests and limits alone would have."""
+    return _qos_class(trees.encoded(resources)) if resources else qos.QoS.BEST_EFFORT
+
+
+# There are far fewer sizes than containers.
+@lru_cache(maxsize=4096)
+def _qos_class(data: bytes) -> qos.QoS:
+    resources = trees.decoded(data)
+    wants = ResourceRequirements(
+        parsed_quantities(resources.get("requests")), parsed_quantities(resources.get("limits"))
+    )
+    return qos.of_requirements(wants)
+
+
+def quantity_error(resource: Resource, problem: InvalidQuantity) -> errors.StatusError:
+    return errors.TypeMismatch(resource, str(problem))
+
 
 ALWAYS: Final = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 SPEC: Final = {
@@ -22,7 +109,7 @@ FILE_MODE: Final = 0o644
 WITH_MODE: Final = ("secret", "configMap", "downwardAPI", "projected")
 
 
-def complete(spec: Tree, *, is_template: bool) -> None:
+def complete_spec(spec: Tree, *, is_template: bool) -> None:
     fill(spec, SPEC)
     spec.setdefault("securityContext", {})
     if spec["terminationGracePeriodSeconds"] < 0:
@@ -75,7 +162,7 @@ def _complete_container(container: Tree, *, is_template: bool) -> None:
 
 
 def complete_resources(resources: Tree, *, is_template: bool) -> None:
-    amounts.settle(resources, "limits", "requests")
+    canonicalise(resources, "limits", "requests")
     # Only a pod asks for what it is limited to; its template stays as written.
     if resources.get("limits") and not is_template:
         resources["requests"] = resources["limits"] | (resources.get("requests") or {})
@@ -87,7 +174,7 @@ def _complete_source(source: Tree) -> None:
         fill(source["fieldRef"], {"apiVersion": "v1"})
     if "resourceFieldRef" in source:
         reference = source["resourceFieldRef"]
-        reference["divisor"] = amounts.canonical(reference.get("divisor") or "0")
+        reference["divisor"] = canonical_quantity(reference.get("divisor") or "0")
 
 
 def _complete_probe(probe: Tree) -> None:
@@ -115,7 +202,7 @@ def _complete_volume(volume: Tree) -> None:
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
     if (volume.get("emptyDir") or {}).get("sizeLimit") is not None:
-        volume["emptyDir"]["sizeLimit"] = amounts.canonical(volume["emptyDir"]["sizeLimit"])
+        volume["emptyDir"]["sizeLimit"] = canonical_quantity(volume["emptyDir"]["sizeLimit"])
     if "ephemeral" in volume:
         _complete_claim_template(volume["ephemeral"].get("volumeClaimTemplate") or {})
     for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
@@ -131,7 +218,7 @@ def _complete_claim_template(template: Tree) -> None:
 def complete_claim(spec: Tree) -> None:
     """A claim's spec, alone or in a template."""
     spec.setdefault("volumeMode", "Filesystem")
-    amounts.settle(spec.setdefault("resources", {}), "limits", "requests")
+    canonicalise(spec.setdefault("resources", {}), "limits", "requests")
 
 
 def _claim_host_ports(spec: Tree) -> None:

@@ -6,7 +6,7 @@ selector and labels come from its uid, unless it says that it brings its own."""
 from typing import Final
 
 from numalign.simulator.apiserver.defaults import podspecs
-from numalign.simulator.apiserver.storage.state import Lookup
+from numalign.simulator.apiserver.verbs.state import ObjectReader
 from numalign.simulator.trees import Tree
 
 QUARTER: Final = "25%"
@@ -17,19 +17,19 @@ CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
-def deployment(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def deployment(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = _spec(tree)
     podspecs.fill(spec, {"replicas": 1, "revisionHistoryLimit": KEPT_REVISIONS, "progressDeadlineSeconds": 600})
     _roll(spec, "strategy", {"maxUnavailable": QUARTER, "maxSurge": QUARTER})
     _status(tree, old, {})
 
 
-def replica_set(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def replica_set(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     podspecs.fill(_spec(tree), {"replicas": 1})
     _status(tree, old, {"replicas": 0})
 
 
-def replication_controller(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def replication_controller(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = _spec(tree)
     labels = (spec["template"]["metadata"].get("labels") or {}).copy()
     podspecs.fill(spec, {"replicas": 1} | ({"selector": labels} if labels and not spec.get("selector") else {}))
@@ -38,7 +38,7 @@ def replication_controller(tree: Tree, old: Tree | None, lookup: Lookup) -> None
     _status(tree, old, {"replicas": 0})
 
 
-def stateful_set(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def stateful_set(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = _spec(tree)
     podspecs.fill(spec, {"replicas": 1, "revisionHistoryLimit": KEPT_REVISIONS, "podManagementPolicy": "OrderedReady"})
     spec.setdefault("serviceName", "")
@@ -51,7 +51,7 @@ def stateful_set(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
     _status(tree, old, {"replicas": 0, "availableReplicas": 0})
 
 
-def daemon_set(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def daemon_set(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = _spec(tree)
     podspecs.fill(spec, {"revisionHistoryLimit": KEPT_REVISIONS})
     _roll(spec, "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
@@ -62,7 +62,7 @@ def daemon_set(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
     tree["metadata"]["annotations"] = (tree["metadata"].get("annotations") or {}) | {GENERATION: str(number)}
 
 
-def job(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def job(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = _spec(tree)
     _complete_job(spec)
     if old is None and not spec["manualSelector"]:
@@ -96,7 +96,7 @@ def _select_by_uid(tree: Tree) -> None:
     spec["selector"] = selector | {"matchLabels": (selector.get("matchLabels") or {}) | {CONTROLLER_UID: uid}}
 
 
-def cron_job(tree: Tree, old: Tree | None, lookup: Lookup) -> None:
+def cron_job(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = tree.setdefault("spec", {})
     podspecs.fill(spec, {"concurrencyPolicy": "Allow", "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1})
     spec.setdefault("suspend", False)
@@ -115,7 +115,7 @@ def _spec(tree: Tree) -> Tree:
 def _complete_template(spec: Tree) -> None:
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
-    podspecs.complete(template.setdefault("spec", {}), is_template=True)
+    podspecs.complete_spec(template.setdefault("spec", {}), is_template=True)
 
 
 def _roll(spec: Tree, field: str, pace: Tree) -> None:

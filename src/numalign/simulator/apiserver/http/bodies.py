@@ -1,22 +1,30 @@
 """What clients send, decoded: JSON, YAML and the protobuf that kubectl insists on, with the real complaints.
 
-The HTTP layer calls `read` for objects and `options` for what comes with a deletion; `patching` calls `yaml`."""
+The HTTP layer calls `read` for objects and `options` for what comes with a deletion; `patching` calls `yaml`.
+
+Fields that a kind does not have, where a client asked to be told of them (`fieldValidation`).
+
+kubectl asks for Strict on every apply and create. Without being asked nothing is checked: a field that nobody knows is
+carried along, where the real server warns of it and drops it, and of fields given twice the last counts.
+"""
 
 import contextlib
+import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 import yaml as pyyaml
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.patches import gotext
-from numalign.simulator.apiserver.presenting import protobuf
-from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.storage import errors, gojson
-from numalign.simulator.apiserver.storage.errors import Mistyped, StatusError
+from numalign.simulator.apiserver.http import protobuf
+from numalign.simulator.apiserver.http.requests import Request
+from numalign.simulator.apiserver.schemas import builtin, fielderrors, gotext, typecheck, typedefs
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import StatusError, TypeMismatch
 from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
-from numalign.simulator.apiserver.validation import typechecks
+from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
 
 JSON: Final = "application/json"
@@ -31,10 +39,10 @@ LONGEST_SHOWN: Final = 30
 LARGEST: Final = 3 * 1024 * 1024
 
 
-def read(body: bytes, content_type: str, resource: Resource) -> Tree:
+def read_object(body: bytes, content_type: str, resource: Resource) -> Tree:
     """The object, which has to be of the resource's kind or not say what it is."""
     try:
-        tree = decoded(body, content_type)
+        tree = decode(body, content_type)
     except ValueError as problem:
         raise _unrecognized(resource, str(problem), body) from None
     if tree is None and not resource.custom:
@@ -55,7 +63,7 @@ def _unrecognized(resource: Resource, why: str, body: bytes) -> StatusError:
     return errors.bad_request(f"{message} ({_clipped(body)})")
 
 
-def decoded(body: bytes, content_type: str) -> Any:
+def decode(body: bytes, content_type: str) -> Any:
     """ValueError says what is wrong with it."""
     media = content_type.partition(";")[0].strip().lower() or JSON
     if media == JSON:
@@ -74,7 +82,7 @@ def protobuf_body(body: bytes) -> Tree:
         raise errors.bad_request(str(problem)) from None
 
 
-def yaml(body: bytes) -> Any:
+def read_apply(body: bytes) -> Any:
     """An applied configuration."""
     try:
         return _yaml(body)
@@ -102,7 +110,7 @@ def _other_kind(tree: Tree, kind: str, version: str, resource: Resource) -> Stat
         return errors.bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({wanted})"
         )
-    cause = causes.invalid("kind", kind, f"must be {resource.kind}")
+    cause = fielderrors.invalid("kind", kind, f"must be {resource.kind}")
     return errors.invalid(replace(resource, kind=kind), trees.text(tree, "metadata", "name"), [cause])
 
 
@@ -115,20 +123,20 @@ def check_shape(tree: Tree, resource: Resource) -> None:
         found = tree.get(name)
         if found is not None and not isinstance(found, dict) and not (resource.custom and name != "metadata"):
             raise mistyped(resource, name, gotext.json_type(found))
-    typechecks.check_metadata(resource, tree)
+    typecheck.check_metadata(resource, tree)
 
 
 def mistyped(resource: Resource, field: str, got: str) -> StatusError:
     kind = "ObjectMeta" if field == "metadata" else f"{resource.kind}{field.capitalize()}"
     why = f"json: cannot unmarshal {got} into Go struct field {resource.kind}.{field} of type {resource.version}.{kind}"
-    return Mistyped(resource, why, got, f"{resource.version}.{kind}")
+    return TypeMismatch(resource, why, got, f"{resource.version}.{kind}")
 
 
 def _json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError:
-        raise ValueError(f"couldn't get version/kind; json parse error: {gojson.complaint(body)}") from None
+        raise ValueError(f"couldn't get version/kind; json parse error: {gotext.json_error(body)}") from None
 
 
 def _yaml(body: bytes) -> Any:
@@ -137,7 +145,7 @@ def _yaml(body: bytes) -> Any:
         with contextlib.suppress(msgspec.DecodeError):
             return msgspec.json.decode(body)
     try:
-        return pyyaml.load(body, Loader=LOADER)
+        return pyyaml.load(body, Loader=_Loader)
     except (pyyaml.YAMLError, UnicodeDecodeError, ValueError) as problem:
         raise ValueError(f"yaml: {_line(problem)}{getattr(problem, 'problem', None) or problem}") from None
 
@@ -152,15 +160,16 @@ def _line(problem: Exception) -> str:
     return f"line {mark.line or 1}: "
 
 
-class _Loader(getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)):  # type: ignore[misc]
-    """Times stay text, as JSON has them."""
+_SafeLoader: Final[Any] = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 
 
-_Loader.yaml_implicit_resolvers = {
-    sign: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for sign, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-LOADER: Final = _Loader
+class _Loader(_SafeLoader):  # type: ignore[misc]
+    """Leaves timestamps as text, as JSON has them."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        sign: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for sign, resolvers in _SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def _clipped(body: bytes) -> str:
@@ -169,3 +178,52 @@ def _clipped(body: bytes) -> str:
     shown = body[:LONGEST_SHOWN]
     text = shown.decode(errors="replace") if body[:1] == b"{" else shown.hex()
     return f"{text} ..." if len(body) > LONGEST_SHOWN else text
+
+
+def field_warnings(state: ServerState, request: Request, resource: Resource, tree: Tree) -> list[str]:
+    """Sentences for the Warning headers; raises StatusError 400 where Strict was asked for and a field is unknown."""
+    wish = request.query.get("fieldValidation", "") if request.query else ""
+    if wish not in ("Strict", "Warn"):
+        return []
+    found = [f'duplicate field "{path}"' for path in _twice(request.body)]
+    found += [f'unknown field "{path}"' for path in _unknown(state, resource, tree)]
+    if found and wish == "Strict":
+        kind, listed = resource.kind, ", ".join(found)
+        raise errors.bad_request(
+            f'{kind} in version "{resource.version}" cannot be handled as a {kind}: strict decoding error: {listed}'
+        )
+    return found
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written, with all that it says."""
+
+
+def _twice(body: bytes) -> list[str]:
+    """Paths of fields that are given more than once; only JSON is looked at."""
+    if body[:1] != b"{":
+        return []
+    try:
+        return list(_repeated(json.loads(body, object_pairs_hook=_Pairs), ""))
+    except ValueError:
+        return []
+
+
+def _repeated(thing: Any, path: str) -> Iterator[str]:
+    if isinstance(thing, _Pairs):
+        seen = set[str]()
+        for key, value in thing:
+            here = f"{path}.{key}" if path else key
+            if key in seen:
+                yield here
+            seen.add(key)
+            yield from _repeated(value, here)
+    elif isinstance(thing, list):
+        for index, value in enumerate(thing):
+            yield from _repeated(value, f"{path}[{index}]")
+
+
+def _unknown(state: ServerState, resource: Resource, tree: Tree) -> list[str]:
+    schema = state.registry.schema(resource)
+    shape = builtin.fields(resource.gvk) if schema is None else schema.shape
+    return list(typedefs.unknown_fields(tree, shape)) if shape is not None else []

@@ -12,10 +12,10 @@ from typing import Final, cast
 
 import httptools
 
-from numalign.simulator.apiserver.http import bodies, calls
-from numalign.simulator.apiserver.http.calls import Answer, Call
-from numalign.simulator.apiserver.http.routes import Serving
-from numalign.simulator.apiserver.http.streams import Stream
+from numalign.simulator.apiserver.http import bodies, requests
+from numalign.simulator.apiserver.http.requests import Request, Response
+from numalign.simulator.apiserver.http.routes import Router
+from numalign.simulator.apiserver.http.watchstream import WatchStream
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 
@@ -40,14 +40,14 @@ REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, serving: Serving, connections: set["Connection"], token: str) -> None:
-        self._serving = serving
+    def __init__(self, router: Router, connections: set["Connection"], token: str) -> None:
+        self._router = router
         self._connections = connections
         self._login = f"Bearer {token}" if token else ""
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[Call | Answer] = deque()
+        self._waiting: deque[Request | Response] = deque()
         self._out: list[bytes] = []
-        self._stream: Stream | None = None
+        self._stream: WatchStream | None = None
         self._closes = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -104,37 +104,37 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         self._closes = self._closes or not self._parser.should_keep_alive()
-        call = Call(self._parser.get_method().decode(), self._target, self._headers, body)
+        request = Request(self._parser.get_method().decode(), self._target, self._headers, body)
         if self._size > bodies.LARGEST:
             self._refuse(errors.too_large(f"Request entity too large: limit is {bodies.LARGEST}"))
         elif self._stream is None:
-            self._perform(call)
+            self._perform(request)
         elif len(self._waiting) < MOST_WAITING:
-            self._waiting.append(call)
+            self._waiting.append(request)
         else:
             self._transport.abort()
 
-    def _perform(self, call: Call) -> None:
-        if self._login and call.path not in WITHOUT_LOGIN and not self._may_enter(call):
-            return self._write(call, calls.refusal(UNAUTHORIZED))
-        found = self._serving.answer(call)
-        if isinstance(found, Answer):
-            return self._write(call, found)
+    def _perform(self, request: Request) -> None:
+        if self._login and request.path not in WITHOUT_LOGIN and not self._may_enter(request):
+            return self._write(request, requests.error_response(UNAUTHORIZED))
+        found = self._router.answer(request)
+        if isinstance(found, Response):
+            return self._write(request, found)
         self._send()
         try:
-            self._stream = Stream(self._serving.state, found, self._transport, self._after_stream)
+            self._stream = WatchStream(self._router.state, found, self._transport, self._after_stream)
             self._stream.open()
         except StatusError as problem:
             self._stream = None
-            self._write(call, calls.refusal(problem))
+            self._write(request, requests.error_response(problem))
 
-    def _may_enter(self, call: Call) -> bool:
-        return hmac.compare_digest(call.headers.get("authorization", "").encode(), self._login.encode())
+    def _may_enter(self, request: Request) -> bool:
+        return hmac.compare_digest(request.headers.get("authorization", "").encode(), self._login.encode())
 
     def _after_stream(self) -> None:
         self._stream = None
         while self._waiting and self._stream is None:
-            self._perform(cast(Call, self._waiting.popleft()))
+            self._perform(cast(Request, self._waiting.popleft()))
         self._send()
 
     def _refuse(self, problem: StatusError) -> None:
@@ -143,17 +143,17 @@ class Connection(asyncio.Protocol):
             # Nothing but events may stand in a watch's answer.
             return self._transport.abort()
         self._closes = True
-        self._write(None, calls.refusal(problem))
+        self._write(None, requests.error_response(problem))
 
-    def _write(self, call: Call | None, answer: Answer) -> None:
+    def _write(self, request: Request | None, answer: Response) -> None:
         body, headers = answer.body, answer.headers
-        if len(body) > WORTH_PACKING and call is not None and "gzip" in call.headers.get("accept-encoding", ""):
+        if len(body) > WORTH_PACKING and request is not None and "gzip" in request.headers.get("accept-encoding", ""):
             body, headers = (
                 gzip.compress(body, 1),
                 (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")),
             )
         self._out.append(_head(answer, headers, len(body)))
-        if call is None or call.method != "HEAD":
+        if request is None or request.method != "HEAD":
             self._out.append(body)
 
     def _send(self) -> None:
@@ -164,7 +164,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
-def _head(answer: Answer, headers: tuple[tuple[str, str], ...], size: int) -> bytes:
+def _head(answer: Response, headers: tuple[tuple[str, str], ...], size: int) -> bytes:
     more = "".join(f"{name}: {value}\r\n" for name, value in headers)
     return (
         f"HTTP/1.1 {answer.code} {REASONS.get(answer.code, '')}\r\nContent-Type: {answer.content_type}\r\n"

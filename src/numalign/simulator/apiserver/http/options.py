@@ -6,15 +6,15 @@ selector or a token says is checked where it is used."""
 from typing import Any, Final
 
 from numalign.simulator.apiserver.http import bodies
-from numalign.simulator.apiserver.http.calls import Call
-from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.http.requests import Request
+from numalign.simulator.apiserver.schemas import fielderrors
 from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.state import WriteOptions
 from numalign.simulator.apiserver.verbs.delete import DeleteOptions
-from numalign.simulator.apiserver.verbs.list import Asked
-from numalign.simulator.apiserver.verbs.watch import Since
+from numalign.simulator.apiserver.verbs.list import ListOptions
+from numalign.simulator.apiserver.verbs.state import WriteOptions
+from numalign.simulator.apiserver.verbs.watch import WatchStart
 from numalign.simulator.trees import Tree
 
 META: Final = "meta.k8s.io"
@@ -33,16 +33,16 @@ LIST, DELETE, PATCH = _kind("ListOptions"), _kind("DeleteOptions"), _kind("Patch
 CREATE, UPDATE = _kind("CreateOptions"), _kind("UpdateOptions")
 
 
-def page(call: Call) -> Asked:
+def page(request: Request) -> ListOptions:
     """Of a list."""
-    query = call.query
+    query = request.query
     if not query:
-        return Asked()
+        return ListOptions()
     found = _match_causes(query)
     if INITIAL in query:
-        found.append(causes.forbidden(INITIAL, "sendInitialEvents is forbidden for list"))
+        found.append(fielderrors.forbidden(INITIAL, "sendInitialEvents is forbidden for list"))
     _refuse(LIST, found)
-    return Asked(
+    return ListOptions(
         limit=whole(query.get("limit", "")),
         token=query.get("continue", ""),
         version=query.get("resourceVersion", ""),
@@ -50,83 +50,89 @@ def page(call: Call) -> Asked:
     )
 
 
-def _match_causes(query: dict[str, str]) -> list[Cause]:
+def _match_causes(query: dict[str, str]) -> list[StatusCause]:
     match, version = query.get(MATCH, ""), query.get("resourceVersion", "")
     if not match:
         return []
     found = []
     if not version:
-        found.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        found.append(
+            fielderrors.forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+        )
     if query.get("continue"):
-        found.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+        found.append(fielderrors.forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"))
     if match not in ("Exact", "NotOlderThan"):
-        found.append(causes.unsupported(MATCH, match, ("Exact", "NotOlderThan", "")))
+        found.append(fielderrors.unsupported(MATCH, match, ("Exact", "NotOlderThan", "")))
     if match == "Exact" and version == "0":
-        found.append(causes.forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+        found.append(fielderrors.forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
     return found
 
 
-def since(call: Call) -> Since:
+def since(request: Request) -> WatchStart:
     """Of a watch."""
-    query = call.query
+    query = request.query
     match, wished = query.get(MATCH, ""), query.get(INITIAL)
     found = []
     if match and wished is None:
         found.append(
-            causes.forbidden(MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            fielderrors.forbidden(
+                MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
         )
     if wished is not None and match != "NotOlderThan":
-        found.append(causes.forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        found.append(
+            fielderrors.forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        )
         if match:
-            found.append(causes.unsupported(MATCH, match, ("NotOlderThan",)))
+            found.append(fielderrors.unsupported(MATCH, match, ("NotOlderThan",)))
     _refuse(LIST, found)
-    return Since(query.get("resourceVersion", ""), None if wished is None else call.flag(INITIAL))
+    return WatchStart(query.get("resourceVersion", ""), None if wished is None else request.flag(INITIAL))
 
 
-def writing(call: Call, kind: Resource) -> WriteOptions:
-    query = call.query
+def writing(request: Request, kind: Resource) -> WriteOptions:
+    query = request.query
     if not query:
-        return WriteOptions(call.manager, needs_version=True)
-    found = _dry_run_causes([query["dryRun"]] if "dryRun" in query else []) + _manager_causes(call)
+        return WriteOptions(request.manager, needs_version=True)
+    found = _dry_run_causes([query["dryRun"]] if "dryRun" in query else []) + _manager_causes(request)
     validation = query.get("fieldValidation", "")
     if validation not in VALIDATIONS:
-        found.append(causes.unsupported("fieldValidation", validation, VALIDATIONS))
+        found.append(fielderrors.unsupported("fieldValidation", validation, VALIDATIONS))
     _refuse(kind, found)
-    return WriteOptions(call.manager, bool(query.get("dryRun")), call.flag("force"), needs_version=True)
+    return WriteOptions(request.manager, bool(query.get("dryRun")), request.flag("force"), needs_version=True)
 
 
-def _dry_run_causes(asked: list[str]) -> list[Cause]:
+def _dry_run_causes(asked: list[str]) -> list[StatusCause]:
     if all(each == "All" for each in asked):
         return []
-    return [causes.unsupported("dryRun", asked, ("All",))]
+    return [fielderrors.unsupported("dryRun", asked, ("All",))]
 
 
-def _manager_causes(call: Call) -> list[Cause]:
-    name = call.query.get("fieldManager", "")
+def _manager_causes(request: Request) -> list[StatusCause]:
+    name = request.query.get("fieldManager", "")
     if len(name.encode()) > LONGEST_MANAGER:
-        return [causes.too_long("fieldManager", LONGEST_MANAGER)]
+        return [fielderrors.too_long("fieldManager", LONGEST_MANAGER)]
     strange = next((index for index, sign in enumerate(name) if not sign.isprintable()), None)
     if strange is None:
         return []
     why = f"invalid character U+{ord(name[strange]):04X} (at position {strange})"
-    return [causes.invalid("fieldManager", name, why)]
+    return [fielderrors.invalid("fieldManager", name, why)]
 
 
-def applying(call: Call) -> WriteOptions:
-    if not call.query.get("fieldManager"):
-        _refuse(PATCH, [causes.required("fieldManager", "is required for apply patch")])
-    return writing(call, PATCH)
+def applying(request: Request) -> WriteOptions:
+    if not request.query.get("fieldManager"):
+        _refuse(PATCH, [fielderrors.required("fieldManager", "is required for apply patch")])
+    return writing(request, PATCH)
 
 
-def patching(call: Call) -> WriteOptions:
-    if "force" in call.query:
-        _refuse(PATCH, [causes.forbidden("force", "may not be specified for non-apply patch")])
-    return writing(call, PATCH)
+def patching(request: Request) -> WriteOptions:
+    if "force" in request.query:
+        _refuse(PATCH, [fielderrors.forbidden("force", "may not be specified for non-apply patch")])
+    return writing(request, PATCH)
 
 
-def deleting(call: Call) -> DeleteOptions:
+def deleting(request: Request) -> DeleteOptions:
     """In the body where there is one, else in the query."""
-    return deletion(_body(call) if call.body else _from_query(call.query))
+    return deletion(_body(request) if request.body else _from_query(request.query))
 
 
 def deletion(tree: Tree) -> DeleteOptions:
@@ -134,9 +140,9 @@ def deletion(tree: Tree) -> DeleteOptions:
     _refuse(DELETE, _dry_run_causes(tree.get("dryRun") or []))
     if policy is not None and orphan is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        _refuse(DELETE, [causes.invalid("propagationPolicy", policy, why)])
+        _refuse(DELETE, [fielderrors.invalid("propagationPolicy", policy, why)])
     if policy is not None and policy not in POLICIES:
-        _refuse(DELETE, [causes.unsupported("propagationPolicy", policy, (*POLICIES, "nil"))])
+        _refuse(DELETE, [fielderrors.unsupported("propagationPolicy", policy, (*POLICIES, "nil"))])
     if orphan is not None:
         policy = "Orphan" if orphan else "Background"
     conditions = tree.get("preconditions") or {}
@@ -149,9 +155,9 @@ def deletion(tree: Tree) -> DeleteOptions:
     )
 
 
-def _body(call: Call) -> Tree:
+def _body(request: Request) -> Tree:
     try:
-        tree = bodies.decoded(call.body, call.content_type)
+        tree = bodies.decode(request.body, request.content_type)
     except ValueError as problem:
         raise errors.bad_request(str(problem)) from None
     kind = tree.get("kind") if isinstance(tree, dict) else None
@@ -182,6 +188,6 @@ def whole(text: str) -> int:
         raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
-def _refuse(kind: Resource, found: list[Cause]) -> None:
+def _refuse(kind: Resource, found: list[StatusCause]) -> None:
     if found:
         raise errors.invalid(kind, "", found)

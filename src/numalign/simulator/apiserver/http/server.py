@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from numalign.simulator.apiserver.http.certificates import Certificates
 from numalign.simulator.apiserver.http.connections import Connection
-from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.verbs.api import Api
 
 
-class Listening(Struct, frozen=True):
+class ListenOptions(Struct, frozen=True):
     """Where and how to listen. `anywhere` has to be said to be heard by other machines."""
 
     host: str = "127.0.0.1"
@@ -38,15 +38,15 @@ class Address(Struct, frozen=True):
         return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
 
 
-LOOPBACK = Listening()
+LOOPBACK = ListenOptions()
 
 
 @asynccontextmanager
-async def serve(api: Api, listening: Listening = LOOPBACK) -> AsyncIterator[Address]:
+async def serve(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[Address]:
     """Serves until the block is left; watches end in order then."""
     if not (listening.anywhere or is_loopback(listening.host)):
         raise ValueError(f"{listening.host} can be reached from other machines; say so with `anywhere` if it is meant")
-    serving, connections = Serving(api.state), set[Connection]()
+    serving, connections = Router(api.state), set[Connection]()
     context = listening.certificates.context() if listening.certificates is not None else None
     server = await asyncio.get_running_loop().create_server(
         lambda: Connection(serving, connections, listening.token), listening.host, listening.port, ssl=context

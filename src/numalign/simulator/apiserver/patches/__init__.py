@@ -3,6 +3,6 @@
 `jsonpatch`, `strategic` and `api.mergepatch` change a tree; `apply` merges what a manager wants and keeps the books of
 who owns which field."""
 
-from numalign.simulator.apiserver.patches.refused import ApplyConflict, BadPatch, Conflict
+from numalign.simulator.apiserver.patches.errors import ApplyConflict, BadPatch
 
-__all__ = ["ApplyConflict", "BadPatch", "Conflict"]
+__all__ = ["ApplyConflict", "BadPatch"]

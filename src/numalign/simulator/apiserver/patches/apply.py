@@ -2,24 +2,106 @@
 
 The patch verb calls `FieldManager.apply`, the update verb `FieldManager.update`; both take trees and return a new one.
 An object that was never applied has no managedFields, and tracking it costs nothing. `ownership` decides which manager
-owns which field; `typed` and `merging` walk the objects. Nothing here reads the store or the request."""
+owns which field; `typed` and `merging` walk the objects. Nothing here reads the store or the request.
+
+What an applied object must be before it is merged: of the right kind, without books, and shaped as its kind.
+
+The words are the server's own, which for misshapen objects are those of its merge library, Go values included; the
+code for these is 500.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.patches import applychecks, gotext, managedfields, ownership, typed
+from numalign.simulator.apiserver.patches import fieldsets, managedfields, typed
+from numalign.simulator.apiserver.patches.errors import BadPatch
 from numalign.simulator.apiserver.patches.fieldsets import Path
-from numalign.simulator.apiserver.patches.managedfields import APPLY, UPDATE, Managers
-from numalign.simulator.apiserver.patches.ownership import Ground
-from numalign.simulator.apiserver.schemas import builtin, shapes
+from numalign.simulator.apiserver.patches.managedfields import APPLY, UPDATE, ApplyContext, Managers
+from numalign.simulator.apiserver.schemas import builtin, gotext, typedefs
 from numalign.simulator.apiserver.schemas.builtin import Kind
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
+from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.trees import Tree
+
+SERVER_ERROR: Final = 500
+
+
+def refuse_foreign(wanted: Tree, kind: Kind) -> None:
+    group, _, version = trees.text(wanted, "apiVersion").rpartition("/")
+    if (group, version, trees.text(wanted, "kind")) != kind:
+        raise BadPatch(f"invalid object type: {group}/{version}, Kind={trees.text(wanted, 'kind')}")
+    if trees.metadata(wanted).get("managedFields") is not None:
+        raise BadPatch("metadata.managedFields must be nil")
+
+
+def refuse_misshapen(wanted: Tree, kind: Kind, shape: TypeDef) -> None:
+    problems = list(_problems(wanted, shape, ""))
+    if problems:
+        text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+        name = f"{trees.text(wanted, 'metadata', 'namespace')}/{trees.text(wanted, 'metadata', 'name')}"
+        typed_as = f"{kind[0]}/{kind[1]}, Kind={kind[2]}"
+        raise BadPatch(f"failed to create typed patch object ({name}; {typed_as}): {text}", SERVER_ERROR)
+
+
+def _problems(value: Any, shape: TypeDef, path: str) -> Iterator[str]:
+    walk = typed.form(value, shape)
+    if value is None:
+        return
+    if walk == typed.STRUCT:
+        if isinstance(value, dict):
+            yield from _problems_of_fields(value, shape, path)
+        else:
+            yield f"{path}: expected map, got &{{{gotext.go_value(value)}}}"
+    elif walk == typed.LIST:
+        if isinstance(value, list):
+            yield from _problems_of_items(value, shape, path)
+        else:
+            yield f"{path}: expected list, got &{{{gotext.go_value(value)}}}"
+    else:
+        yield from _problems_of_scalar(value, shape, path)
+
+
+def _problems_of_fields(value: dict[str, Any], shape: TypeDef, path: str) -> Iterator[str]:
+    for key, child in value.items():
+        below = shape.child(key)
+        if below is None:
+            yield f"{path}.{key}: field not declared in schema"
+            return
+        yield from _problems(child, below, f"{path}.{key}")
+
+
+def _problems_of_items(value: list[Any], shape: TypeDef, path: str) -> Iterator[str]:
+    seen = set()
+    for index, item in enumerate(value):
+        step = f"i:{index}"
+        if shape.relation in (typedefs.SET, typedefs.MAP):
+            try:
+                step = typed.step_to(item, shape)
+            except ValueError as error:
+                yield f"{path}: element {index}: {error}"
+                return
+            if step in seen:
+                yield f"{path}: duplicate entries for key {fieldsets.text((step,))}"
+            seen.add(step)
+        yield from _problems(item, typed.items_of(shape), path + fieldsets.text((step,)))
+
+
+def _problems_of_scalar(value: Any, shape: TypeDef, path: str) -> Iterator[str]:
+    if shape.type in ("integer", "number") and (isinstance(value, bool) or not isinstance(value, int | float)):
+        yield f"{path}: expected numeric (int or float), got {gotext.go_type(value)}"
+    elif shape.type == "boolean" and not isinstance(value, bool):
+        yield f"{path}: expected boolean, got &{{{gotext.go_value(value)}}}"
+    elif shape.type == "string" and shape.format in ("", "byte") and not isinstance(value, str):
+        yield f"{path}: expected string, got &value.valueUnstructured{{Value:{gotext.go_value(value)}}}"
+    elif isinstance(value, dict | list):
+        yield f"{path}: expected any scalar, got &{{{gotext.go_value(value)}}}"
+
 
 KUBECTL: Final = "kubectl"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -39,7 +121,7 @@ class FieldManager:
     kind: Kind
     now: str
     part: str = ""
-    schema: Schema | None = None
+    schema: StructuralSchema | None = None
     """The schema of a custom resource; None for a built-in kind."""
 
     def apply(self, live: Tree | None, wanted: Tree, manager: str, *, force: bool = False) -> Tree:
@@ -47,25 +129,25 @@ class FieldManager:
 
         Raises ApplyConflict where another manager owns a field with a different value, unless `force` is set."""
         ground = self._ground
-        applychecks.refuse_foreign(wanted, self.kind)
-        applychecks.refuse_misshapen(wanted, self.kind, ground.shape)
-        managers = managedfields.of(live)
+        refuse_foreign(wanted, self.kind)
+        refuse_misshapen(wanted, self.kind, ground.shape)
+        managers = managedfields.managers_of(live)
         bare = _bare(live or {})
         if live and not managers:
             self._own_everything(bare, managers)
-        who = managedfields.manager(manager, APPLY, ground.version, self.part)
-        merged, managers = ownership.merge(bare, wanted, ground, managers, who)
-        changes = ownership.changed(bare, merged, ground)
+        who = managedfields.identifier(manager, APPLY, ground.version, self.part)
+        merged, managers = managedfields.merge(bare, wanted, ground, managers, who)
+        changes = managedfields.changed(bare, merged, ground)
         if not force:
-            found = ownership.conflicts(changes, managers, who)
+            found = managedfields.conflicts(changes, managers, who)
             if found and manager == KUBECTL:
                 found = _less_last_applied(found, bare, ground)
-            ownership.refuse(found)
-        ownership.settle(changes, managers, who)
+            managedfields.refuse(found)
+        managedfields.settle(changes, managers, who)
         if not typed.same(bare, merged) and who in managers:
             owned = managers[who]
-            managers[who] = managedfields.Owned(owned.fields, owned.version, self.now)
-        ownership.strip(managers, who)
+            managers[who] = managedfields.OwnedFields(owned.fields, owned.version, self.now)
+        managedfields.strip(managers, who)
         if manager == KUBECTL and _last_applied(merged):
             merged = _with_last_applied(merged, wanted)
         return _with_managers(merged, managers)
@@ -79,34 +161,34 @@ class FieldManager:
             return new
         if not self.part and managedfields.is_reset(entries):
             return _with_managers(_bare(new), {})
-        managers = {} if self.part else managedfields.of(new)
-        managers = managers or managedfields.of(live)
+        managers = {} if self.part else managedfields.managers_of(new)
+        managers = managers or managedfields.managers_of(live)
         if not managers:
             return _with_managers(_bare(new), {})
         ground = self._ground
         bare = _bare(new)
-        changes = ownership.changed(_bare(live), bare, ground)
-        ownership.settle(changes, managers, None)
-        who = managedfields.manager(manager, UPDATE, ground.version, self.part)
-        ownership.credit(managers, who, changes, ground.version, self.now)
+        changes = managedfields.changed(_bare(live), bare, ground)
+        managedfields.settle(changes, managers, None)
+        who = managedfields.identifier(manager, UPDATE, ground.version, self.part)
+        managedfields.credit(managers, who, changes, ground.version, self.now)
         return _with_managers(bare, managedfields.capped(managers))
 
     def _own_everything(self, live: Tree, managers: Managers) -> None:
         """Assigns all fields of an object that has no managedFields yet to the manager `before-first-apply`."""
         version = self._ground.version
-        who = managedfields.manager(BEFORE_FIRST, UPDATE, version, self.part)
+        who = managedfields.identifier(BEFORE_FIRST, UPDATE, version, self.part)
         nothing: Tree = {key: live[key] for key in ("apiVersion", "kind") if key in live}
-        ownership.credit(managers, who, ownership.changed(nothing, live, self._ground), version, self.now)
+        managedfields.credit(managers, who, managedfields.changed(nothing, live, self._ground), version, self.now)
 
     @cached_property
-    def _ground(self) -> Ground:
+    def _ground(self) -> ApplyContext:
         group, version, name = self.kind
         schema = self.schema
-        shape = schema.shape if schema is not None else builtin.fields(self.kind) or shapes.ANYTHING
+        shape = schema.shape if schema is not None else builtin.fields(self.kind) or typedefs.ANYTHING
         resets: list[Path] = [("f:status",)] if schema is None or schema.has_status_part else []
         if self.part == "status":
             resets = [("f:spec",), *(STATUS_ALSO_RESETS.get(name, []) if schema is None else [("f:metadata",)])]
-        return Ground(shape, f"{group}/{version}" if group else version, resets)
+        return ApplyContext(shape, f"{group}/{version}" if group else version, resets)
 
 
 def settled(before: Tree, after: Tree) -> Tree:
@@ -130,7 +212,7 @@ def _bare(tree: Tree) -> Tree:
 
 def _with_managers(tree: Tree, managers: Managers) -> Tree:
     managed = {**tree, "metadata": dict(trees.metadata(tree))}
-    managedfields.put(managed, managers)
+    managedfields.put_managers(managed, managers)
     return managed
 
 
@@ -138,7 +220,7 @@ def _last_applied(tree: Tree) -> Any:
     return (trees.metadata(tree).get("annotations") or {}).get(LAST_APPLIED)
 
 
-def _less_last_applied(found: list[Any], live: Tree, ground: Ground) -> list[Any]:
+def _less_last_applied(found: list[Any], live: Tree, ground: ApplyContext) -> list[Any]:
     """kubectl may take over what it set itself by client-side apply and nobody changed since."""
     try:
         last = json.loads(_last_applied(live) or "null")
@@ -157,6 +239,6 @@ def _with_last_applied(merged: Tree, wanted: Tree) -> Tree:
     if isinstance(metadata.get("annotations"), dict):
         notes = metadata["annotations"].items()
         metadata["annotations"] = {key: note for key, note in notes if key != LAST_APPLIED}
-    text = gotext.json({**wanted, "metadata": metadata}) + "\n"
+    text = gotext.go_json({**wanted, "metadata": metadata}) + "\n"
     annotations = {**merged["metadata"]["annotations"], LAST_APPLIED: text}
     return {**merged, "metadata": {**merged["metadata"], "annotations": annotations}}

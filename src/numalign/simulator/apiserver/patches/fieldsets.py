@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from numalign.simulator.apiserver.patches import gotext
+from numalign.simulator.apiserver.schemas import gotext
 from numalign.simulator.trees import Tree
 
 Path = tuple[str, ...]
@@ -20,33 +20,33 @@ SELF: Final = "."
 ORDER: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
-class Trie:
+class FieldTrie:
     """A set of paths by first steps: whether the path so far is a member, and what lies below."""
 
     __slots__ = ("below", "member")
 
     def __init__(self) -> None:
         self.member = False
-        self.below: dict[str, Trie] = {}
+        self.below: dict[str, FieldTrie] = {}
 
 
-def trie(paths: Iterable[Path]) -> Trie:
-    root = Trie()
+def trie(paths: Iterable[Path]) -> FieldTrie:
+    root = FieldTrie()
     for path in paths:
         node = root
         for step in path:
-            node = node.below.setdefault(step, Trie())
+            node = node.below.setdefault(step, FieldTrie())
         node.member = True
     return root
 
 
 def by_keys(values: dict[str, Any]) -> str:
     """The step to a list item with these key fields."""
-    return "k:" + gotext.json(values)
+    return "k:" + gotext.go_json(values)
 
 
 def by_value(value: Any) -> str:
-    return "v:" + gotext.json(value)
+    return "v:" + gotext.go_json(value)
 
 
 def decode(wire: Tree) -> Fields:
@@ -76,7 +76,7 @@ def encode(fields: Fields) -> Tree:
     return _encoded(trie(fields))
 
 
-def _encoded(node: Trie) -> Tree:
+def _encoded(node: FieldTrie) -> Tree:
     wire: Tree = {SELF: {}} if node.member and node.below else {}
     for step in sorted(node.below, key=_rank):
         wire[step] = _encoded(node.below[step])
@@ -88,7 +88,7 @@ def ordered(fields: Fields) -> Iterator[Path]:
     return _walk(trie(fields), ())
 
 
-def _walk(node: Trie, path: Path) -> Iterator[Path]:
+def _walk(node: FieldTrie, path: Path) -> Iterator[Path]:
     steps = sorted(node.below, key=_rank)
     yield from ((*path, step) for step in steps if node.below[step].member)
     for step in steps:

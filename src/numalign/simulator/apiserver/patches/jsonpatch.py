@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.patches import typed
-from numalign.simulator.apiserver.patches.refused import REJECTED, BadPatch
+from numalign.simulator.apiserver.patches.errors import REJECTED, BadPatch
 from numalign.simulator.trees import Tree
 
 UNFIT: Final = 422

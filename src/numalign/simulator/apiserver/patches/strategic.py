@@ -2,25 +2,79 @@
 
 The API server calls `applied` for built-in kinds; custom ones do not have this patch. `$patch` replaces or deletes a
 map or list item, `$retainKeys` clears all other keys, `$deleteFromPrimitiveList/x` and `$setElementOrder/x` stand
-beside the list they speak of. How lists come out in order is `listorder`."""
+beside the list they speak of. How lists come out in order is `listorder`.
+
+The order of a list after a strategic merge: that of the patch where it speaks, that of the live list elsewhere.
+
+`strategic` calls these. Items of the patch keep the patch's order, items only the server has keep the server's, and
+the two are woven together by where they stood on the server.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.patches import gotext, listorder
-from numalign.simulator.apiserver.patches.refused import BadPatch
-from numalign.simulator.apiserver.schemas import builtin, shapes
+from numalign.simulator.apiserver.patches.errors import BadPatch
+from numalign.simulator.apiserver.schemas import builtin, gotext, typedefs
 from numalign.simulator.apiserver.schemas.builtin import Kind
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.trees import Tree
+
+SERVER_ERROR: Final = 500
+
+
+def interleaved(merged: list[Any], order: list[Any], server: list[Any], key: str) -> list[Any]:
+    """`merged` by the wanted order and the server's; `key` is empty for lists of plain values."""
+    wanted = {_identity(item, key): place for place, item in reversed(list(enumerate(order)))}
+    there = {_identity(item, key): place for place, item in reversed(list(enumerate(server)))}
+    ours = sorted((item for item in merged if _identity(item, key) in wanted), key=lambda i: wanted[_identity(i, key)])
+    theirs = [item for item in merged if _identity(item, key) not in wanted]
+    theirs.sort(key=lambda item: there.get(_identity(item, key), len(server)))
+    out: list[Any] = []
+    for item in ours:
+        at = there.get(_identity(item, key), -1)
+        while theirs and there.get(_identity(theirs[0], key), len(server)) < at:
+            out.append(theirs.pop(0))
+        out.append(item)
+    return out + theirs
+
+
+def _identity(item: Any, key: str) -> Any:
+    return key_of(item, key) if key else item
+
+
+def key_of(item: Tree, key: str) -> Any:
+    if key not in item:
+        raise BadPatch(f"map: {gotext.go_value(item)} does not contain declared merge key: {key}", SERVER_ERROR)
+    return item[key]
+
+
+def has_maps(old: list[Any], patch: list[Any]) -> bool:
+    """Whether the items are maps; a list holds one type of items."""
+    types = {type(item) for item in old + patch}
+    if list in types:
+        raise BadPatch("lists of lists are not supported", 422)
+    if len(types) > 1:
+        raise BadPatch(f"list element types are not identical: {gotext.go_value([old, patch])}", SERVER_ERROR)
+    return dict in types
+
+
+def refuse_contradiction(patch: list[Any], order: list[Any], key: str) -> None:
+    """The items of the patch have to appear in the order list, one after the other."""
+    plain = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
+    if not plain or not order:
+        return
+    rest = iter([_identity(item, key) for item in order])
+    if not all(_identity(item, key) in rest for item in plain):
+        lists = f"{gotext.go_value(patch)}\n doesn't match $setElementOrder list:\n{gotext.go_value(order)}\n"
+        raise BadPatch(f"The order in patch list:\n{lists}", SERVER_ERROR)
+
 
 DIRECTIVE: Final = "$patch"
 RETAIN: Final = "$retainKeys"
 DELETE_FROM: Final = "$deleteFromPrimitiveList"
 SET_ORDER: Final = "$setElementOrder"
-BROKEN: Final = 500
 
 
 def applied(tree: Tree, patch: Tree, kind: Kind) -> Tree:
@@ -31,7 +85,7 @@ def applied(tree: Tree, patch: Tree, kind: Kind) -> Tree:
     return _merge_maps(trees.copied(tree), trees.copied(patch), shape)
 
 
-def _merge_maps(old: Tree, patch: Tree, shape: Shape) -> Tree:
+def _merge_maps(old: Tree, patch: Tree, shape: TypeDef) -> Tree:
     if DIRECTIVE in patch:
         return _directed(patch)
     _retain(old, patch)
@@ -51,7 +105,7 @@ def _directed(patch: Tree) -> Tree:
         return {}
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != DIRECTIVE}
-    raise BadPatch(f"unknown patch type: {gotext.value(directive)} in map: {gotext.value(patch)}", BROKEN)
+    raise BadPatch(f"unknown patch type: {gotext.go_value(directive)} in map: {gotext.go_value(patch)}", SERVER_ERROR)
 
 
 def _retain(old: Tree, patch: Tree) -> None:
@@ -71,11 +125,11 @@ def _delete_from(old: Tree, key: str, gone: Any) -> None:
         old[key] = [item for item in old[key] if item not in gone]
 
 
-def _merge_value(old: Tree, key: str, value: Any, shape: Shape) -> None:
+def _merge_value(old: Tree, key: str, value: Any, shape: TypeDef) -> None:
     if value is None:
         old.pop(key, None)
         return
-    before, below = old.get(key), shape.child(key) or shapes.ANYTHING
+    before, below = old.get(key), shape.child(key) or typedefs.ANYTHING
     if isinstance(before, dict) and isinstance(value, dict):
         old[key] = value if "replace" in below.strategies else _merge_maps(before, value, below)
     elif isinstance(before, list) and isinstance(value, list):
@@ -105,16 +159,16 @@ def _is_directed(value: Any) -> bool:
     return isinstance(value, dict) and DIRECTIVE in value
 
 
-def _merge_lists(old: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+def _merge_lists(old: list[Any], patch: list[Any], shape: TypeDef) -> list[Any]:
     if not old and not patch:
         return old
-    if not listorder.has_maps(old, patch):
-        return listorder.interleaved(list(dict.fromkeys(old + patch)), patch, old, "")
+    if not has_maps(old, patch):
+        return interleaved(list(dict.fromkeys(old + patch)), patch, old, "")
     if not shape.merge_key:
-        raise BadPatch(f"cannot merge lists without merge key for {shape.model}", BROKEN)
+        raise BadPatch(f"cannot merge lists without merge key for {shape.model}", SERVER_ERROR)
     old, patch = _special_items(old, patch, shape.merge_key)
     merged = _merge_items(old, patch, shape)
-    return listorder.interleaved(merged, patch, old, shape.merge_key)
+    return interleaved(merged, patch, old, shape.merge_key)
 
 
 def _special_items(old: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
@@ -124,44 +178,46 @@ def _special_items(old: list[Any], patch: list[Any], key: str) -> tuple[list[Any
     for item in patch:
         directive = item.get(DIRECTIVE)
         if directive == "delete":
-            gone = listorder.key_of(item, key)
+            gone = key_of(item, key)
             old = [each for each in old if each.get(key) != gone]
         elif directive == "merge":
-            raise BadPatch("merging lists cannot yet be specified in the patch", BROKEN)
+            raise BadPatch("merging lists cannot yet be specified in the patch", SERVER_ERROR)
         elif directive not in (None, "replace"):
-            raise BadPatch(f"unknown patch type: {gotext.value(directive)} in map: {gotext.value(item)}", BROKEN)
+            raise BadPatch(
+                f"unknown patch type: {gotext.go_value(directive)} in map: {gotext.go_value(item)}", SERVER_ERROR
+            )
         replaced = replaced or directive == "replace"
     return (plain, []) if replaced else (old, plain)
 
 
-def _merge_items(old: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+def _merge_items(old: list[Any], patch: list[Any], shape: TypeDef) -> list[Any]:
     merged = list(old)
     for item in patch:
-        key = listorder.key_of(item, shape.merge_key)
+        key = key_of(item, shape.merge_key)
         places = [place for place, each in enumerate(merged) if each.get(shape.merge_key) == key]
         if places:
-            merged[places[0]] = _merge_maps(merged[places[0]], item, shape.items or shapes.ANYTHING)
+            merged[places[0]] = _merge_maps(merged[places[0]], item, shape.items or typedefs.ANYTHING)
         else:
             merged.append(item)
     return merged
 
 
-def _set_order(old: Tree, patch: Tree, directive: str, shape: Shape) -> None:
+def _set_order(old: Tree, patch: Tree, directive: str, shape: TypeDef) -> None:
     """Merges the list the directive speaks of, and puts it into the order asked for."""
     order = patch.pop(directive)
     key = _after_slash(directive, SET_ORDER)
-    below = shape.child(key) or shapes.ANYTHING
+    below = shape.child(key) or typedefs.ANYTHING
     for each in (order, old.get(key, []), patch.get(key, [])):
         if not isinstance(each, list):
-            raise BadPatch(f"expected a []interface {{}}, but received a {gotext.type_name(each)}", BROKEN)
-    listorder.refuse_contradiction(patch.get(key, []), order, below.merge_key)
+            raise BadPatch(f"expected a []interface {{}}, but received a {gotext.go_type(each)}", SERVER_ERROR)
+    refuse_contradiction(patch.get(key, []), order, below.merge_key)
     if key in old and key in patch:
         merged = _merge_lists(old[key], patch[key], below) if "merge" in below.strategies else patch[key]
     elif key in old or key in patch:
         merged = old[key] if key in old else _plain(patch[key])
     else:
         return
-    old[key] = listorder.interleaved(merged, order, old.get(key, []), below.merge_key)
+    old[key] = interleaved(merged, order, old.get(key, []), below.merge_key)
     patch.pop(key, None)
 
 

@@ -2,17 +2,25 @@
 
 The arithmetic below server-side apply; every function walks value and shape together and leaves its arguments as they
 are. The rules are those of the structured merge library that Kubernetes uses: a leaf is a scalar or anything atomic;
-two empty containers count as a leaf, so that empty and null stay apart."""
+two empty containers count as a leaf, so that empty and null stay apart.
+
+Laying what a manager wants over what is there, along the shape: the first step of server-side apply.
+
+`apply` calls `merged`. A leaf is taken from the wanted side where that side has one; lists with identity are merged
+item by item, in an order that respects both sides as far as they agree.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numalign.simulator.apiserver.patches import fieldsets
-from numalign.simulator.apiserver.patches.fieldsets import Fields, Path, Trie
-from numalign.simulator.apiserver.schemas import shapes
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.patches.fieldsets import Fields, FieldTrie, Path
+from numalign.simulator.apiserver.schemas import typedefs
+from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 
 MISSING: Final = object()
 """Stands for a value that is not there, which is not the same as null."""
@@ -24,17 +32,17 @@ DECLARED: Final = {"object": STRUCT, "array": LIST, "": ""}
 
 
 @dataclass
-class Comparison:
+class FieldChanges:
     added: Fields = field(default_factory=set)
     removed: Fields = field(default_factory=set)
     modified: Fields = field(default_factory=set)
 
-    def without(self, excluded: list[Path]) -> Comparison:
+    def without(self, excluded: list[Path]) -> FieldChanges:
         parts = (self.added, self.removed, self.modified)
-        return Comparison(*(fieldsets.without(part, excluded) for part in parts)) if excluded else self
+        return FieldChanges(*(fieldsets.without(part, excluded) for part in parts)) if excluded else self
 
 
-def form(value: Any, shape: Shape) -> str:
+def form(value: Any, shape: TypeDef) -> str:
     """How to walk a value; where the shape takes anything, the value decides, and null counts as a struct."""
     declared = DECLARED.get(shape.type, SCALAR)
     if declared:
@@ -44,10 +52,10 @@ def form(value: Any, shape: Shape) -> str:
     return STRUCT if value is None or isinstance(value, dict) else SCALAR
 
 
-def is_leaf(walk: str, shape: Shape) -> bool:
+def is_leaf(walk: str, shape: TypeDef) -> bool:
     if walk == LIST:
-        return shape.type != "array" or shape.relation == shapes.ATOMIC
-    return walk == SCALAR or shape.relation == shapes.ATOMIC
+        return shape.type != "array" or shape.relation == typedefs.ATOMIC
+    return walk == SCALAR or shape.relation == typedefs.ATOMIC
 
 
 def container(value: Any, walk: str) -> Any:
@@ -55,17 +63,17 @@ def container(value: Any, walk: str) -> Any:
     return value if isinstance(value, dict if walk == STRUCT else list) else None
 
 
-def below(shape: Shape, key: str) -> Shape:
-    return shape.child(key) or shapes.ANYTHING
+def below(shape: TypeDef, key: str) -> TypeDef:
+    return shape.child(key) or typedefs.ANYTHING
 
 
-def items_of(shape: Shape) -> Shape:
-    return shape.items or shapes.ANYTHING
+def items_of(shape: TypeDef) -> TypeDef:
+    return shape.items or typedefs.ANYTHING
 
 
-def step_to(item: Any, shape: Shape) -> str:
+def step_to(item: Any, shape: TypeDef) -> str:
     """The step that leads to an item of a list with identity; an item without any key is ValueError."""
-    if shape.relation != shapes.MAP:
+    if shape.relation != typedefs.MAP:
         if item is None or isinstance(item, dict | list):
             raise ValueError(NOT_IN_SETS[type(item)])
         return fieldsets.by_value(item)
@@ -101,14 +109,14 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def fields_of(value: Any, shape: Shape) -> Fields:
+def fields_of(value: Any, shape: TypeDef) -> Fields:
     """What somebody who wrote this value owns."""
     found: Fields = set()
     _collect(value, shape, (), found)
     return found
 
 
-def _collect(value: Any, shape: Shape, path: Path, found: Fields) -> None:
+def _collect(value: Any, shape: TypeDef, path: Path, found: Fields) -> None:
     walk = form(value, shape)
     if is_leaf(walk, shape):
         found.add(path)
@@ -125,7 +133,7 @@ def _collect(value: Any, shape: Shape, path: Path, found: Fields) -> None:
                 _collect(items[0], items_of(shape), (*path, step), found)
 
 
-def grouped(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
+def grouped(items: list[Any], shape: TypeDef) -> dict[str, list[Any]]:
     """Items by the step that leads to them; live objects may hold the same key twice."""
     found: dict[str, list[Any]] = {}
     for item in items:
@@ -133,13 +141,13 @@ def grouped(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
     return found
 
 
-def compare(before: Any, after: Any, shape: Shape) -> Comparison:
-    comparison = Comparison()
+def compare(before: Any, after: Any, shape: TypeDef) -> FieldChanges:
+    comparison = FieldChanges()
     _compare(before, after, shape, (), comparison)
     return comparison
 
 
-def _compare(before: Any, after: Any, shape: Shape, path: Path, into: Comparison) -> None:
+def _compare(before: Any, after: Any, shape: TypeDef, path: Path, into: FieldChanges) -> None:
     sides = [value for value in (before, after) if value is not MISSING]
     leaf = False
     for walk in dict.fromkeys(form(value, shape) for value in sides):
@@ -152,7 +160,7 @@ def _compare(before: Any, after: Any, shape: Shape, path: Path, into: Comparison
         into.removed.add(path)
 
 
-def _compare_as(walk: str, sides: tuple[Any, Any], shape: Shape, path: Path, into: Comparison) -> bool:
+def _compare_as(walk: str, sides: tuple[Any, Any], shape: TypeDef, path: Path, into: FieldChanges) -> bool:
     """Whether it was a leaf."""
     left, right = (container(side, walk) for side in sides)
     if walk == STRUCT and not is_leaf(walk, shape):
@@ -169,11 +177,11 @@ def _compare_as(walk: str, sides: tuple[Any, Any], shape: Shape, path: Path, int
     return False
 
 
-def _with_always(value: Any, shape: Shape) -> Any:
+def _with_always(value: Any, shape: TypeDef) -> Any:
     return {**shape.always, **value} if value is not None and shape.always else value
 
 
-def _compare_leaf(before: Any, after: Any, path: Path, into: Comparison) -> None:
+def _compare_leaf(before: Any, after: Any, path: Path, into: FieldChanges) -> None:
     if before is MISSING:
         into.added.add(path)
     elif after is MISSING:
@@ -182,7 +190,7 @@ def _compare_leaf(before: Any, after: Any, path: Path, into: Comparison) -> None
         into.modified.add(path)
 
 
-def _compare_lists(left: list[Any], right: list[Any], shape: Shape, path: Path, into: Comparison) -> None:
+def _compare_lists(left: list[Any], right: list[Any], shape: TypeDef, path: Path, into: FieldChanges) -> None:
     old, new = grouped(left, shape), grouped(right, shape)
     for step in {**old, **new}:
         olds, news, where = old.get(step, []), new.get(step, []), (*path, step)
@@ -201,7 +209,7 @@ def _compare_lists(left: list[Any], right: list[Any], shape: Shape, path: Path, 
             into.added.add(where)
 
 
-def removed(value: Any, gone: Trie, shape: Shape) -> Any:
+def removed(value: Any, gone: FieldTrie, shape: TypeDef) -> Any:
     """The value less the paths in the trie; None where nothing is left."""
     walk = form(value, shape)
     if walk == SCALAR:
@@ -220,7 +228,7 @@ def removed(value: Any, gone: Trie, shape: Shape) -> Any:
     return kept or None
 
 
-def _removed_fields(value: dict[str, Any], gone: Trie, shape: Shape) -> dict[str, Any]:
+def _removed_fields(value: dict[str, Any], gone: FieldTrie, shape: TypeDef) -> dict[str, Any]:
     kept = {}
     for key, child in value.items():
         node = gone.below.get(f"f:{key}")
@@ -231,14 +239,65 @@ def _removed_fields(value: dict[str, Any], gone: Trie, shape: Shape) -> dict[str
     return kept
 
 
-def with_named_fields(fields: Fields, shape: Shape) -> Fields:
+def with_named_fields(fields: Fields, shape: TypeDef) -> Fields:
     """Adds every declared field on the way to a member: what is below it cannot live without it."""
     found = set(fields)
     for path in fields:
-        at: Shape | None = shape
+        at: TypeDef | None = shape
         for index, step in enumerate(path):
             name = step[2:]
             if step[0] == "f" and at is not None and name in at.fields:
                 found.add(path[: index + 1])
             at = None if at is None else (at.child(name) if step[0] == "f" else at.items)
     return found
+
+
+def merged(live: Any, wanted: Any, shape: TypeDef) -> Any:
+    """MISSING where a container has nothing left in it."""
+    value = live if wanted is MISSING else wanted
+    walk = form(value, shape)
+    if is_leaf(walk, shape):
+        return value
+    left, right = (container(side, walk) for side in (live, wanted))
+    if not left and not right:
+        return value
+    if walk == LIST:
+        return _merged_lists(left or [], right or [], shape) or MISSING
+    return _merged_fields(left or {}, right or {}, shape) or MISSING
+
+
+def _merged_fields(left: dict[str, Any], right: dict[str, Any], shape: TypeDef) -> dict[str, Any]:
+    out = {}
+    for key in {**left, **right}:
+        value = merged(left.get(key, MISSING), right.get(key, MISSING), below(shape, key))
+        if value is not MISSING:
+            out[key] = value
+    return out
+
+
+def _merged_lists(left: list[Any], right: list[Any], shape: TypeDef) -> list[Any]:
+    # Of an item that is there twice neither copy is merged: the wanted one replaces both.
+    groups = grouped(left, shape)
+    olds = {step: items[0] if len(items) == 1 else None for step, items in groups.items()}
+    news = {step_to(item, shape): item for item in right}
+    live = [(step_to(item, shape), item) for item in left]
+    values = (merged(old, new, items_of(shape)) for old, new in _pairs(live, olds, news))
+    return [value for value in values if value is not MISSING]
+
+
+def _pairs(live: list[tuple[str, Any]], olds: dict[str, Any], news: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Old and new items in the order of the result: the wanted order rules over items that both sides have, and
+    what only the live list has stays before the next of those that it stood before."""
+    shared = deque(step for step in news if step in olds)
+    rest = deque(live)
+    for step, new in news.items():
+        while rest and not (shared and rest[0][0] == shared[0]):
+            passed, item = rest.popleft()
+            if passed not in news:
+                yield item, MISSING
+        yield olds.get(step, MISSING), new
+        if shared and step == shared[0]:
+            shared.popleft()
+    for step, item in rest:
+        if step not in news:
+            yield item, MISSING

@@ -11,8 +11,8 @@ from importlib import resources
 from typing import Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.schemas import shapes
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas import typedefs
+from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.trees import Tree
 
 Kind = tuple[str, str, str]
@@ -41,32 +41,32 @@ def kinds() -> dict[Kind, str]:
     return found
 
 
-def fields(kind: Kind) -> Shape | None:
+def fields(kind: Kind) -> TypeDef | None:
     """What objects of this kind look like; None for a kind that is not built in."""
     name = kinds().get(kind)
     return None if name is None else named(name)
 
 
-def named(name: str) -> Shape:
+def named(name: str) -> TypeDef:
     return _shapes()[name]
 
 
 @functools.cache
-def _shapes() -> dict[str, Shape]:
+def _shapes() -> dict[str, TypeDef]:
     """In two steps, since a type may contain itself: first every type's shell, then what is in it."""
-    table = {name: Shape(type=model.get("type", ""), model=name) for name, model in models().items()}
-    table[QUANTITY] = Shape(type="string", format="quantity", model=QUANTITY)
-    table[RAW].relation = shapes.ATOMIC
+    table = {name: TypeDef(type=model.get("type", ""), model=name) for name, model in models().items()}
+    table[QUANTITY] = TypeDef(type="string", format="quantity", model=QUANTITY)
+    table[RAW].relation = typedefs.ATOMIC
     for name, model in models().items():
         shape = table[name]
         shape.format = model.get("format", "") or shape.format
-        if model.get("x-kubernetes-map-type") == shapes.ATOMIC:
-            shape.relation = shapes.ATOMIC
+        if model.get("x-kubernetes-map-type") == typedefs.ATOMIC:
+            shape.relation = typedefs.ATOMIC
         if "properties" not in model and name != QUANTITY:
-            shape.values = shapes.OPAQUE if name == RAW else shapes.ANYTHING
+            shape.values = typedefs.OPAQUE if name == RAW else typedefs.ANYTHING
     for name, model in models().items():
         if "properties" in model:
-            shapes.fill(table[name], model, table.__getitem__)
+            typedefs.fill(table[name], model, table.__getitem__)
             table[name].always.update(_always(model))
     return table
 

@@ -2,74 +2,139 @@
 
 `crds` reads it out of a definition; `pruned`, `defaulted` and `errors` are called in this order before an object is
 stored, `shape` is what patches walk along. Validation rules in CEL (x-kubernetes-validations) are kept in the
-definition and not enforced."""
+definition and not enforced.
+
+What a custom resource keeps of what it was sent: unknown fields go, missing ones get their defaults.
+
+`structural` calls `prune` and `fill` on trees of its own and both change them in place. Null where a schema does not
+allow it counts as not given.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.schemas import (
-    builtin,
-    causes,
-    fitting,
-    formats,
-    normal,
-    pruning,
-    shapes,
-    validating,
-)
-from numalign.simulator.apiserver.schemas.shapes import Shape
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.schemas import builtin, fielderrors, typedefs, validate
+from numalign.simulator.apiserver.schemas.typedefs import TypeDef
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
+
+PRESERVING: Final = "x-kubernetes-preserve-unknown-fields"
+OWN: Final = ("apiVersion", "kind", "metadata")
+FREE: Final[Tree] = {PRESERVING: True}
+
+
+def prune(value: Any, schema: Tree, *, embedded: bool = False) -> None:
+    """Removes the fields that the schema does not declare."""
+    if isinstance(value, list):
+        items = schema.get("items") or FREE
+        for item in value:
+            if isinstance(item, dict | list):
+                prune(item, items)
+    elif isinstance(value, dict) and schema is not FREE:
+        _prune_fields(value, schema, embedded=embedded or bool(schema.get("x-kubernetes-embedded-resource")))
+
+
+def _prune_fields(value: Tree, schema: Tree, *, embedded: bool) -> None:
+    for key, child in list(value.items()):
+        found = FREE if embedded and key in OWN else _schema_of(key, schema)
+        if found is None:
+            del value[key]
+        elif embedded and key == "metadata":
+            _prune_metadata(child)
+        elif isinstance(child, dict | list):
+            prune(child, found)
+
+
+def _schema_of(key: str, schema: Tree) -> Tree | None:
+    more = schema.get("additionalProperties")
+    found: Tree | None = (schema.get("properties") or {}).get(key)
+    if found is not None:
+        return found
+    if isinstance(more, dict):
+        return more
+    # Below a field that nobody described everything is kept.
+    return FREE if schema.get(PRESERVING) or more is True else None
+
+
+def _prune_metadata(metadata: Any) -> None:
+    for unknown in list(typedefs.unknown_fields(metadata, builtin.named(typedefs.OBJECT_META))):
+        # Only a top-level field of metadata can be removed alone.
+        metadata.pop(unknown.partition(".")[0].partition("[")[0], None)
+
+
+def fill_defaults(value: Any, schema: Tree) -> None:
+    """Puts defaults where a field is missing, and drops nulls that are not allowed."""
+    if isinstance(value, list):
+        for item in value:
+            fill_defaults(item, schema.get("items") or {})
+    if not isinstance(value, dict):
+        return
+    properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
+    for key, found in properties.items():
+        if "default" in found and (key not in value or _is_unwanted_null(value[key], found)):
+            value[key] = trees.copied(found["default"])
+    for key in list(value):
+        found = properties.get(key, more if isinstance(more, dict) else None)
+        if found is None:
+            continue
+        if _is_unwanted_null(value[key], found):
+            del value[key]
+        else:
+            fill_defaults(value[key], found)
+
+
+def _is_unwanted_null(value: Any, schema: Tree) -> bool:
+    return value is None and not schema.get("nullable")
 
 
 @dataclass(eq=False)
-class Schema:
+class StructuralSchema:
     tree: Tree
     has_status_part: bool = False
 
     @functools.cached_property
-    def shape(self) -> Shape:
-        found = shapes.read(self.tree, builtin.named)
-        found.fields = {**found.fields, **shapes.embedded(builtin.named)}
+    def shape(self) -> TypeDef:
+        found = typedefs.read(self.tree, builtin.named)
+        found.fields = {**found.fields, **typedefs.embedded(builtin.named)}
         return found
 
     @functools.cached_property
-    def fits(self) -> fitting.Check:
+    def fits(self) -> validate.QuickCheck:
         """Whether an object has no errors, found many times faster than the errors are."""
-        return fitting.check(self.tree)
+        return validate.quick_check(self.tree)
 
 
-def pruned(schema: Schema, tree: Tree) -> Tree:
+def pruned(schema: StructuralSchema, tree: Tree) -> Tree:
     """A copy without the fields that the schema does not know; metadata is the same struct in every kind."""
     own = trees.copied(tree)
-    pruning.prune(own, schema.tree, embedded=True)
+    prune(own, schema.tree, embedded=True)
     if "metadata" in own:
-        own["metadata"] = normal.normal(own["metadata"], builtin.named(shapes.OBJECT_META))
+        own["metadata"] = typedefs.without_empty(own["metadata"], builtin.named(typedefs.OBJECT_META))
     return own
 
 
-def fitted(schema: Schema, tree: Tree) -> tuple[Tree, list[Cause]]:
+def admitted(schema: StructuralSchema, tree: Tree) -> tuple[Tree, list[StatusCause]]:
     """All three in one go: the object as it would be stored, and what is wrong with it."""
     own = pruned(schema, tree)
-    pruning.fill(own, schema.tree)
+    fill_defaults(own, schema.tree)
     return own, errors(schema, own)
 
 
-def errors(schema: Schema, tree: Tree) -> list[Cause]:
+def errors(schema: StructuralSchema, tree: Tree) -> list[StatusCause]:
     """What is wrong with an object; its metadata is not looked at, which is the same for all kinds."""
     seen = {key: value for key, value in tree.items() if key != "metadata"}
     if schema.fits(seen):
         return []
-    found = list(validating.errors(seen, schema.tree))
+    found = list(validate.errors(seen, schema.tree))
     return found + list(identity_errors(seen, schema.tree))
 
 
-def identity_errors(value: Any, schema: Tree, path: str = "") -> Iterator[Cause]:
+def identity_errors(value: Any, schema: Tree, path: str = "") -> Iterator[StatusCause]:
     """Items twice in a set or map list, and embedded resources that do not say what they are."""
     if isinstance(value, list):
         yield from _duplicates(value, schema, path)
@@ -78,23 +143,23 @@ def identity_errors(value: Any, schema: Tree, path: str = "") -> Iterator[Cause]
     elif isinstance(value, dict):
         if schema.get("x-kubernetes-embedded-resource"):
             missing = (key for key in ("apiVersion", "kind") if not value.get(key))
-            yield from (causes.required(validating.below(path, key)) for key in missing)
+            yield from (fielderrors.required(validate.below(path, key)) for key in missing)
         properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, child in value.items():
             found = properties.get(key, more if isinstance(more, dict) else None)
             if found:
-                yield from identity_errors(child, found, validating.below(path, key))
+                yield from identity_errors(child, found, validate.below(path, key))
 
 
-def _duplicates(items: list[Any], schema: Tree, path: str) -> Iterator[Cause]:
+def _duplicates(items: list[Any], schema: Tree, path: str) -> Iterator[StatusCause]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
-    if kind not in (shapes.SET, shapes.MAP):
+    if kind not in (typedefs.SET, typedefs.MAP):
         return
     seen = set()
     for index, item in enumerate(items):
-        if kind == shapes.MAP and isinstance(item, dict):
+        if kind == typedefs.MAP and isinstance(item, dict):
             item = {key: item[key] for key in sorted(keys) if key in item}
-        text = formats.shown(item)
+        text = validate.quoted(item)
         if text in seen:
-            yield causes.duplicate(f"{path}[{index}]", item)
+            yield fielderrors.duplicate(f"{path}[{index}]", item)
         seen.add(text)

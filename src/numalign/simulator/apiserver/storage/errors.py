@@ -12,7 +12,7 @@ from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 
-class Cause(Struct, frozen=True):
+class StatusCause(Struct, frozen=True):
     """One thing wrong with one field, as admission and schemas find it."""
 
     field: str
@@ -49,7 +49,7 @@ class StatusError(Exception):
         return {key: value for key, value in body.items() if value != ""} | {"code": self.code}
 
 
-class Mistyped(StatusError):
+class TypeMismatch(StatusError):
     """A field is of another type than its kind says: 400 in an object, which for a patch becomes 422."""
 
     def __init__(self, resource: Resource, why: str, got: str = "", wanted: str = "") -> None:
@@ -65,7 +65,7 @@ class Mistyped(StatusError):
 NO_SUCH_PATH: Final = "the server could not find the requested resource"
 
 
-def details(resource: Resource, name: str = "", causes: Sequence[Cause] = ()) -> Tree:
+def details(resource: Resource, name: str = "", causes: Sequence[StatusCause] = ()) -> Tree:
     found: Tree = {"name": name, "group": resource.group, "kind": resource.plural}
     return _filled(found | {"causes": [cause.tree() for cause in causes]})
 
@@ -83,12 +83,12 @@ def already_exists(resource: Resource, name: str, *, leaving: bool = False) -> S
     return StatusError(409, "AlreadyExists", message, details(resource, name))
 
 
-def conflict(resource: Resource, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
+def conflict(resource: Resource, name: str, why: str, causes: Sequence[StatusCause] = ()) -> StatusError:
     message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
     return StatusError(409, "Conflict", message, details(resource, name, causes))
 
 
-def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> StatusError:
+def invalid(resource: Resource, name: str, causes: Iterable[StatusCause]) -> StatusError:
     """`Pod "web" is invalid: spec.containers: Required value`."""
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     found = list(causes)
@@ -97,7 +97,7 @@ def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> StatusErr
     return StatusError(422, "Invalid", f'{kind} "{name}" is invalid: {summary(found)}', about)
 
 
-def summary(causes: Sequence[Cause]) -> str:
+def summary(causes: Sequence[StatusCause]) -> str:
     """All of them in one line; one that is said twice is said once."""
     lines = list(dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes))
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
@@ -133,7 +133,7 @@ def too_large(message: str) -> StatusError:
     return StatusError(413, "RequestEntityTooLarge", message)
 
 
-def too_many_requests(message: str, causes: Sequence[Cause] = (), retry_after: int = 0) -> StatusError:
+def too_many_requests(message: str, causes: Sequence[StatusCause] = (), retry_after: int = 0) -> StatusError:
     about: Tree = {"causes": [cause.tree() for cause in causes], "retryAfterSeconds": retry_after}
     return StatusError(429, "TooManyRequests", message, _filled(about))
 

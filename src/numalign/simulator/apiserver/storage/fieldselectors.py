@@ -20,13 +20,13 @@ NAMESPACE: Final = "metadata.namespace"
 NODE: Final = "spec.nodeName"
 
 
-class Term(Struct, frozen=True):
+class FieldTerm(Struct, frozen=True):
     field: str
     value: str
     equal: bool = True
 
 
-Terms = tuple[Term, ...]
+Terms = tuple[FieldTerm, ...]
 
 
 def matches(terms: Terms, fields: Fields) -> bool:
@@ -48,21 +48,21 @@ def _terms(text: str) -> Terms:
     return tuple(_term(part, text) for part in re.split(r"(?<!\\),", text) if part)
 
 
-def _term(part: str, whole: str) -> Term:
+def _term(part: str, whole: str) -> FieldTerm:
     for sign, equal in (("!=", False), ("==", True), ("=", True)):
         field, found, value = part.partition(sign)
         if found:
-            return Term(field, re.sub(r"\\([\\,=])", r"\1", value), equal)
+            return FieldTerm(field, re.sub(r"\\([\\,=])", r"\1", value), equal)
     raise errors.bad_request(f"invalid selector: '{whole}'; can't understand '{part}'")
 
 
-def _known(term: Term, resource: Resource) -> Term:
+def _known(term: FieldTerm, resource: Resource) -> FieldTerm:
     renamed = RENAMED.get(resource.api_version, {}).get(term.field, term.field)
     chosen = KNOWN.get(resource.home)
     if chosen is None and renamed in (NAME, NAMESPACE):
         return term
     if chosen is not None and renamed in chosen.names:
-        return Term(renamed, term.value, term.equal)
+        return FieldTerm(renamed, term.value, term.equal)
     raise errors.bad_request(_complaint(term.field, resource, chosen))
 
 

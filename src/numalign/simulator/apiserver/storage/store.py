@@ -2,31 +2,95 @@
 
 The verbs commit here and nobody else writes. Bytes are the truth: whoever wants a tree decodes one. After every commit
 first the handlers inside the process hear of it, with trees, then the watchers, with the event. Handlers must not
-write: they would be heard out of order."""
+write: they would be heard out of order.
+
+The recent events of one resource, for watches that come back and for lists of a moment ago.
+
+`store` appends, `watching` reads on from a version, `pages` goes back to one. When the ring is full the oldest event
+is forgotten; whoever asks for something older is told that it is gone.
+"""
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final
+from itertools import takewhile
+from typing import Final, Literal
+
+from msgspec import Struct
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import fieldselectors
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.ring import SIZE, Entry, Event, EventKind, Ring
 from numalign.simulator.trees import Tree
 
-Watcher = Callable[[Event], None]
-Listener = Callable[[EventKind, Event, Tree, Tree | None], None]
+EventKind = Literal["ADDED", "MODIFIED", "DELETED"]
+SIZE: Final = 10_000
+
+
+class StoredObject(Struct, frozen=True, gc=False):
+    """One state of one object: its bytes, and beside them what selectors look at."""
+
+    namespace: str
+    name: str
+    version: int
+    data: bytes
+    labels: dict[str, str]
+    fields: dict[str, str] | None
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class StoreEvent(Struct, gc=False):
+    """`entry` is the object as it became, or as it was when it went; `old` what it was before."""
+
+    kind: EventKind
+    version: int
+    entry: StoredObject
+    old: StoredObject | None
+    chunks: dict[str, bytes]
+    """As it goes out to watchers of an apiVersion, made by the first of them and shared while all are told."""
+
+
+class WatchCache:
+    def __init__(self, size: int) -> None:
+        self._events: deque[StoreEvent] = deque()
+        self._size = size
+        self.floor = 0
+        """Every event after this version is here."""
+
+    def append(self, event: StoreEvent) -> None:
+        self._events.append(event)
+        if len(self._events) > self._size:
+            self.floor = self._events.popleft().version
+
+    def reaches(self, version: int) -> bool:
+        return version >= self.floor
+
+    def newest(self) -> Iterator[StoreEvent]:
+        return reversed(self._events)
+
+    def after(self, version: int) -> list[StoreEvent]:
+        """In order; only complete if the ring reaches the version."""
+        found = list(takewhile(lambda event: event.version > version, self.newest()))
+        found.reverse()
+        return found
+
+
+Watcher = Callable[[StoreEvent], None]
+Listener = Callable[[EventKind, StoreEvent, Tree, Tree | None], None]
 AFTER_SLASH: Final = "0"
 """The sign that follows "/": keys of one namespace are those between the two."""
 
 
-class Shelf:
+class Collection:
     """All objects of one resource, in the order of namespace/name, as etcd would have them."""
 
-    def __init__(self, resource: Resource, ring: Ring) -> None:
+    def __init__(self, resource: Resource, watch_cache: WatchCache) -> None:
         self.resource = resource
-        self.entries: dict[str, Entry] = {}
-        self.ring = ring
+        self.entries: dict[str, StoredObject] = {}
+        self.watch_cache = watch_cache
         self.version = 0
         """Of the last change."""
         self.watchers: dict[Watcher, None] = {}
@@ -34,7 +98,7 @@ class Shelf:
         self._keys: list[str] = []
         self._by_node: dict[str, dict[str, None]] = {}
 
-    def within(self, namespace: str) -> Iterator[Entry]:
+    def within(self, namespace: str) -> Iterator[StoredObject]:
         """In order; of all namespaces where none is given."""
         entries = self.entries
         if not namespace:
@@ -42,13 +106,13 @@ class Shelf:
         first = bisect_left(self._keys, f"{namespace}/")
         return map(entries.__getitem__, self._keys[first : bisect_left(self._keys, namespace + AFTER_SLASH)])
 
-    def on_node(self, node: str) -> Iterator[Entry]:
+    def on_node(self, node: str) -> Iterator[StoredObject]:
         return map(self.entries.__getitem__, sorted(self._by_node.get(node, ())))
 
-    def as_of(self, version: int) -> list[Entry]:
+    def as_of(self, version: int) -> list[StoredObject]:
         """Every object as it was then, in order; the ring has to reach that far."""
-        past: dict[str, Entry | None] = {}
-        for event in self.ring.newest():
+        past: dict[str, StoredObject | None] = {}
+        for event in self.watch_cache.newest():
             if event.version <= version:
                 break
             past[event.entry.key] = event.old
@@ -57,7 +121,7 @@ class Shelf:
         then = {key: entry for key, entry in (self.entries | past).items() if entry is not None}
         return [then[key] for key in sorted(then)]
 
-    def put(self, key: str, old: Entry | None, new: Entry | None) -> None:
+    def put(self, key: str, old: StoredObject | None, new: StoredObject | None) -> None:
         if old is None:
             insort(self._keys, key)
         if new is None:
@@ -77,33 +141,33 @@ class Shelf:
 
 
 class Store:
-    def __init__(self, ring_size: int = SIZE) -> None:
+    def __init__(self, watch_cache_size: int = SIZE) -> None:
         self.version = 1
-        self._ring_size = ring_size
-        self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._watch_cache_size = watch_cache_size
+        self._collections: dict[tuple[str, str], Collection] = {}
         self._telling = False
 
-    def shelf(self, resource: Resource) -> Shelf:
-        shelf = self._shelves.get(resource.home)
-        if shelf is None:
-            shelf = Shelf(resource, Ring(self._ring_size))
-            self._shelves[resource.home] = shelf
-        return shelf
+    def collection(self, resource: Resource) -> Collection:
+        collection = self._collections.get(resource.home)
+        if collection is None:
+            collection = Collection(resource, WatchCache(self._watch_cache_size))
+            self._collections[resource.home] = collection
+        return collection
 
-    def entry(self, resource: Resource, name: str, namespace: str) -> Entry | None:
-        return self.shelf(resource).entries.get(f"{namespace}/{name}")
+    def entry(self, resource: Resource, name: str, namespace: str) -> StoredObject | None:
+        return self.collection(resource).entries.get(f"{namespace}/{name}")
 
-    def commit(self, resource: Resource, tree: Tree, old: Entry | None, before: Tree | None) -> Entry:
+    def commit(self, resource: Resource, tree: Tree, old: StoredObject | None, before: Tree | None) -> StoredObject:
         """The object becomes `tree`, which from here on is nobody's to change; `before` is `old` decoded."""
         version = self._next()
         entry = encoded(resource, tree, version)
-        self._tell(resource, Event("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
+        self._tell(resource, StoreEvent("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
         return entry
 
-    def remove(self, resource: Resource, tree: Tree, old: Entry, before: Tree) -> None:
+    def remove(self, resource: Resource, tree: Tree, old: StoredObject, before: Tree) -> None:
         """The object, last seen as `tree`, is gone."""
         version = self._next()
-        self._tell(resource, Event("DELETED", version, encoded(resource, tree, version), old, {}), tree, before)
+        self._tell(resource, StoreEvent("DELETED", version, encoded(resource, tree, version), old, {}), tree, before)
 
     def _next(self) -> int:
         if self._telling:
@@ -111,16 +175,16 @@ class Store:
         self.version += 1
         return self.version
 
-    def _tell(self, resource: Resource, event: Event, tree: Tree, before: Tree | None) -> None:
-        shelf, entry = self.shelf(resource), event.entry
-        shelf.put(entry.key, event.old, None if event.kind == "DELETED" else entry)
-        shelf.ring.append(event)
-        shelf.version = event.version
+    def _tell(self, resource: Resource, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
+        collection, entry = self.collection(resource), event.entry
+        collection.put(entry.key, event.old, None if event.kind == "DELETED" else entry)
+        collection.watch_cache.append(event)
+        collection.version = event.version
         self._telling = True
         try:
-            for listener in list(shelf.listeners):
+            for listener in list(collection.listeners):
                 listener(event.kind, event, tree, before)
-            for watcher in list(shelf.watchers):
+            for watcher in list(collection.watchers):
                 watcher(event)
         finally:
             self._telling = False
@@ -128,12 +192,12 @@ class Store:
             event.chunks.clear()
 
 
-def encoded(resource: Resource, tree: Tree, version: int) -> Entry:
+def encoded(resource: Resource, tree: Tree, version: int) -> StoredObject:
     """As it is kept; a version of 0 is none, for what is only shown."""
     metadata = tree["metadata"]
     if version:
         metadata["resourceVersion"] = str(version)
-    return Entry(
+    return StoredObject(
         metadata.get("namespace", ""),
         metadata["name"],
         version,
@@ -143,5 +207,5 @@ def encoded(resource: Resource, tree: Tree, version: int) -> Entry:
     )
 
 
-def _node(entry: Entry | None) -> str:
+def _node(entry: StoredObject | None) -> str:
     return entry.fields.get(fieldselectors.NODE, "") if entry is not None and entry.fields is not None else ""

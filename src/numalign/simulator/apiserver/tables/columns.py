@@ -3,15 +3,73 @@
 `podcolumns`, `workloadcolumns`, `clustercolumns` and `storagecolumns` describe one `Layout` per kind with these pieces,
 `tables` puts them together. A row is a plain function of one object and the time; columns with priority 1 are those
 that `kubectl get -o wide` shows.
+
+How long ago something was, in the few characters that kubectl has room for.
+
+The tables and the printer columns of custom resources ask here. `now` always comes from the caller, so a table of the
+same objects at the same time is the same table.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from numalign.simulator.apiserver.tables import ages
 from numalign.simulator.trees import Tree
+
+UNKNOWN: Final = "<unknown>"
+INVALID_AGE: Final = "<invalid>"
+
+MINUTE: Final = 60
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+YEAR: Final = 365 * DAY
+
+
+def age_since(stamp: str | None, now: datetime) -> str:
+    """The age of an RFC 3339 time stamp; what was never stamped has none."""
+    if not stamp:
+        return UNKNOWN
+    then = parsed_time(stamp)
+    return INVALID_AGE if then is None else human_duration((now - then).total_seconds())
+
+
+def duration_between(start: str, end: str) -> str:
+    first, last = parsed_time(start), parsed_time(end)
+    return INVALID_AGE if first is None or last is None else human_duration((last - first).total_seconds())
+
+
+def parsed_time(stamp: str) -> datetime | None:
+    """The time that is meant, or None if this is no time stamp."""
+    try:
+        then = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return then if then.tzinfo else then.replace(tzinfo=UTC)
+
+
+def human_duration(duration: float) -> str:
+    """Two or three significant figures: the finer unit is named only while the coarser one is small."""
+    # Clocks of two machines differ a little, so up to two seconds of future count as now.
+    if duration <= -2:
+        return INVALID_AGE
+    whole = max(int(duration), 0)
+    if whole < 2 * MINUTE:
+        return f"{whole}s"
+    if whole < 3 * HOUR:
+        return _in_two(whole, (MINUTE, "m"), (1, "s"), fine_below=10)
+    if whole < 2 * DAY:
+        return _in_two(whole, (HOUR, "h"), (MINUTE, "m"), fine_below=8)
+    if whole < 2 * YEAR:
+        return _in_two(whole, (DAY, "d"), (HOUR, "h"), fine_below=8)
+    return _in_two(whole, (YEAR, "y"), (DAY, "d"), fine_below=8)
+
+
+def _in_two(whole: int, coarse: tuple[int, str], fine: tuple[int, str], *, fine_below: int) -> str:
+    count, rest = divmod(whole, coarse[0])
+    remainder = rest // fine[0]
+    return f"{count}{coarse[1]}{remainder}{fine[1]}" if count < fine_below and remainder else f"{count}{coarse[1]}"
+
 
 Row = Callable[[Tree, datetime], list[Any]]
 
@@ -20,7 +78,7 @@ UNSET: Final = "<unset>"
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     name: str
     type: str = "string"
     priority: int = 0
@@ -38,30 +96,30 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Layout:
-    columns: tuple[Column, ...]
+class TableLayout:
+    columns: tuple[TableColumn, ...]
     row: Row
 
 
-NAME: Final = Column("Name", format="name")
-AGE: Final = Column("Age")
+NAME: Final = TableColumn("Name", format="name")
+AGE: Final = TableColumn("Age")
 
 
-def named(*columns: Column | str) -> tuple[Column, ...]:
+def named(*columns: TableColumn | str) -> tuple[TableColumn, ...]:
     """The columns of a kind behind its name; a bare text is a column of strings."""
-    return NAME, *(Column(column) if isinstance(column, str) else column for column in columns)
+    return NAME, *(TableColumn(column) if isinstance(column, str) else column for column in columns)
 
 
-def integers(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, "integer") for name in names)
+def integers(*names: str) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name, "integer") for name in names)
 
 
-def booleans(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, "boolean") for name in names)
+def booleans(*names: str) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name, "boolean") for name in names)
 
 
-def wide(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, priority=1) for name in names)
+def wide(*names: str) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name, priority=1) for name in names)
 
 
 def name(tree: Tree) -> str:
@@ -69,7 +127,7 @@ def name(tree: Tree) -> str:
 
 
 def age(tree: Tree, now: datetime) -> str:
-    return ages.since(tree["metadata"].get("creationTimestamp"), now)
+    return age_since(tree["metadata"].get("creationTimestamp"), now)
 
 
 def part(tree: Tree, field: str) -> Tree:

@@ -1,22 +1,133 @@
-"""The columns that a custom resource definition asks for.
+r"""The columns that a custom resource definition asks for.
 
 `tables` hands over `additionalPrinterColumns` as they stand in the definition and gets a layout: the name, then one
 cell per column, read by JSONPath. A value that is missing or of another type than the column is null, which kubectl
 leaves blank; so is the cell of a path that cannot be read.
+
+The part of JSONPath that printer columns of custom resources use.
+
+`printercolumns` compiles a column's path once and asks for its first value per object. Known are fields (`.spec.size`,
+`['a.b']`, `.a\.b`), positions, slices, `*`, and filters that compare one field with a constant; recursive descent and
+unions are refused with `BadPath`.
 """
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
-from numalign.simulator.apiserver.tables import ages, columns, jsonpath
+from numalign.simulator.apiserver.tables import columns
 from numalign.simulator.trees import Tree
+
+Step = Callable[[Any], Iterator[Any]]
+
+
+class InvalidJSONPath(ValueError):
+    """The path is none that a printer column can have."""
+
+
+TOKEN: Final = re.compile(
+    r"""(?P<wild>\.\*|\[\*\])
+      | \.(?P<field>(?:\\.|[^.\[\]\\*\s])+)
+      | \[\s*'(?P<single>(?:\\.|[^'\\])*)'\s*\] | \[\s*"(?P<double>(?:\\.|[^"\\])*)"\s*\]
+      | \[(?P<index>-?[0-9]+)\] | \[(?P<slice>-?[0-9]*:-?[0-9]*)\]
+      | \[\?\(\s*@(?P<left>[^=!<>\s]*)\s*(?:(?P<operator>==|!=)\s*(?P<right>"[^"]*"|'[^']*'|[^)\s]+)\s*)?\)\]""",
+    re.VERBOSE,
+)
+
+
+@lru_cache(maxsize=1024)
+def compiled_path(path: str) -> tuple[Step, ...]:
+    steps, at = list[Step](), 0
+    while at < len(path):
+        match = TOKEN.match(path, at)
+        if match is None:
+            raise InvalidJSONPath(f"{path!r}: not understood from character {at + 1} on")
+        steps.append(_step(match))
+        at = match.end()
+    return tuple(steps)
+
+
+def found_values(steps: Iterable[Step], tree: Any) -> list[Any]:
+    """All values at the end of the path; none where something on the way is missing."""
+    values = [tree]
+    for step in steps:
+        values = [after for value in values for after in step(value)]
+    return values
+
+
+def _step(match: re.Match[str]) -> Step:
+    if match["wild"]:
+        return _children
+    if match["index"]:
+        return _position(int(match["index"]))
+    if match["slice"]:
+        return _slice(*match["slice"].split(":"))
+    if match["left"] is not None:
+        return _filter(match["left"], match["operator"], match["right"])
+    written = next(text for text in (match["field"], match["single"], match["double"]) if text is not None)
+    return _field(re.sub(r"\\(.)", r"\1", written))
+
+
+def _children(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _field(name: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict) and name in value:
+            yield value[name]
+
+    return step
+
+
+def _position(index: int) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list) and -len(value) <= index < len(value):
+            yield value[index]
+
+    return step
+
+
+def _slice(start: str, end: str) -> Step:
+    bounds = slice(int(start) if start else None, int(end) if end else None)
+    return lambda value: iter(value[bounds] if isinstance(value, list) else ())
+
+
+def _filter(left: str, operator: str | None, right: str | None) -> Step:
+    inner = compiled_path(left)
+    wanted = _constant(right) if right is not None else None
+
+    def holds(value: Any) -> bool:
+        here = found_values(inner, value)
+        if operator is None or not here:
+            return bool(here) and operator is None
+        return bool((here[0] == wanted) is (operator == "=="))
+
+    def step(value: Any) -> Iterator[Any]:
+        return filter(holds, _children(value))
+
+    return step
+
+
+def _constant(written: str) -> Any:
+    if written[0] in "'\"":
+        return written[1:-1]
+    try:
+        return json.loads(written)
+    except ValueError:
+        raise InvalidJSONPath(f"{written}: a filter compares with a text in quotes, a number, true or false") from None
+
 
 AGE: Final[Tree] = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
-def layout(definitions: Sequence[Tree]) -> columns.Layout:
+def layout(definitions: Sequence[Tree]) -> columns.TableLayout:
     """A definition without columns shows the age."""
     shown = definitions or [AGE]
     cells = [_cell(each) for each in shown]
@@ -24,11 +135,11 @@ def layout(definitions: Sequence[Tree]) -> columns.Layout:
     def row(tree: Tree, now: datetime) -> list[Any]:
         return [columns.name(tree), *(cell(tree, now) for cell in cells)]
 
-    return columns.Layout((columns.NAME, *map(_column, shown)), row)
+    return columns.TableLayout((columns.NAME, *map(_column, shown)), row)
 
 
-def _column(definition: Tree) -> columns.Column:
-    return columns.Column(
+def _column(definition: Tree) -> columns.TableColumn:
+    return columns.TableColumn(
         definition.get("name", ""),
         type=definition.get("type", "string"),
         priority=definition.get("priority", 0),
@@ -39,13 +150,13 @@ def _column(definition: Tree) -> columns.Column:
 
 def _cell(definition: Tree) -> Callable[[Tree, datetime], Any]:
     try:
-        steps = jsonpath.compiled(definition.get("jsonPath", ""))
-    except jsonpath.BadPath:
+        steps = compiled_path(definition.get("jsonPath", ""))
+    except InvalidJSONPath:
         return lambda tree, now: None
     kind = definition.get("type", "string")
 
     def cell(tree: Tree, now: datetime) -> Any:
-        values = jsonpath.found(steps, tree)
+        values = found_values(steps, tree)
         return _shown(kind, values[0], now) if values else None
 
     return cell
@@ -63,7 +174,7 @@ def _shown(kind: str, value: Any, now: datetime) -> Any:
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date":
-            return ages.since(value, now) if isinstance(value, str) else None
+            return columns.age_since(value, now) if isinstance(value, str) else None
     return None
 
 

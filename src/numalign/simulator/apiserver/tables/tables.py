@@ -9,31 +9,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from numalign.simulator.apiserver.defaults import storage
+from numalign.simulator.apiserver.defaults import kinds
 from numalign.simulator.apiserver.storage.resources import STORAGECLASSES, Resource
-from numalign.simulator.apiserver.tables import (
-    clustercolumns,
-    columns,
-    networkcolumns,
-    podcolumns,
-    printercolumns,
-    storagecolumns,
-    workloadcolumns,
-)
+from numalign.simulator.apiserver.tables import cluster, columns, pods, printercolumns, workloads
+from numalign.simulator.apiserver.tables import storage as storagecolumns
 from numalign.simulator.trees import Tree
 
 Include = Literal["Metadata", "Object", "None"]
 
 POD: Final = ("", "Pod")
-LAYOUTS: Final[dict[tuple[str, str], columns.Layout]] = {
-    POD: podcolumns.LAYOUT,
-    **workloadcolumns.LAYOUTS,
-    **clustercolumns.LAYOUTS,
-    **networkcolumns.LAYOUTS,
+LAYOUTS: Final[dict[tuple[str, str], columns.TableLayout]] = {
+    POD: pods.LAYOUT,
+    **workloads.LAYOUTS,
+    **cluster.LAYOUTS,
+    **cluster.NETWORK_LAYOUTS,
     **storagecolumns.LAYOUTS,
 }
-PLAIN: Final = columns.Layout(
-    columns.named(columns.Column("Created At", "date")),
+PLAIN: Final = columns.TableLayout(
+    columns.named(columns.TableColumn("Created At", "date")),
     lambda tree, now: [columns.name(tree), tree["metadata"].get("creationTimestamp", "")],
 )
 
@@ -63,7 +56,7 @@ def table(
     }
 
 
-def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> columns.Layout:
+def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> columns.TableLayout:
     if resource.custom or definitions is not None:
         return printercolumns.layout(definitions or ())
     return LAYOUTS.get((resource.group, resource.kind), PLAIN)
@@ -71,7 +64,7 @@ def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> columns.L
 
 def _row(cells: list[Any], item: Tree, include: Include, *, is_pod: bool) -> Tree:
     row: Tree = {"cells": cells}
-    conditions = podcolumns.conditions(item) if is_pod else []
+    conditions = pods.conditions(item) if is_pod else []
     if conditions:
         row["conditions"] = conditions
     row["object"] = _shown(item, include)
@@ -91,7 +84,7 @@ def _version_of(items: Sequence[Tree]) -> Tree:
 
 def _mark_default(rows: Sequence[Tree], items: Sequence[Tree]) -> None:
     # Only a list shows which class is the default one, since it takes all of them to know.
-    default = storage.default_class(items)
+    default = kinds.default_class(items)
     for row in rows:
         if default and row["cells"][0] == default:
             row["cells"][0] = f"{default} (default)"

@@ -1,15 +1,18 @@
 """The words for broken rules, and the rules for names that all kinds share.
 
-The checks of every kind are made of these; the sentences are those of the real server, since people search for them."""
+The checks of every kind are made of these; the sentences are those of the real server, since people search for them.
+
+What selectors in objects must keep to: label selectors, and the node selectors of affinity.
+"""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.storage import labelsyntax
-from numalign.simulator.apiserver.storage.errors import Cause
+from numalign.simulator.apiserver.schemas import fielderrors
+from numalign.simulator.apiserver.storage import names
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
 
 LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -18,7 +21,7 @@ LABEL_RULE: Final = (
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 )
-SUBDOMAIN_RULE: Final = labelsyntax.PREFIX_RULE.removeprefix("prefix part ")
+SUBDOMAIN_RULE: Final = names.PREFIX_RULE.removeprefix("prefix part ")
 CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 CONFIG_KEY_RULE: Final = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
@@ -34,21 +37,21 @@ IMMUTABLE: Final = "field is immutable"
 LONGEST_LABEL: Final = 63
 LONGEST_NAME: Final = 253
 
-invalid, required = causes.invalid, causes.required
-forbidden, unsupported = causes.forbidden, causes.unsupported
-duplicate, missing = causes.duplicate, causes.missing
+invalid, required = fielderrors.invalid, fielderrors.required
+forbidden, unsupported = fielderrors.forbidden, fielderrors.unsupported
+duplicate, missing = fielderrors.duplicate, fielderrors.missing
 
 NameRule = Callable[[str], list[str]]
 
 
 def label_problems(name: str) -> list[str]:
-    rule = "must not contain dots" if labelsyntax.PREFIX.fullmatch(name) else LABEL_RULE
+    rule = "must not contain dots" if names.PREFIX.fullmatch(name) else LABEL_RULE
     problems = [] if LABEL.fullmatch(name) else [rule]
     return [f"must be no more than {LONGEST_LABEL} characters", *problems] if len(name) > LONGEST_LABEL else problems
 
 
 def subdomain_problems(name: str) -> list[str]:
-    problems = [] if labelsyntax.PREFIX.fullmatch(name) else [SUBDOMAIN_RULE]
+    problems = [] if names.PREFIX.fullmatch(name) else [SUBDOMAIN_RULE]
     return [f"must be no more than {LONGEST_NAME} characters", *problems] if len(name) > LONGEST_NAME else problems
 
 
@@ -65,20 +68,20 @@ def config_key_problems(key: str) -> list[str]:
     return [] if CONFIG_KEY.fullmatch(key) else [CONFIG_KEY_RULE]
 
 
-def named(path: str, name: str, rule: NameRule) -> list[Cause]:
+def named(path: str, name: str, rule: NameRule) -> list[StatusCause]:
     return [invalid(path, name, problem) for problem in rule(name)]
 
 
-def required_name(path: str, name: str | None, rule: NameRule) -> list[Cause]:
+def required_name(path: str, name: str | None, rule: NameRule) -> list[StatusCause]:
     return named(path, name, rule) if name else [required(path)]
 
 
-def choice(path: str, value: Any, known: Iterable[str]) -> list[Cause]:
+def choice(path: str, value: Any, known: Iterable[str]) -> list[StatusCause]:
     """One of a few words, or nothing."""
     return [] if not value or value in known else [unsupported(path, value, known)]
 
 
-def not_negative(holder: Tree, *fields: str, path: str = "spec") -> list[Cause]:
+def not_negative(holder: Tree, *fields: str, path: str = "spec") -> list[StatusCause]:
     found = []
     for field in fields:
         value = holder.get(field)
@@ -87,11 +90,11 @@ def not_negative(holder: Tree, *fields: str, path: str = "spec") -> list[Cause]:
     return found
 
 
-def port_number(path: str, number: int) -> list[Cause]:
+def port_number(path: str, number: int) -> list[StatusCause]:
     return [] if 1 <= number <= 65535 else [invalid(path, number, "must be between 1 and 65535, inclusive")]
 
 
-def share(path: str, value: int | str | None, *, at_most_all: bool = False) -> list[Cause]:
+def share(path: str, value: int | str | None, *, at_most_all: bool = False) -> list[StatusCause]:
     """A number of things, or a percentage of them."""
     if value is None:
         return []
@@ -102,20 +105,62 @@ def share(path: str, value: int | str | None, *, at_most_all: bool = False) -> l
     return [invalid(path, value, "must not be greater than 100%")] if at_most_all and int(value[:-1]) > 100 else []
 
 
-def label_map(path: str, labels: Tree | None) -> list[Cause]:
+def label_map(path: str, labels: Tree | None) -> list[StatusCause]:
     found = []
     for key, value in (labels or {}).items():
         if not _is_label(key, value):
-            found += named(path, key, labelsyntax.key_problems)
-            found += named(path, value, labelsyntax.value_problems)
+            found += named(path, key, names.key_problems)
+            found += named(path, value, names.value_problems)
     return found
 
 
 @lru_cache(maxsize=4096)
 def _is_label(key: str, value: str) -> bool:
-    return not labelsyntax.key_problems(key) and not labelsyntax.value_problems(value)
+    return not names.key_problems(key) and not names.value_problems(value)
 
 
-def unchanged(path: str, new: Any, old: Any, shown: Any = ...) -> list[Cause]:
+def unchanged(path: str, new: Any, old: Any, shown: Any = ...) -> list[StatusCause]:
     """Some values the real server does not show again."""
     return [] if new == old else [invalid(path, new if shown is ... else shown, IMMUTABLE)]
+
+
+NODE_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+VALUED: Final = ("In", "NotIn")
+BARE: Final = ("Exists", "DoesNotExist")
+COMPARING: Final = ("Gt", "Lt")
+NO_OPERATOR: Final = "not a valid selector operator"
+NO_VALUES: Final = "must be specified when `operator` is 'In' or 'NotIn'"
+TOO_MANY: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+ONE_VALUE: Final = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+
+
+def label_selector(selector: Tree, path: str) -> list[StatusCause]:
+    found = label_map(f"{path}.matchLabels", selector.get("matchLabels"))
+    for index, clause in enumerate(selector.get("matchExpressions") or ()):
+        found += _clause(clause, f"{path}.matchExpressions[{index}]", comparing=False)
+    return found
+
+
+def affinity(tree: Tree, path: str) -> Iterator[StatusCause]:
+    wanted = (tree.get("nodeAffinity") or {}).get(NODE_REQUIRED)
+    if wanted is not None:
+        here = f"{path}.nodeAffinity.{NODE_REQUIRED}.nodeSelectorTerms"
+        terms = wanted.get("nodeSelectorTerms") or ()
+        if not terms:
+            yield required(here, "must have at least one node selector term")
+        for index, term in enumerate(terms):
+            for place, clause in enumerate(term.get("matchExpressions") or ()):
+                yield from _clause(clause, f"{here}[{index}].matchExpressions[{place}]", comparing=True)
+
+
+def _clause(clause: Tree, path: str, *, comparing: bool) -> Iterator[StatusCause]:
+    operator, values = clause.get("operator", ""), clause.get("values") or []
+    if operator in VALUED and not values:
+        yield required(f"{path}.values", NO_VALUES)
+    elif operator in BARE and values:
+        yield forbidden(f"{path}.values", TOO_MANY)
+    elif comparing and operator in COMPARING and len(values) != 1:
+        yield required(f"{path}.values", ONE_VALUE)
+    elif operator not in (*VALUED, *BARE, *(COMPARING if comparing else ())):
+        yield invalid(f"{path}.operator", operator, NO_OPERATOR)
+    yield from named(f"{path}.key", clause.get("key", ""), names.key_problems)

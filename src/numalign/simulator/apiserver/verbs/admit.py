@@ -1,35 +1,75 @@
 """From an object as a client wrote it to one that may be kept: defaults, rules of its kind, schema of a custom one.
 
 `creating` and `updating` call `admitted` with the object complete but for its version. Built-in kinds go through
-admission, custom ones through the schema of their definition, definitions themselves through `customs`."""
+admission, custom ones through the schema of their definition, definitions themselves through `customs`.
 
-from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.storage import customs, errors
-from numalign.simulator.apiserver.storage.errors import Cause
+Custom resources: from a definition to a resource that is served, and its objects held to their schema.
+
+Definitions take effect in the write that stores them: there is no moment at which one is accepted but not yet
+established. The listener that `follower` makes keeps the registry in step with the store.
+"""
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.schemas import crdvalidation, fielderrors, structural
+from numalign.simulator.apiserver.schemas import registry as crds
+from numalign.simulator.apiserver.schemas.registry import Registry
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
-from numalign.simulator.apiserver.storage.state import State
-from numalign.simulator.apiserver.verbs import show
+from numalign.simulator.apiserver.storage.store import EventKind, Listener, StoreEvent
+from numalign.simulator.apiserver.verbs import conversion
+from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
 
 
-def admitted(state: State, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
+def completed_definition(tree: Tree, old: Tree | None, now: str) -> tuple[Tree, list[StatusCause]]:
+    """A definition with everything filled in, and what is wrong with it."""
+    made = crds.completed_definition(tree, old, now)
+    return made, list(crdvalidation.definition_errors(made))
+
+
+def fitted_to_schema(registry: Registry, resource: Resource, tree: Tree) -> tuple[Tree, list[StatusCause]]:
+    """An object without the fields that its schema does not know and with its defaults, and what is wrong with it."""
+    schema = registry.schema(resource)
+    return (tree, []) if schema is None else structural.admitted(schema, tree)
+
+
+def definition_listener(state: ServerState) -> Listener:
+    def follow(kind: EventKind, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
+        home = (trees.text(tree, "spec", "group"), trees.text(tree, "spec", "names", "plural"))
+        state.registry.define(home, () if kind == "DELETED" else crds.custom_resources(tree))
+
+    return follow
+
+
+def remove_custom_objects(state: ServerState, definition: Tree) -> None:
+    """All objects of a definition that goes."""
+    group, plural = trees.text(definition, "spec", "group"), trees.text(definition, "spec", "names", "plural")
+    resource = next((each for each in state.registry if each.home == (group, plural)), None)
+    if resource is None:
+        return
+    for entry in list(state.store.collection(resource).within("")):
+        state.store.remove(resource, trees.decoded(entry.data), entry, trees.decoded(entry.data))
+
+
+def admitted(state: ServerState, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
     """Raises StatusError where a rule is broken. The statuses of built-in kinds are not checked."""
     problems = finalizer_errors(tree, old)
     if resource is CUSTOMRESOURCEDEFINITIONS and not part:
-        tree, found = customs.completed(tree, old, state.clock.rfc3339())
+        tree, found = completed_definition(tree, old, state.clock.rfc3339())
         problems += found
     elif resource.custom:
-        tree, found = customs.fitted(state.registry, resource, tree)
+        tree, found = fitted_to_schema(state.registry, resource, tree)
         problems += found
     if not part:
-        tree = state.admission.prepare(show.home(resource), tree, old, state.lookup)
-        problems += state.admission.errors(show.home(resource), tree, old)
+        tree = state.admission.prepare(conversion.home(resource), tree, old, state.lookup)
+        problems += state.admission.errors(conversion.home(resource), tree, old)
     if problems:
         raise errors.invalid(resource, tree["metadata"].get("name", ""), problems)
     return tree
 
 
-def finalizer_errors(tree: Tree, old: Tree | None) -> list[Cause]:
+def finalizer_errors(tree: Tree, old: Tree | None) -> list[StatusCause]:
     """An object that is being deleted takes no new finalizers."""
     if old is None or "deletionTimestamp" not in old["metadata"]:
         return []
@@ -39,4 +79,4 @@ def finalizer_errors(tree: Tree, old: Tree | None) -> list[Cause]:
         return []
     listed = ", ".join(f'"{name}"' for name in new)
     why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
-    return [causes.forbidden("metadata.finalizers", why)]
+    return [fielderrors.forbidden("metadata.finalizers", why)]

@@ -11,29 +11,28 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.storage import customs, errors
+from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
-from numalign.simulator.apiserver.storage.ring import SIZE, Entry, Event, EventKind
-from numalign.simulator.apiserver.storage.state import Admission, NoAdmission, State, WriteOptions
-from numalign.simulator.apiserver.storage.store import Store
-from numalign.simulator.apiserver.verbs import bind as binding
+from numalign.simulator.apiserver.storage.store import SIZE, EventKind, Store, StoredObject, StoreEvent
+from numalign.simulator.apiserver.verbs import admit, conversion, scale
 from numalign.simulator.apiserver.verbs import create as creating
 from numalign.simulator.apiserver.verbs import delete as deleting
-from numalign.simulator.apiserver.verbs import evict as eviction
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs import patch as patching
-from numalign.simulator.apiserver.verbs import scale, show
+from numalign.simulator.apiserver.verbs import pods as binding
+from numalign.simulator.apiserver.verbs import pods as eviction
 from numalign.simulator.apiserver.verbs import update as updating
-from numalign.simulator.apiserver.verbs.bind import Binding
 from numalign.simulator.apiserver.verbs.delete import DeleteOptions
-from numalign.simulator.apiserver.verbs.patch import Patch, Place
+from numalign.simulator.apiserver.verbs.patch import Patch, PatchTarget
+from numalign.simulator.apiserver.verbs.pods import Binding
+from numalign.simulator.apiserver.verbs.state import Admission, NoAdmission, ServerState, WriteOptions
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
-__all__ = ["Api", "Change", "Handler", "Listing", "Patch", "Subscription"]
+__all__ = ["Api", "Change", "Handler", "ObjectList", "Patch", "Subscription"]
 
 
-class Listing(Struct, frozen=True):
+class ObjectList(Struct, frozen=True):
     items: list[Tree]
     version: str
 
@@ -69,25 +68,25 @@ class Api:
         chance: random.Random,
         *,
         admission: Admission | None = None,
-        ring_size: int = SIZE,
+        watch_cache_size: int = SIZE,
     ) -> None:
-        """`ring_size`: how many events of each resource are remembered for watches that come back."""
+        """`watch_cache_size`: how many events of each resource are remembered for watches that come back."""
         self.clock = clock
         self.chance = chance
-        self.state = State(clock, chance, admission or NoAdmission(), Store(ring_size))
-        definitions = self.state.store.shelf(CUSTOMRESOURCEDEFINITIONS)
-        definitions.listeners[customs.follower(self.state)] = None
+        self.state = ServerState(clock, chance, admission or NoAdmission(), Store(watch_cache_size))
+        definitions = self.state.store.collection(CUSTOMRESOURCEDEFINITIONS)
+        definitions.listeners[admit.definition_listener(self.state)] = None
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Tree:
         """A fresh tree, yours to change."""
         resource = self._served(resource)
         return _tree(resource, self.state.entry(resource, name, namespace))
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         """Of all namespaces where none is given, in the order of their keys."""
         resource = self._served(resource)
         page = pages.listed(self.state.store, resource, pages.selection(resource, namespace, labels, fields))
-        return Listing([_tree(resource, entry) for entry in page.entries], str(page.version))
+        return ObjectList([_tree(resource, entry) for entry in page.entries], str(page.version))
 
     def create(self, resource: Resource, tree: Tree, *, manager: str = "", dry_run: bool = False) -> Tree:
         """In the namespace that its metadata name, or `default`."""
@@ -118,7 +117,7 @@ class Api:
         dry_run: bool = False,
     ) -> Tree:
         resource, options = self._served(resource), WriteOptions(manager, dry_run, force)
-        place = Place(resource, name, namespace, part)
+        place = PatchTarget(resource, name, namespace, part)
         tree = _tree(resource, patching.patch(self.state, place, patch, options).entry)
         return scale.shown(self.state.registry, resource, tree) if part == "scale" else tree
 
@@ -149,18 +148,18 @@ class Api:
     def subscribe(self, resource: Resource, handler: Handler, *, since_now: bool = False) -> Subscription:
         """The handler hears of what is there as ADDED, unless `since_now`, then of every change right after its write,
         in order. It must not write: let it note the key and wake a task."""
-        shelf = self.state.store.shelf(resource)
+        collection = self.state.store.collection(resource)
 
-        def listener(kind: EventKind, event: Event, tree: Tree, before: Tree | None) -> None:
+        def listener(kind: EventKind, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
             entry = event.entry
             handler(Change(kind, resource, (entry.namespace, entry.name), tree, before, event.version))
 
         if not since_now:
-            for entry in list(shelf.within("")):
+            for entry in list(collection.within("")):
                 tree = trees.decoded(entry.data)
                 handler(Change("ADDED", resource, (entry.namespace, entry.name), tree, None, entry.version))
-        shelf.listeners[listener] = None
-        return Subscription(lambda: shelf.listeners.pop(listener, None) and None)
+        collection.listeners[listener] = None
+        return Subscription(lambda: collection.listeners.pop(listener, None) and None)
 
     def _served(self, resource: Resource) -> Resource:
         """As it is defined at this moment: of custom resources callers may hold an older or simpler idea."""
@@ -170,5 +169,5 @@ class Api:
         return found
 
 
-def _tree(resource: Resource, entry: Entry) -> Tree:
-    return trees.decoded(show.shown(resource, entry.data))
+def _tree(resource: Resource, entry: StoredObject) -> Tree:
+    return trees.decoded(conversion.shown(resource, entry.data))

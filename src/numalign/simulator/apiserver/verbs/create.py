@@ -1,41 +1,61 @@
 """A new object: its name, uid, time and generation, then admission, then the store.
 
 `api` and the HTTP layer call `create`; `patching` does where an apply finds nothing. The tree that comes in becomes
-the store's."""
+the store's.
 
+Names and identities that the server gives: uids, and the end of a name that a client left open.
+"""
+
+import random
 from typing import Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.schemas import fielderrors
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import EVENTS, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
-from numalign.simulator.apiserver.storage.store import encoded
-from numalign.simulator.apiserver.verbs import admit, kindrules, naming, show
+from numalign.simulator.apiserver.storage.store import StoredObject, encoded
+from numalign.simulator.apiserver.verbs import admit, conversion, strategy
+from numalign.simulator.apiserver.verbs.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.trees import Tree
+
+# Without vowels and look-alikes: nothing offensive, nothing misread.
+SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LENGTH: Final = 5
+LONGEST_BASE: Final = 63 - SUFFIX_LENGTH
+
+
+def generated_name(base: str, chance: random.Random) -> str:
+    return base[:LONGEST_BASE] + "".join(chance.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
+
+
+def new_uid(chance: random.Random) -> str:
+    """A random UUID of version 4, written without the detour over an object: every create needs one."""
+    digits = f"{chance.getrandbits(128):032x}"
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
 
 ATTEMPTS: Final = 8
 # Given by the server; whatever a client says about them is forgotten.
 GIVEN: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "generation")
 
 
-def create(state: State, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> Entry:
+def create(state: ServerState, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> StoredObject:
     if tree.get("metadata", {}).get("resourceVersion"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     if resource.home == EVENTS.home:
         _forget_old_events(state)
-    tree = show.kept(resource, tree)
+    tree = conversion.kept(resource, tree)
     tree["metadata"] = _metadata(state, resource, tree["metadata"])
-    if kindrules.has_status(resource) and resource.home not in kindrules.STATUS_ON_CREATE:
+    if strategy.has_status(resource) and resource.home not in strategy.STATUS_ON_CREATE:
         tree.pop("status", None)
     tree = admit.admitted(state, resource, tree, None)
     if "generateName" in tree["metadata"]:
         _settle_name(state, resource, tree)
     name, namespace = tree["metadata"]["name"], tree["metadata"].get("namespace", "")
     if not name:
-        raise errors.invalid(resource, "", [causes.NO_NAME])
+        raise errors.invalid(resource, "", [fielderrors.NO_NAME])
     there = state.store.entry(resource, name, namespace)
     if there is not None:
         leaving = "deletionTimestamp" in trees.decoded(there.data)["metadata"]
@@ -46,15 +66,15 @@ def create(state: State, resource: Resource, tree: Tree, options: WriteOptions =
     return state.store.commit(resource, tree, None, None)
 
 
-def _metadata(state: State, resource: Resource, given: Tree) -> Tree:
+def _metadata(state: ServerState, resource: Resource, given: Tree) -> Tree:
     """In the order in which the real server writes it."""
     name, base = given.get("name"), given.get("generateName")
-    made: Tree = {"name": name or (naming.generated(base, state.chance) if base else "")}
+    made: Tree = {"name": name or (generated_name(base, state.chance) if base else "")}
     if base:
         made["generateName"] = base
     if resource.namespaced:
         made["namespace"] = given.get("namespace") or "default"
-    made |= {"uid": naming.uid(state.chance), "resourceVersion": ""}
+    made |= {"uid": new_uid(state.chance), "resourceVersion": ""}
     if resource.generations or resource.custom:
         made["generation"] = 1
     made["creationTimestamp"] = state.clock.rfc3339()
@@ -66,17 +86,17 @@ def _metadata(state: State, resource: Resource, given: Tree) -> Tree:
     return made
 
 
-def _forget_old_events(state: State) -> None:
-    entries = state.store.shelf(EVENTS).entries
+def _forget_old_events(state: ServerState) -> None:
+    entries = state.store.collection(EVENTS).entries
     for key in state.expiry.due():
         entry = entries[key]
         state.store.remove(EVENTS, trees.decoded(entry.data), entry, trees.decoded(entry.data))
 
 
-def _settle_name(state: State, resource: Resource, tree: Tree) -> None:
+def _settle_name(state: ServerState, resource: Resource, tree: Tree) -> None:
     """A generated name that is taken is drawn again, a few times."""
     metadata = tree["metadata"]
     for _ in range(ATTEMPTS):
         if state.store.entry(resource, metadata["name"], metadata.get("namespace", "")) is None:
             return
-        metadata["name"] = naming.generated(metadata["generateName"], state.chance)
+        metadata["name"] = generated_name(metadata["generateName"], state.chance)

@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from numalign.simulator import clock as clocks
 from numalign.simulator import trees
-from numalign.simulator.apiserver.storage import customs, errors
+from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import State
-from numalign.simulator.apiserver.storage.store import encoded
-from numalign.simulator.apiserver.verbs import update
+from numalign.simulator.apiserver.storage.store import StoredObject, encoded
+from numalign.simulator.apiserver.verbs import admit, update
+from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
 
 ORPHAN: Final = "orphan"
@@ -34,43 +33,45 @@ class DeleteOptions(Struct, frozen=True):
     dry_run: bool = False
 
 
-class Deleted(Struct, frozen=True):
+class DeleteResult(Struct, frozen=True):
     """The object as it is now or was last, and whether it is gone."""
 
-    entry: Entry
+    entry: StoredObject
     is_gone: bool
 
 
-def delete(state: State, resource: Resource, name: str, namespace: str, options: DeleteOptions) -> Deleted:
+def delete(state: ServerState, resource: Resource, name: str, namespace: str, options: DeleteOptions) -> DeleteResult:
     entry = state.entry(resource, name, namespace)
     old = trees.decoded(entry.data)
     check(resource, entry, old, options)
     new = _marked(state, resource, old, options)
     if not update.is_finished(resource, new):
-        return Deleted(_kept(state, resource, entry, old, new, options), is_gone=False)
+        return DeleteResult(_kept(state, resource, entry, old, new, options), is_gone=False)
     shown = encoded(resource, new, 0)
     if not options.dry_run:
         _remove(state, resource, entry, old, new)
-    return Deleted(shown, is_gone=True)
+    return DeleteResult(shown, is_gone=True)
 
 
-def _remove(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree) -> None:
+def _remove(state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree) -> None:
     """As watchers of a real server see it: of pods first the mark, then that they are gone; others go as they were."""
     if resource is CUSTOMRESOURCEDEFINITIONS:
-        customs.forget_objects(state, new)
+        admit.remove_custom_objects(state, new)
     if resource is PODS and new != old:
         entry, old = state.store.commit(resource, new, entry, old), new
     last = new if resource is NAMESPACES else old
     state.store.remove(resource, last | {"metadata": dict(last["metadata"])}, entry, old)
 
 
-def _kept(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree, options: DeleteOptions) -> Entry:
+def _kept(
+    state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree, options: DeleteOptions
+) -> StoredObject:
     if new == old or options.dry_run:
         return encoded(resource, new, 0)
     return state.store.commit(resource, new, entry, old)
 
 
-def _marked(state: State, resource: Resource, old: Tree, options: DeleteOptions) -> Tree:
+def _marked(state: ServerState, resource: Resource, old: Tree, options: DeleteOptions) -> Tree:
     """The object with the time at which it is to be gone; `old` stays as it is."""
     before = old["metadata"]
     metadata = dict(before)
@@ -118,7 +119,7 @@ def _finalizers(metadata: Tree, propagation: str) -> list[str]:
     return [name for name in found if name not in (ORPHAN, FOREGROUND)] + BY_POLICY[propagation]
 
 
-def check(resource: Resource, entry: Entry, old: Tree, options: DeleteOptions) -> None:
+def check(resource: Resource, entry: StoredObject, old: Tree, options: DeleteOptions) -> None:
     """Raises StatusError where it is not the one that was meant, or may not go."""
     if resource is NAMESPACES and entry.name in STAYING:
         raise errors.forbidden(resource, entry.name, "this namespace may not be deleted")

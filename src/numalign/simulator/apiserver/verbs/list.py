@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from numalign.simulator.apiserver.storage import errors, fieldselectors, gojson, selectors
-from numalign.simulator.apiserver.storage.errors import Cause, StatusError
+from numalign.simulator.apiserver.schemas import gotext
+from numalign.simulator.apiserver.storage import errors, fieldselectors, labelselectors
+from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
 from numalign.simulator.apiserver.storage.fieldselectors import NAME, NAMESPACE, NODE, Terms
+from numalign.simulator.apiserver.storage.labelselectors import Requirements
 from numalign.simulator.apiserver.storage.resources import PODS, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.selectors import Requirements
-from numalign.simulator.apiserver.storage.store import Shelf, Store
+from numalign.simulator.apiserver.storage.store import Collection, Store, StoredObject
 
 TOKEN_VERSION: Final = "meta.k8s.io/v1"
 CURRENT: Final = -1
@@ -31,7 +31,7 @@ TOO_OLD: Final = (
 )
 
 
-class Selection(Struct, frozen=True):
+class SelectionPredicate(Struct, frozen=True):
     """Which objects of a resource; parsed once, asked for every object."""
 
     namespace: str = ""
@@ -43,14 +43,14 @@ class Selection(Struct, frozen=True):
         """Narrower than a namespace."""
         return bool(self.labels or self.fields)
 
-    def holds(self, entry: Entry) -> bool:
+    def holds(self, entry: StoredObject) -> bool:
         if self.namespace and entry.namespace != self.namespace:
             return False
-        if self.labels and not selectors.matches(self.labels, entry.labels):
+        if self.labels and not labelselectors.matches(self.labels, entry.labels):
             return False
         return not self.fields or all(self._has(entry, term) for term in self.fields)
 
-    def _has(self, entry: Entry, term: fieldselectors.Term) -> bool:
+    def _has(self, entry: StoredObject, term: fieldselectors.FieldTerm) -> bool:
         if term.field == NAME:
             return (entry.name == term.value) == term.equal
         if term.field == NAMESPACE:
@@ -58,16 +58,16 @@ class Selection(Struct, frozen=True):
         return fieldselectors.matches((term,), entry.fields or {})
 
 
-def selection(resource: Resource, namespace: str = "", labels: str = "", fields: str = "") -> Selection:
+def selection(resource: Resource, namespace: str = "", labels: str = "", fields: str = "") -> SelectionPredicate:
     """Raises StatusError 400 for selectors that are none."""
-    return Selection(
+    return SelectionPredicate(
         namespace,
-        selectors.parsed(labels) if labels else (),
+        labelselectors.parsed(labels) if labels else (),
         fieldselectors.parsed(fields, resource) if fields else (),
     )
 
 
-class Asked(Struct, frozen=True):
+class ListOptions(Struct, frozen=True):
     """How much, and as of when."""
 
     limit: int = 0
@@ -76,35 +76,35 @@ class Asked(Struct, frozen=True):
     match: str = ""
 
 
-EVERYTHING: Final = Asked()
+EVERYTHING: Final = ListOptions()
 
 
-class Page(Struct, frozen=True):
-    entries: list[Entry]
+class ListPage(Struct, frozen=True):
+    entries: list[StoredObject]
     version: int
     token: str = ""
     remaining: int = 0
     """How many follow; 0 also where the server does not say, as with selectors."""
 
 
-class Token(Struct, frozen=True):
+class ContinueToken(Struct, frozen=True):
     v: str
     rv: int
     start: str
 
 
-def listed(store: Store, resource: Resource, chosen: Selection, asked: Asked = EVERYTHING) -> Page:
-    shelf = store.shelf(resource)
+def listed(store: Store, resource: Resource, chosen: SelectionPredicate, asked: ListOptions = EVERYTHING) -> ListPage:
+    collection = store.collection(resource)
     if asked.token:
-        return _continued(store, shelf, chosen, asked)
+        return _continued(store, collection, chosen, asked)
     if asked.match == "Exact" and asked.version:
         version = known(store, asked.version)
-        if not shelf.ring.reaches(version):
+        if not collection.watch_cache.reaches(version):
             raise errors.gone("The resourceVersion for the provided list is too old.")
-        return _page(chosen, shelf.as_of(version), version, asked.limit)
+        return _page(chosen, collection.as_of(version), version, asked.limit)
     if asked.version:
         known(store, asked.version)
-    found = [entry for entry in _candidates(shelf, chosen) if chosen.holds(entry)]
+    found = [entry for entry in _candidates(collection, chosen) if chosen.holds(entry)]
     return _page(chosen, found, store.version, asked.limit)
 
 
@@ -120,23 +120,23 @@ def known(store: Store, text: str) -> int:
 
 
 def too_large(version: int, current: int) -> StatusError:
-    cause = Cause("", "ResourceVersionTooLarge", "Too large resource version")
+    cause = StatusCause("", "ResourceVersionTooLarge", "Too large resource version")
     message = f"Timeout: Too large resource version: {version}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": [cause.tree()], "retryAfterSeconds": 1})
 
 
-def _candidates(shelf: Shelf, chosen: Selection) -> Iterable[Entry]:
-    node = fieldselectors.wanted(chosen.fields, NODE) if shelf.resource is PODS else ""
+def _candidates(collection: Collection, chosen: SelectionPredicate) -> Iterable[StoredObject]:
+    node = fieldselectors.wanted(chosen.fields, NODE) if collection.resource is PODS else ""
     if node:
-        return shelf.on_node(node)
+        return collection.on_node(node)
     name = fieldselectors.wanted(chosen.fields, NAME)
-    if name and (chosen.namespace or not shelf.resource.namespaced):
-        found = shelf.entries.get(f"{chosen.namespace}/{name}")
+    if name and (chosen.namespace or not collection.resource.namespaced):
+        found = collection.entries.get(f"{chosen.namespace}/{name}")
         return [found] if found is not None else []
-    return shelf.within(chosen.namespace)
+    return collection.within(chosen.namespace)
 
 
-def _continued(store: Store, shelf: Shelf, chosen: Selection, asked: Asked) -> Page:
+def _continued(store: Store, collection: Collection, chosen: SelectionPredicate, asked: ListOptions) -> ListPage:
     token = decoded(asked.token)
     if asked.version not in ("", "0"):
         raise errors.bad_request("specifying resource version is not allowed when using continue")
@@ -144,38 +144,38 @@ def _continued(store: Store, shelf: Shelf, chosen: Selection, asked: Asked) -> P
     version = store.version if token.rv == CURRENT else token.rv
     if version > store.version:
         raise too_large(version, store.version)
-    if not shelf.ring.reaches(version):
+    if not collection.watch_cache.reaches(version):
         raise errors.gone(TOO_OLD, {"continue": encoded(CURRENT, token.start)})
-    rest = [entry for entry in shelf.as_of(version) if entry.key >= start]
+    rest = [entry for entry in collection.as_of(version) if entry.key >= start]
     return _page(chosen, rest, version, asked.limit)
 
 
-def _page(chosen: Selection, entries: list[Entry], version: int, limit: int) -> Page:
+def _page(chosen: SelectionPredicate, entries: list[StoredObject], version: int, limit: int) -> ListPage:
     found = [entry for entry in entries if chosen.holds(entry)]
     if limit <= 0 or len(found) <= limit:
-        return Page(found, version)
+        return ListPage(found, version)
     start = found[limit - 1].key.removeprefix(chosen.namespace) + "\0"
     remaining = 0 if chosen.is_narrow else len(found) - limit
-    return Page(found[:limit], version, encoded(version, start), remaining)
+    return ListPage(found[:limit], version, encoded(version, start), remaining)
 
 
 def encoded(version: int, start: str) -> str:
-    written = msgspec.json.encode(Token(TOKEN_VERSION, version, start))
+    written = msgspec.json.encode(ContinueToken(TOKEN_VERSION, version, start))
     return base64.urlsafe_b64encode(written).decode().rstrip("=")
 
 
-def decoded(text: str) -> Token:
+def decoded(text: str) -> ContinueToken:
     """Raises StatusError 400 for what no server of this kind has given out."""
     if "=" in text:
         raise _bad_token(f"illegal base64 data at input byte {text.index('=')}")
     try:
         padded = text + "=" * (-len(text) % 4)
         written = base64.b64decode(padded, altchars="-_", validate=True)
-        token = msgspec.json.decode(written, type=Token)
+        token = msgspec.json.decode(written, type=ContinueToken)
     except msgspec.ValidationError as problem:
         raise _bad_token(str(problem)) from None
     except msgspec.DecodeError:
-        raise _bad_token(gojson.complaint(written)) from None
+        raise _bad_token(gotext.json_error(written)) from None
     except (binascii.Error, ValueError) as problem:
         raise _bad_token(str(problem)) from None
     if token.v != TOKEN_VERSION:

@@ -12,22 +12,16 @@ from msgspec import Struct
 from numalign.api.decode import mergepatch
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import bodies
-from numalign.simulator.apiserver.patches import (
-    ApplyConflict,
-    BadPatch,
-    gotext,
-    jsonpatch,
-    reading,
-    strategic,
-)
+from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, jsonpatch, strategic
+from numalign.simulator.apiserver.patches import errors as reading
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.schemas import fielderrors, gotext
 from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.errors import Cause, Mistyped, StatusError
+from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError, TypeMismatch
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
-from numalign.simulator.apiserver.verbs import create, scale, show, update
+from numalign.simulator.apiserver.storage.store import StoredObject
+from numalign.simulator.apiserver.verbs import conversion, create, scale, update
+from numalign.simulator.apiserver.verbs.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
 PatchKind = Literal["json", "merge", "strategic", "apply"]
@@ -44,7 +38,7 @@ class Patch(Struct, frozen=True):
     body: bytes | Tree | list[Tree]
 
 
-class Place(Struct, frozen=True):
+class PatchTarget(Struct, frozen=True):
     """Which object, and which part of it."""
 
     resource: Resource
@@ -53,12 +47,12 @@ class Place(Struct, frozen=True):
     part: str = ""
 
 
-class Patched(Struct, frozen=True):
-    entry: Entry
+class PatchResult(Struct, frozen=True):
+    entry: StoredObject
     is_new: bool = False
 
 
-def patch(state: State, place: Place, patch: Patch, options: WriteOptions = PLAIN) -> Patched:
+def patch(state: ServerState, place: PatchTarget, patch: Patch, options: WriteOptions = PLAIN) -> PatchResult:
     resource = place.resource
     if resource.custom and patch.kind == "strategic":
         raise errors.unsupported_media_type(NOT_STRATEGIC)
@@ -70,8 +64,8 @@ def patch(state: State, place: Place, patch: Patch, options: WriteOptions = PLAI
         _check_name(place, body)
         made = _changed(state, place, patch.kind, None, body, options)
         made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
-        return Patched(create.create(state, resource, made, options), is_new=True)
-    seen = trees.decoded(show.shown(resource, entry.data))
+        return PatchResult(create.create(state, resource, made, options), is_new=True)
+    seen = trees.decoded(conversion.shown(resource, entry.data))
     if place.part == "scale":
         seen = scale.shown(state.registry, resource, seen)
     uid = seen["metadata"]["uid"]
@@ -80,25 +74,27 @@ def patch(state: State, place: Place, patch: Patch, options: WriteOptions = PLAI
     try:
         bodies.check_shape(new, resource)
         _check(place, entry, uid, new)
-        return Patched(_written(state, place, entry, new, options))
-    except Mistyped as problem:
+        return PatchResult(_written(state, place, entry, new, options))
+    except TypeMismatch as problem:
         raise _unfit(patch.kind, body, new, problem) from None
 
 
-def _written(state: State, place: Place, entry: Entry, new: Tree, options: WriteOptions) -> Entry:
+def _written(
+    state: ServerState, place: PatchTarget, entry: StoredObject, new: Tree, options: WriteOptions
+) -> StoredObject:
     resource, part = place.resource, place.part
     if part == "scale":
         new, part = scale.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
-    old, kept = trees.decoded(entry.data), show.kept(resource, new)
+    old, kept = trees.decoded(entry.data), conversion.kept(resource, new)
     return update.replace(state, resource, entry, old, kept, part=part, options=options)
 
 
-def _unfit(how: PatchKind, body: Any, new: Tree, problem: Mistyped) -> StatusError:
+def _unfit(how: PatchKind, body: Any, new: Tree, problem: TypeMismatch) -> StatusError:
     """Of a patch that makes a field what it cannot be."""
     shown, why = trees.encoded(dict(sorted(new.items()))).decode(), problem.why
     if how == "strategic":
-        shown, why = gotext.value(body), gotext.unfit(problem.got, problem.wanted) or why
-    cause = causes.invalid("patch", shown, why)
+        shown, why = gotext.go_value(body), gotext.conversion_error(problem.got, problem.wanted) or why
+    cause = fielderrors.invalid("patch", shown, why)
     return StatusError(422, "Invalid", f' "" is invalid: patch: {cause.message}', {"causes": [cause.tree()]})
 
 
@@ -106,8 +102,8 @@ def _read(patch: Patch) -> Any:
     if not isinstance(patch.body, bytes):
         return patch.body
     try:
-        body = bodies.yaml(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
-        return reading.checked(patch.kind, body)
+        body = bodies.read_apply(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
+        return reading.checked_body(patch.kind, body)
     except msgspec.DecodeError:
         raise errors.bad_request(reading.UNREADABLE) from None
     except BadPatch as problem:
@@ -119,7 +115,9 @@ def refused(problem: BadPatch) -> StatusError:
     return StatusError(problem.code, CODES.get(problem.code, ""), problem.message, details)
 
 
-def _changed(state: State, place: Place, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions) -> Tree:
+def _changed(
+    state: ServerState, place: PatchTarget, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions
+) -> Tree:
     resource = place.resource
     target = scale.SCALE if place.part == "scale" else resource
     try:
@@ -130,7 +128,9 @@ def _changed(state: State, place: Place, how: PatchKind, seen: Tree | None, body
     except BadPatch as problem:
         raise refused(problem) from None
     except ApplyConflict as conflict:
-        found = [Cause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes]
+        found = [
+            StatusCause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes
+        ]
         details = {"causes": [cause.tree() for cause in found]}
         raise StatusError(409, "Conflict", conflict.message, details) from None
 
@@ -143,13 +143,13 @@ def _patched(how: PatchKind, seen: Tree, body: Any, kind: tuple[str, str, str]) 
     return strategic.applied(seen, body, kind)
 
 
-def _check_name(place: Place, body: Any) -> None:
+def _check_name(place: PatchTarget, body: Any) -> None:
     name = trees.metadata(body).get("name") if isinstance(body, dict) else None
     if name and name != place.name:
         raise wrong_name(name, place.name)
 
 
-def _check(place: Place, entry: Entry, old_uid: str, new: Tree) -> None:
+def _check(place: PatchTarget, entry: StoredObject, old_uid: str, new: Tree) -> None:
     """A patch may name the version it means, but not change who the object is."""
     metadata = trees.metadata(new)
     if place.namespace and (metadata.get("namespace") or place.namespace) != place.namespace:
@@ -158,7 +158,7 @@ def _check(place: Place, entry: Entry, old_uid: str, new: Tree) -> None:
         raise wrong_name(metadata.get("name") or "", place.name)
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != old_uid:
-        cause = causes.invalid("metadata.uid", uid, "field is immutable")
+        cause = fielderrors.invalid("metadata.uid", uid, "field is immutable")
         raise errors.invalid(place.resource, place.name, [cause])
     if version and version != str(entry.version):
         raise errors.conflict(place.resource, place.name, update.STALE)

@@ -6,13 +6,13 @@ turns a written one into a change of the object itself."""
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.schemas import causes
-from numalign.simulator.apiserver.storage import errors, selectors
-from numalign.simulator.apiserver.storage.registry import Registry
+from numalign.simulator.apiserver.schemas import fielderrors
+from numalign.simulator.apiserver.schemas.registry import Registry
+from numalign.simulator.apiserver.storage import errors, labelselectors
 from numalign.simulator.apiserver.storage.resources import REPLICATIONCONTROLLERS, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import State, WriteOptions
+from numalign.simulator.apiserver.storage.store import StoredObject
 from numalign.simulator.apiserver.verbs import update as updating
+from numalign.simulator.apiserver.verbs.state import ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
 SCALE: Final = Resource("autoscaling", "v1", "scales", "Scale", namespaced=True)
@@ -38,12 +38,12 @@ def scaled(registry: Registry, resource: Resource, tree: Tree, scale: Tree) -> T
     """The object as the scale wants it; what it was given is left alone."""
     replicas = trees.at(scale, "spec", "replicas") or 0
     if not isinstance(replicas, int) or replicas < 0:
-        cause = causes.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        cause = fielderrors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise errors.invalid(SCALE, tree["metadata"]["name"], [cause])
     return _with(tree, _steps(_paths(registry, resource)["specReplicasPath"]), replicas)
 
 
-def update(state: State, resource: Resource, scale: Tree, options: WriteOptions) -> Entry:
+def update(state: ServerState, resource: Resource, scale: Tree, options: WriteOptions) -> StoredObject:
     """The object scaled, provided the scale was the latest."""
     metadata = trees.metadata(scale)
     entry = state.entry(resource, metadata.get("name", ""), metadata.get("namespace", ""))
@@ -63,7 +63,7 @@ def _selector(resource: Resource, tree: Tree, paths: Tree) -> str:
         return str(_at(tree, path) or "") if path else ""
     selector = trees.at(tree, "spec", "selector")
     # The oldest of them selects by labels alone.
-    return selectors.written({"matchLabels": selector} if resource is REPLICATIONCONTROLLERS else selector)
+    return labelselectors.written({"matchLabels": selector} if resource is REPLICATIONCONTROLLERS else selector)
 
 
 def _steps(path: str) -> list[str]:

@@ -9,14 +9,13 @@ from typing import Final
 from numalign.simulator import trees
 from numalign.simulator.apiserver.patches import apply
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.schemas import causes
+from numalign.simulator.apiserver.schemas import fielderrors
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
-from numalign.simulator.apiserver.storage.ring import Entry
-from numalign.simulator.apiserver.storage.state import PLAIN, State, WriteOptions
-from numalign.simulator.apiserver.storage.store import encoded
-from numalign.simulator.apiserver.verbs import admit, create, kindrules, show
+from numalign.simulator.apiserver.storage.store import StoredObject, encoded
+from numalign.simulator.apiserver.verbs import admit, conversion, create, strategy
+from numalign.simulator.apiserver.verbs.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
 STALE: Final = "the object has been modified; please apply your changes to the latest version and try again"
@@ -35,11 +34,13 @@ KEPT_BY_SERVER: Final = (
 OLD_NAMES: Final = {"nodes": "minions", "services": "services/specs"}
 
 
-def update(state: State, resource: Resource, tree: Tree, part: str = "", options: WriteOptions = PLAIN) -> Entry:
+def update(
+    state: ServerState, resource: Resource, tree: Tree, part: str = "", options: WriteOptions = PLAIN
+) -> StoredObject:
     metadata = trees.metadata(tree)
     name, namespace = metadata.get("name", ""), metadata.get("namespace") or ("default" if resource.namespaced else "")
     entry = state.store.entry(resource, name, namespace)
-    if entry is None and resource.home in kindrules.CREATED_BY_UPDATE and not part:
+    if entry is None and resource.home in strategy.CREATED_BY_UPDATE and not part:
         return create.create(state, resource, tree, options)
     if entry is None:
         raise errors.not_found(resource, name)
@@ -47,19 +48,19 @@ def update(state: State, resource: Resource, tree: Tree, part: str = "", options
     # Of another object of that name the version says nothing.
     _check_uid(resource, metadata.get("uid") or "", old)
     check_version(resource, metadata.get("resourceVersion") or "", entry, options)
-    return replace(state, resource, entry, old, show.kept(resource, tree), part=part, options=options)
+    return replace(state, resource, entry, old, conversion.kept(resource, tree), part=part, options=options)
 
 
 def replace(
-    state: State,
+    state: ServerState,
     resource: Resource,
-    entry: Entry,
+    entry: StoredObject,
     old: Tree,
     tree: Tree,
     *,
     part: str = "",
     options: WriteOptions = PLAIN,
-) -> Entry:
+) -> StoredObject:
     """`tree` shares nothing with `old`."""
     new = _with_part(resource, old, tree, part)
     new["metadata"] = _metadata(resource, old, new["metadata"])
@@ -77,7 +78,7 @@ def replace(
     return state.store.commit(resource, new, entry, old)
 
 
-def _booked(state: State, resource: Resource, old: Tree, new: Tree, part: str, options: WriteOptions) -> Tree:
+def _booked(state: ServerState, resource: Resource, old: Tree, new: Tree, part: str, options: WriteOptions) -> Tree:
     """With the books of who owns which field kept true; `old` itself where only times in them would differ."""
     if not options.applied:
         fields = FieldManager(resource.gvk, state.clock.rfc3339(), part, state.registry.schema(resource))
@@ -95,7 +96,9 @@ def is_finished(resource: Resource, tree: Tree) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def _leave(state: State, resource: Resource, entry: Entry, old: Tree, new: Tree, options: WriteOptions) -> Entry:
+def _leave(
+    state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree, options: WriteOptions
+) -> StoredObject:
     shown = encoded(resource, new, 0)
     if not options.dry_run:
         # Watchers are told of it as it was kept last: with the finalizer that this write took away.
@@ -111,7 +114,7 @@ def _with_part(resource: Resource, old: Tree, tree: Tree, part: str) -> Tree:
         spec = {key: value for key, value in (old.get("spec") or {}).items() if key != "finalizers"}
         left = (tree.get("spec") or {}).get("finalizers")
         return old | {"spec": spec | ({"finalizers": left} if left else {})}
-    if not kindrules.has_status(resource):
+    if not strategy.has_status(resource):
         return tree
     tree.pop("status", None)
     return tree | {"status": old["status"]} if "status" in old else tree
@@ -122,7 +125,7 @@ def _with_status(resource: Resource, old: Tree, tree: Tree) -> Tree:
     new.pop("status", None)
     if "status" in tree:
         new["status"] = tree["status"]
-    if resource.home in kindrules.LABELS_WITH_STATUS:
+    if resource.home in strategy.LABELS_WITH_STATUS:
         kept = {key: old["metadata"][key] for key in ("ownerReferences", "finalizers") if key in old["metadata"]}
         allowed = {key: value for key, value in tree["metadata"].items() if key not in ("ownerReferences",)}
         new["metadata"] = kept | allowed
@@ -145,14 +148,14 @@ def _counts(resource: Resource, new: Tree, old: Tree) -> bool:
     """Whether the generation grows: with the spec, and of a custom resource with all but metadata and status."""
     if not resource.custom:
         return resource.generations and new.get("spec") != old.get("spec")
-    ignored = {"metadata", "kind", "apiVersion"} | ({"status"} if kindrules.has_status(resource) else set())
+    ignored = {"metadata", "kind", "apiVersion"} | ({"status"} if strategy.has_status(resource) else set())
     return any(new.get(key) != old.get(key) for key in (new.keys() | old.keys()) - ignored)
 
 
-def check_version(resource: Resource, version: str, entry: Entry, options: WriteOptions) -> None:
+def check_version(resource: Resource, version: str, entry: StoredObject, options: WriteOptions) -> None:
     """Whether the writer has seen the latest, or does not care where that is allowed."""
     if version in ("", "0"):
-        if options.needs_version and kindrules.needs_version(resource):
+        if options.needs_version and strategy.needs_version(resource):
             raise _version_missing(resource, entry.name)
         return
     if not version.isdecimal():
@@ -163,7 +166,7 @@ def check_version(resource: Resource, version: str, entry: Entry, options: Write
 
 def _version_missing(resource: Resource, name: str) -> StatusError:
     # Here the real server takes the plural for the kind.
-    why = causes.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+    why = fielderrors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
     refusal = errors.invalid(resource, name, [why])
     message = refusal.message.replace(resource.kind, resource.plural, 1)
     return StatusError(422, "Invalid", message, (refusal.details or {}) | {"kind": resource.plural})

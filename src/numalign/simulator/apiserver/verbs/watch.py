@@ -11,43 +11,42 @@ from msgspec import Struct
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.apiserver.storage.ring import Entry, Event, EventKind
-from numalign.simulator.apiserver.storage.store import Shelf, Store
+from numalign.simulator.apiserver.storage.store import Collection, EventKind, Store, StoredObject, StoreEvent
 from numalign.simulator.apiserver.verbs import list as pages
-from numalign.simulator.apiserver.verbs.list import Selection
+from numalign.simulator.apiserver.verbs.list import SelectionPredicate
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
-class Since(Struct, frozen=True):
+class WatchStart(Struct, frozen=True):
     """`version` empty or 0: what is there first. `initial`: so too, with a bookmark at its end; False: never."""
 
     version: str = ""
     initial: bool | None = None
 
 
-class Seen(Struct, frozen=True):
+class WatchEvent(Struct, frozen=True):
     """What one watcher sees of an event: perhaps another kind, or the object as it was when it left."""
 
     kind: EventKind
-    entry: Entry
-    event: Event | None
+    entry: StoredObject
+    event: StoreEvent | None
     """Where the whole event is seen just as it is, so that its bytes can be shared."""
 
 
-Take = Callable[[Seen], None]
+Take = Callable[[WatchEvent], None]
 
 
 class Watch:
     """Opened with `begin`, which gives what is to be sent first; from then on `take` gets every event until `close`."""
 
-    def __init__(self, store: Store, resource: Resource, chosen: Selection, take: Take) -> None:
+    def __init__(self, store: Store, resource: Resource, chosen: SelectionPredicate, take: Take) -> None:
         self._store = store
-        self._shelf: Shelf = store.shelf(resource)
+        self._shelf: Collection = store.collection(resource)
         self._chosen = chosen
         self._take = take
 
-    def begin(self, since: Since) -> list[Seen]:
+    def begin(self, since: WatchStart) -> list[WatchEvent]:
         """Raises StatusError 410 where the ring no longer reaches, which a watcher is told as an ERROR event."""
         first = list(self._first(since))
         self._shelf.watchers[self._on_event] = None
@@ -56,52 +55,52 @@ class Watch:
     def close(self) -> None:
         self._shelf.watchers.pop(self._on_event, None)
 
-    def _first(self, since: Since) -> Iterator[Seen]:
+    def _first(self, since: WatchStart) -> Iterator[WatchEvent]:
         fresh = since.version in ("", "0")
         version = 0 if fresh else number(since.version)
         if since.initial or (fresh and since.initial is None):
             return self._present()
         if fresh:
             return iter(())
-        if not self._shelf.ring.reaches(version):
-            raise errors.gone(f"too old resource version: {version} ({self._shelf.ring.floor})")
+        if not self._shelf.watch_cache.reaches(version):
+            raise errors.gone(f"too old resource version: {version} ({self._shelf.watch_cache.floor})")
         return self._missed(version)
 
-    def _present(self) -> Iterator[Seen]:
+    def _present(self) -> Iterator[WatchEvent]:
         for entry in pages.listed(self._store, self._shelf.resource, self._chosen).entries:
-            yield Seen("ADDED", entry, None)
+            yield WatchEvent("ADDED", entry, None)
 
-    def _missed(self, version: int) -> Iterator[Seen]:
-        for event in self._shelf.ring.after(version):
+    def _missed(self, version: int) -> Iterator[WatchEvent]:
+        for event in self._shelf.watch_cache.after(version):
             seen = self._seen(event)
             if seen is not None:
                 yield seen
 
-    def _on_event(self, event: Event) -> None:
+    def _on_event(self, event: StoreEvent) -> None:
         seen = self._seen(event)
         if seen is not None:
             self._take(seen)
 
-    def _seen(self, event: Event) -> Seen | None:
+    def _seen(self, event: StoreEvent) -> WatchEvent | None:
         chosen = self._chosen
         if not (chosen.namespace or chosen.is_narrow):
-            return Seen(event.kind, event.entry, event)
+            return WatchEvent(event.kind, event.entry, event)
         inside = event.kind != "DELETED" and chosen.holds(event.entry)
         was_inside = event.old is not None and chosen.holds(event.old)
         if inside:
             kind: EventKind = "MODIFIED" if was_inside else "ADDED"
-            return Seen(kind, event.entry, event if kind == event.kind else None)
+            return WatchEvent(kind, event.entry, event if kind == event.kind else None)
         if not was_inside or event.old is None:
             return None
         if event.kind == "DELETED":
-            return Seen("DELETED", event.entry, event)
-        return Seen("DELETED", _last_seen(event.old, event.version), None)
+            return WatchEvent("DELETED", event.entry, event)
+        return WatchEvent("DELETED", _last_seen(event.old, event.version), None)
 
 
-def _last_seen(old: Entry, version: int) -> Entry:
+def _last_seen(old: StoredObject, version: int) -> StoredObject:
     """The object as the watcher knew it, with the version at which it left the selection."""
     data = old.data.replace(b'"resourceVersion":"%d"' % old.version, b'"resourceVersion":"%d"' % version, 1)
-    return Entry(old.namespace, old.name, version, data, old.labels, old.fields)
+    return StoredObject(old.namespace, old.name, version, data, old.labels, old.fields)
 
 
 def number(text: str) -> int:

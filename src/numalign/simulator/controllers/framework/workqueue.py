@@ -7,10 +7,11 @@ Pure: time is an argument, and equal times come out in the order in which they w
 import heapq
 from typing import Final, Generic, TypeVar
 
+from numalign.kube.backoff import Exponential
+
 K = TypeVar("K")
 
-FIRST_RETRY: Final = 0.005
-LONGEST_RETRY: Final = 1000.0
+RETRY: Final = Exponential(first=0.005, longest=1000.0)
 
 
 class WorkQueue(Generic[K]):
@@ -33,10 +34,8 @@ class WorkQueue(Generic[K]):
 
     def retry(self, key: K, now: float) -> None:
         """It did not work; later, and later still the next time."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        # Past 20 doublings the limit is long reached, and a float stays finite.
-        self.add(key, now + min(FIRST_RETRY * 2 ** min(failures, 20), LONGEST_RETRY))
+        self._failures[key] = self._failures.get(key, 0) + 1
+        self.add(key, now + RETRY.pause(self._failures[key]))
 
     def forget(self, key: K) -> None:
         """It worked: the next failure is a first one."""

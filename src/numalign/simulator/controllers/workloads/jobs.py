@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from numalign.kube.backoff import Exponential
 from numalign.simulator.apiserver.storage.resources import JOBS, PODS
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, conditions, moments, owners
@@ -18,8 +19,7 @@ from numalign.simulator.controllers.workloads import jobindexes, pods
 from numalign.simulator.controllers.workloads.jobtally import TRACKING, Tally, is_tracked, tally
 from numalign.simulator.trees import Tree
 
-FIRST_BACKOFF: Final = 10.0
-LONGEST_BACKOFF: Final = 600.0
+BACKOFF: Final = Exponential(first=10.0, longest=600.0)
 ENDS: Final = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 
 
@@ -138,11 +138,7 @@ def _wanted_active(job: Tree, counted: Tally) -> int:
 
 def backoff(failures: int, since: float) -> float:
     """Seconds left before another pod is tried, after so many failures in a row."""
-    if not failures:
-        return 0.0
-    # Six doublings are past the limit already.
-    doubled: float = FIRST_BACKOFF * 2 ** min(failures - 1, 10)
-    return max(0.0, min(doubled, LONGEST_BACKOFF) - since)
+    return max(0.0, BACKOFF.pause(failures) - since)
 
 
 def _new_pods(job: Tree, counted: Tally, count: int) -> list[Tree]:

@@ -10,11 +10,11 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.objects.pod import Container
+from numalign.kube.backoff import Exponential
 from numalign.kubelet.demand import Role
 from numalign.simulator.nodes.kubelet.workloads import Run
 
-FIRST_BACKOFF: Final = 10.0
-LONGEST_BACKOFF: Final = 300.0
+BACKOFF: Final = Exponential(first=10.0, longest=300.0)
 FORGOTTEN_AFTER: Final = 600.0
 
 KILLED: Final = 137
@@ -81,7 +81,7 @@ class ContainerRun:
     def finish(self, how: Ended) -> None:
         if how.began is not None and how.finished - how.began > FORGOTTEN_AFTER:
             self._crashes = 0
-        self.retry = how.finished + backoff(self._crashes)
+        self.retry = how.finished + BACKOFF.pause(self._crashes)
         self._crashes += 1
         self.ended, self.began = how, None
 
@@ -91,8 +91,3 @@ class ContainerRun:
 
     def waits_for_retry(self, now: float) -> bool:
         return self.ended is not None and self.retry > now
-
-
-def backoff(crashes: int) -> float:
-    """Seconds before the restart that follows so many restarts."""
-    return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(crashes - 1, 10)) if crashes else 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from numalign.api.nrt import wire
-from numalign.simulator.apiserver.schemas import crds
+from numalign.simulator.apiserver.schemas import registry
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
@@ -96,5 +96,5 @@ def _list(items: Tree) -> Tree:
 
 
 RESOURCE: Final[Resource] = next(
-    each.resource for each in crds.resources(crd()) if each.resource.version == wire.V1ALPHA2
+    each.resource for each in registry.custom_resources(crd()) if each.resource.version == wire.V1ALPHA2
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.storage import resources
-from numalign.simulator.apiserver.storage.errors import Cause, StatusError
+from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
@@ -66,5 +66,5 @@ def refusal(tree: Tree, old: Tree | None = None, world: World = THERE) -> Tree |
     return {"code": 422, "reason": "Invalid", "causes": list(map(_listed, causes))} if causes else None
 
 
-def _listed(cause: Cause) -> list[str]:
+def _listed(cause: StatusCause) -> list[str]:
     return [cause.field, cause.reason, cause.message]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.defaults import nulls
+from numalign.simulator.apiserver.defaults import podspecs
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver.admission import recorded
@@ -55,7 +55,7 @@ def test_an_object_is_completed_as_by_the_real_server(written: Any, kept: Any) -
 
 @pytest.mark.parametrize("kept", [kept for _, kept in DEFAULTS.values()], ids=DEFAULTS)
 def test_completing_what_is_complete_changes_nothing(kept: Any) -> None:
-    resource, kept = recorded.KINDS[kept["apiVersion"], kept["kind"]], nulls.dropped(kept)
+    resource, kept = recorded.KINDS[kept["apiVersion"], kept["kind"]], podspecs.without_nulls(kept)
     again = admission.prepare(resource, kept | {"metadata": dict(kept["metadata"])}, kept, recorded.THERE)
     assert solid(again) == solid(kept)
     assert not admission.errors(resource, again, kept)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from numalign.simulator.apiserver.http import certificates, server, streams
-from numalign.simulator.apiserver.http.server import Address, Listening
+from numalign.simulator.apiserver.http import certificates, server, watchstream
+from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.apiserver.verbs.api import Api
 from tests.unit.simulator.apiserver import doors, wires
@@ -153,7 +153,7 @@ def test_a_watch_that_comes_too_late_is_told_in_the_stream() -> None:
 
 
 def test_a_watcher_that_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "MOST_UNREAD", 100_000)
+    monkeypatch.setattr(watchstream, "MOST_UNREAD", 100_000)
 
     async def check(api: Api, address: Address) -> int:
         reader, writer = await asyncio.open_connection(address.host, address.port, limit=1000)
@@ -163,7 +163,7 @@ def test_a_watcher_that_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) ->
             api.create(CONFIGMAPS, doors.named(f"c{number}") | {"data": {"x": "y" * 50_000}})
             await asyncio.sleep(0)
         writer.close()
-        return len(api.state.store.shelf(CONFIGMAPS).watchers)
+        return len(api.state.store.collection(CONFIGMAPS).watchers)
 
     assert wires.run(check) == 0
 
@@ -190,7 +190,7 @@ def test_a_client_that_hangs_up_is_forgotten() -> None:
         writer.write(wires.get(f"{MAPS}?watch=1"))
         await wires.headers(reader)
         writer.close()
-        watchers = api.state.store.shelf(CONFIGMAPS).watchers
+        watchers = api.state.store.collection(CONFIGMAPS).watchers
         while watchers:
             await asyncio.sleep(0)
         return len(watchers)
@@ -209,12 +209,12 @@ TOKENS = {
 @pytest.mark.parametrize("path, header, code", TOKENS.values(), ids=TOKENS)
 def test_a_token_is_asked_for(path: str, header: str, code: int) -> None:
     said = wires.get(path, *([header] if header else ()))
-    assert wires.talk(said, listening=Listening(token="secret"))[0][0] == code
+    assert wires.talk(said, listening=ListenOptions(token="secret"))[0][0] == code
 
 
 def test_other_machines_are_not_served_unless_told() -> None:
     async def check() -> None:
-        async with server.serve(doors.door(), Listening(host="0.0.0.0")):
+        async with server.serve(doors.door(), ListenOptions(host="0.0.0.0")):
             pass
 
     with pytest.raises(ValueError, match="say so with `anywhere`"):
@@ -232,7 +232,7 @@ def test_tls_with_an_authority_of_our_own(tmp_path: Path) -> None:
         writer.close()
         return address.url.partition(":")[0], code
 
-    assert wires.run(check, Listening(certificates=made)) == ("https", 200)
+    assert wires.run(check, ListenOptions(certificates=made)) == ("https", 200)
 
 
 def test_the_key_is_for_its_owner_alone(tmp_path: Path) -> None:

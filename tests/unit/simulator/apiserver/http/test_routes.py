@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from numalign.simulator.apiserver.http.calls import Call, Following
-from numalign.simulator.apiserver.http.routes import Serving
+from numalign.simulator.apiserver.http.requests import Request, WatchRequest
+from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, PODS
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver import definitions, doors
@@ -158,8 +158,8 @@ WATCHES = (f"{PLACE}/pods?watch=1", f"{PLACE}/pods?watch=true", "/api/v1/watch/n
 
 @pytest.mark.parametrize("target", WATCHES)
 def test_a_watch_is_to_be_followed(target: str) -> None:
-    found = Serving(furnished().state).answer(Call("GET", target.encode(), {}))
-    assert isinstance(found, Following)
+    found = Router(furnished().state).answer(Request("GET", target.encode(), {}))
+    assert isinstance(found, WatchRequest)
     assert (found.resource, found.chosen.namespace) == (PODS, "default")
 
 

@@ -217,4 +217,4 @@ def test_a_write_that_changes_only_times_is_none() -> None:
 
 
 def test_the_manager_of_an_entry_without_a_name_is_unknown() -> None:
-    assert managedfields.manager("", "Update", "v1", "").name == "unknown"
+    assert managedfields.identifier("", "Update", "v1", "").name == "unknown"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from numalign.simulator.apiserver.patches import managedfields, typed
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.patches.merging import merged
+from numalign.simulator.apiserver.patches.typed import merged
 from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.trees import Tree
 
@@ -98,6 +98,6 @@ def test_nobody_owns_what_is_not_there(first: Tree, second: Tree) -> None:
     there = {f"f:{key}" for key in second["metadata"]["labels"]}
     template = second["spec"].get("template", {"spec": {"containers": []}})
     items = {f'k:{{"name":"{each["name"]}"}}' for each in template["spec"]["containers"]}
-    for owned in managedfields.of(live).values():
+    for owned in managedfields.managers_of(live).values():
         assert {path[2] for path in owned.fields if path[:2] == labels and path[2:]} <= there
         assert {path[4] for path in owned.fields if path[:4] == spec and path[4:]} <= items

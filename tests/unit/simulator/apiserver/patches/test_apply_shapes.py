@@ -6,8 +6,8 @@ import pytest
 
 from numalign.simulator.apiserver.patches import ApplyConflict
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.schemas import crds
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas import registry
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.trees import Tree
 from tests.embedded import definitions
 
@@ -86,8 +86,8 @@ def test_a_conflict_over_a_part_names_it() -> None:
         applied(live, {**deployment(), "status": {"replicas": 4}}, "y", part="status")
 
 
-def thing_schema() -> Schema:
-    return crds.resources(crds.completed(definitions.THINGS, None, NOW))[0].schema
+def thing_schema() -> StructuralSchema:
+    return registry.custom_resources(registry.completed_definition(definitions.THINGS, None, NOW))[0].schema
 
 
 def thing(**spec: Any) -> Tree:
@@ -128,7 +128,7 @@ def test_custom_resources_merge_by_their_schema(first: Tree, second: Tree, merge
 
 
 def test_a_report_of_a_node_is_replaced_zone_list_and_all() -> None:
-    custom = crds.resources(crds.completed(definitions.REPORTS, None, NOW))[1]
+    custom = registry.custom_resources(registry.completed_definition(definitions.REPORTS, None, NOW))[1]
     head = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": {"name": "n"}}
     fields = FieldManager(("topology.node.k8s.io", "v1alpha2", "NodeResourceTopology"), NOW, schema=custom.schema)
     live: Tree | None = None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.simulator.apiserver.patches import BadPatch, jsonpatch
-from numalign.simulator.apiserver.patches.refused import REJECTED
+from numalign.simulator.apiserver.patches.errors import REJECTED
 from numalign.simulator.trees import Tree
 
 OBJECT: Tree = {"data": {"k": "v", "a/b": "1", "c~d": "2"}, "list": ["x", "y"], "none": None}

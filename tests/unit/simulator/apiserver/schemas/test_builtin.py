@@ -2,8 +2,8 @@
 
 import pytest
 
-from numalign.simulator.apiserver.schemas import builtin, fieldchecks, normal, shapes
-from numalign.simulator.apiserver.schemas.shapes import Shape
+from numalign.simulator.apiserver.schemas import builtin, typedefs
+from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
@@ -11,13 +11,13 @@ from numalign.simulator.trees import Tree
 POD = ("", "v1", "Pod")
 
 
-def shape(kind: builtin.Kind) -> Shape:
+def shape(kind: builtin.Kind) -> TypeDef:
     found = builtin.fields(kind)
     assert found is not None
     return found
 
 
-def at(kind: builtin.Kind, path: str) -> Shape:
+def at(kind: builtin.Kind, path: str) -> TypeDef:
     """The shape at a path; `[]` steps into the items of a list."""
     found = shape(kind)
     for step in path.split("."):
@@ -37,15 +37,15 @@ def test_a_kind_that_is_not_built_in_has_no_fields_here() -> None:
 
 
 LISTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
-    "containers": ("spec.containers", shapes.MAP, ("name",), "name"),
-    "ports": ("spec.containers.[].ports", shapes.MAP, ("containerPort", "protocol"), "containerPort"),
-    "env": ("spec.containers.[].env", shapes.MAP, ("name",), "name"),
-    "volume mounts": ("spec.containers.[].volumeMounts", shapes.MAP, ("mountPath",), "mountPath"),
-    "arguments": ("spec.containers.[].args", shapes.ATOMIC, (), ""),
-    "tolerations": ("spec.tolerations", shapes.ATOMIC, (), ""),
-    "finalizers": ("metadata.finalizers", shapes.SET, (), ""),
-    "owners": ("metadata.ownerReferences", shapes.MAP, ("uid",), "uid"),
-    "conditions": ("status.conditions", shapes.MAP, ("type",), "type"),
+    "containers": ("spec.containers", typedefs.MAP, ("name",), "name"),
+    "ports": ("spec.containers.[].ports", typedefs.MAP, ("containerPort", "protocol"), "containerPort"),
+    "env": ("spec.containers.[].env", typedefs.MAP, ("name",), "name"),
+    "volume mounts": ("spec.containers.[].volumeMounts", typedefs.MAP, ("mountPath",), "mountPath"),
+    "arguments": ("spec.containers.[].args", typedefs.ATOMIC, (), ""),
+    "tolerations": ("spec.tolerations", typedefs.ATOMIC, (), ""),
+    "finalizers": ("metadata.finalizers", typedefs.SET, (), ""),
+    "owners": ("metadata.ownerReferences", typedefs.MAP, ("uid",), "uid"),
+    "conditions": ("status.conditions", typedefs.MAP, ("type",), "type"),
 }
 
 
@@ -57,7 +57,7 @@ def test_how_lists_of_a_pod_merge(path: str, relation: str, keys: tuple[str, ...
 
 def test_volumes_retain_keys_and_selectors_are_atomic() -> None:
     assert at(POD, "spec.volumes").strategies == ("merge", "retainKeys")
-    assert at(("apps", "v1", "Deployment"), "spec.selector").relation == shapes.ATOMIC
+    assert at(("apps", "v1", "Deployment"), "spec.selector").relation == typedefs.ATOMIC
     assert at(("apps", "v1", "Deployment"), "spec.strategy").strategies == ("retainKeys",)
 
 
@@ -102,7 +102,7 @@ UNKNOWN: dict[str, tuple[Tree, list[str]]] = {
 
 @pytest.mark.parametrize("tree, paths", UNKNOWN.values(), ids=UNKNOWN)
 def test_unknown_fields_are_named_by_their_path(tree: Tree, paths: list[str]) -> None:
-    assert list(fieldchecks.unknown(tree, shape(POD))) == paths
+    assert list(typedefs.unknown_fields(tree, shape(POD))) == paths
 
 
 NORMAL: dict[str, tuple[Tree, Tree]] = {
@@ -118,4 +118,4 @@ NORMAL: dict[str, tuple[Tree, Tree]] = {
 
 @pytest.mark.parametrize("tree, kept", NORMAL.values(), ids=NORMAL)
 def test_objects_are_written_back_without_what_the_server_s_structs_lack(tree: Tree, kept: Tree) -> None:
-    assert normal.normal(tree, shape(POD)) == kept
+    assert typedefs.without_empty(tree, shape(POD)) == kept

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from numalign.simulator.apiserver.schemas import crds, structural, validating
-from numalign.simulator.apiserver.schemas.structural import Schema
+from numalign.simulator.apiserver.schemas import registry, structural, validate
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.trees import Tree
 from tests.embedded import definitions
 
 FIELDS = definitions.SAMPLE_FIELDS
-SCHEMA = Schema(definitions.SAMPLE)
+SCHEMA = StructuralSchema(definitions.SAMPLE)
 
 
-def stored(spec: Any, schema: Schema = SCHEMA) -> Tree:
+def stored(spec: Any, schema: StructuralSchema = SCHEMA) -> Tree:
     """As it would be stored, were it valid."""
     tree = {"apiVersion": "ex.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
-    return structural.fitted(schema, tree)[0]
+    return structural.admitted(schema, tree)[0]
 
 
 def problems(spec: Any) -> list[str]:
@@ -172,9 +172,11 @@ def test_what_is_stored_of_a_value_that_fits(spec: Tree, kept: Tree) -> None:
 def test_the_quick_check_never_takes_a_wrong_value_for_a_right_one(spec: Any) -> None:
     tree = stored(spec)
     for key, field in FIELDS.items():
-        alone = Schema({"type": "object", "properties": {"spec": struct_of(key, field)}, "required": ["spec"]})
+        alone = StructuralSchema(
+            {"type": "object", "properties": {"spec": struct_of(key, field)}, "required": ["spec"]}
+        )
         if alone.fits(tree):
-            slow = [*validating.errors(tree, alone.tree), *structural.identity_errors(tree, alone.tree)]
+            slow = [*validate.errors(tree, alone.tree), *structural.identity_errors(tree, alone.tree)]
             assert slow == []
 
 
@@ -183,7 +185,7 @@ def struct_of(key: str, field: Tree) -> Tree:
 
 
 def test_the_quick_check_decides_about_reports() -> None:
-    schema = crds.resources(crds.completed(definitions.REPORTS, None, ""))[1].schema
+    schema = registry.custom_resources(registry.completed_definition(definitions.REPORTS, None, ""))[1].schema
     amounts = {"capacity": 8, "allocatable": "7500m", "available": "2Gi"}
     zone = {"name": "node-0", "type": "Node", "resources": [{"name": "cpu", **amounts}]}
     assert schema.fits(report(zones=[zone]))
@@ -207,7 +209,9 @@ def report(**fields: Any) -> Tree:
 
 
 def test_reports_of_both_versions_are_held_to_their_own_schema() -> None:
-    old, new = (each.schema for each in crds.resources(crds.completed(definitions.REPORTS, None, "")))
+    old, new = (
+        each.schema for each in registry.custom_resources(registry.completed_definition(definitions.REPORTS, None, ""))
+    )
     amounts = {"capacity": 8, "allocatable": "7500m", "available": "many"}
     tree = report(zones=[{"name": "node-0", "type": "Node", "resources": [{"name": "cpu", **amounts}]}], attributes=[])
     assert "attributes" not in structural.pruned(old, tree)

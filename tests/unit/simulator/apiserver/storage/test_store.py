@@ -16,7 +16,7 @@ def test_every_version_can_be_seen_again(steps: list[tuple[str, int | None]]) ->
     """A step writes a value under a name, or removes it."""
     store = Store()
     past: dict[int, dict[str, int]] = {1: {}}
-    shelf = store.shelf(CONFIGMAPS)
+    collection = store.collection(CONFIGMAPS)
     for name, value in steps:
         old = store.entry(CONFIGMAPS, name, "default")
         before = trees.decoded(old.data) if old else None
@@ -24,9 +24,9 @@ def test_every_version_can_be_seen_again(steps: list[tuple[str, int | None]]) ->
             store.commit(CONFIGMAPS, doors.named(name) | {"value": value}, old, before)
         elif old is not None and before is not None:
             store.remove(CONFIGMAPS, trees.decoded(old.data), old, before)
-        past[store.version] = {entry.name: trees.decoded(entry.data)["value"] for entry in shelf.within("")}
+        past[store.version] = {entry.name: trees.decoded(entry.data)["value"] for entry in collection.within("")}
     for version, then in past.items():
-        seen = {entry.name: trees.decoded(entry.data)["value"] for entry in shelf.as_of(version)}
+        seen = {entry.name: trees.decoded(entry.data)["value"] for entry in collection.as_of(version)}
         assert (seen, list(seen)) == (then, sorted(then))
 
 
@@ -35,10 +35,10 @@ def test_pods_are_found_by_their_node_while_they_are_there() -> None:
     for name in ("b", "a"):
         api.create(PODS, doors.pod(name))
         api.bind(name, "default", "node-1")
-    shelf = api.state.store.shelf(PODS)
-    bound = [entry.name for entry in shelf.on_node("node-1")]
+    collection = api.state.store.collection(PODS)
+    bound = [entry.name for entry in collection.on_node("node-1")]
     api.delete(PODS, "a", "default", grace=0)
-    assert (bound, [entry.name for entry in shelf.on_node("node-1")]) == (["a", "b"], ["b"])
+    assert (bound, [entry.name for entry in collection.on_node("node-1")]) == (["a", "b"], ["b"])
 
 
 def test_namespaces_that_begin_alike_are_kept_apart() -> None:
@@ -49,9 +49,9 @@ def test_namespaces_that_begin_alike_are_kept_apart() -> None:
 
 
 def test_the_ring_forgets_the_oldest() -> None:
-    api = doors.door(ring_size=3)
+    api = doors.door(watch_cache_size=3)
     for name in "abcde":
         api.create(CONFIGMAPS, doors.named(name))
-    ring = api.state.store.shelf(CONFIGMAPS).ring
-    assert (ring.floor, [event.version for event in ring.after(ring.floor)]) == (3, [4, 5, 6])
-    assert (ring.reaches(3), ring.reaches(2)) == (True, False)
+    cache = api.state.store.collection(CONFIGMAPS).watch_cache
+    assert (cache.floor, [event.version for event in cache.after(cache.floor)]) == (3, [4, 5, 6])
+    assert (cache.reaches(3), cache.reaches(2)) == (True, False)

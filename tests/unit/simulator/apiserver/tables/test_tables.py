@@ -8,7 +8,7 @@ import pytest
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.tables import tables
-from tests.unit.simulator.apiserver.presenting import recorded
+from tests.unit.simulator.apiserver.http import recorded
 
 RECORDED = {"/".join(filter(None, each["resource"])): each for each in recorded.load("tables")}
 PODS = RECORDED["v1/pods"]

@@ -6,7 +6,7 @@ import pytest
 
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, DEPLOYMENTS, NODES, PODS
-from numalign.simulator.apiserver.verbs import naming
+from numalign.simulator.apiserver.verbs import create
 from tests.unit.simulator.apiserver import doors
 
 
@@ -57,7 +57,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
 def test_generated_names_end_in_five_letters_that_cannot_be_misread() -> None:
     api = doors.door()
     name = api.create(PODS, {"metadata": {"generateName": "web-"}})["metadata"]["name"]
-    assert re.fullmatch(f"web-[{naming.ALPHABET}]{{5}}", name)
+    assert re.fullmatch(f"web-[{create.SUFFIX_ALPHABET}]{{5}}", name)
 
 
 def test_a_long_base_leaves_room_for_the_letters() -> None:
@@ -67,7 +67,7 @@ def test_a_long_base_leaves_room_for_the_letters() -> None:
 
 def test_a_generated_name_that_is_taken_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["web-22222", "web-22222", "web-44444"])
-    monkeypatch.setattr(naming, "generated", lambda base, chance: next(drawn))
+    monkeypatch.setattr(create, "generated_name", lambda base, chance: next(drawn))
     api = doors.door()
     names = [api.create(PODS, {"metadata": {"generateName": "web-"}})["metadata"]["name"] for _ in range(2)]
     assert names == ["web-22222", "web-44444"]

@@ -8,10 +8,10 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs.api import Api
-from numalign.simulator.apiserver.verbs.list import Asked, Page, Selection
+from numalign.simulator.apiserver.verbs.list import ListOptions, ListPage, SelectionPredicate
 from tests.unit.simulator.apiserver import doors
 
-ALL = Selection("default")
+ALL = SelectionPredicate("default")
 
 
 def filled(count: int = 5, **how: int) -> Api:
@@ -21,11 +21,11 @@ def filled(count: int = 5, **how: int) -> Api:
     return api
 
 
-def page(api: Api, chosen: Selection = ALL, **asked: Any) -> Page:
-    return pages.listed(api.state.store, CONFIGMAPS, chosen, Asked(**asked))
+def page(api: Api, chosen: SelectionPredicate = ALL, **asked: Any) -> ListPage:
+    return pages.listed(api.state.store, CONFIGMAPS, chosen, ListOptions(**asked))
 
 
-def names(found: Page) -> list[str]:
+def names(found: ListPage) -> list[str]:
     return [entry.name for entry in found.entries]
 
 
@@ -53,7 +53,7 @@ def test_what_remains_is_not_counted_for_selections() -> None:
 
 
 def test_a_token_that_is_too_old_comes_back_with_one_for_the_rest() -> None:
-    api = filled(ring_size=3)
+    api = filled(watch_cache_size=3)
     first = page(api, limit=2)
     for number in range(4):
         api.create(CONFIGMAPS, doors.named(f"d{number}"))
@@ -122,5 +122,5 @@ def test_lists_are_in_the_order_of_etcd_s_keys() -> None:
     api = doors.door()
     for namespace in ("a", "a-b", "b"):
         api.create(CONFIGMAPS, doors.named("x", namespace))
-    found = pages.listed(api.state.store, CONFIGMAPS, Selection())
+    found = pages.listed(api.state.store, CONFIGMAPS, SelectionPredicate())
     assert [entry.namespace for entry in found.entries] == ["a-b", "a", "b"]

@@ -7,19 +7,19 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, PODS
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs.api import Api, Patch
-from numalign.simulator.apiserver.verbs.watch import Seen, Since, Watch
+from numalign.simulator.apiserver.verbs.watch import Watch, WatchEvent, WatchStart
 from tests.unit.simulator.apiserver import doors
 
 
-def watched(api: Api, since: Since, labels: str = "") -> list[Seen]:
+def watched(api: Api, since: WatchStart, labels: str = "") -> list[WatchEvent]:
     """What comes first; later events are added as they come."""
-    seen: list[Seen] = []
+    seen: list[WatchEvent] = []
     watch = Watch(api.state.store, CONFIGMAPS, pages.selection(CONFIGMAPS, "default", labels), seen.append)
     seen[:0] = watch.begin(since)
     return seen
 
 
-def told(seen: list[Seen]) -> list[tuple[str, str]]:
+def told(seen: list[WatchEvent]) -> list[tuple[str, str]]:
     return [(each.kind, each.entry.name) for each in seen]
 
 
@@ -29,7 +29,7 @@ def relabel(api: Api, name: str, app: str) -> None:
 
 def test_an_object_that_enters_a_selection_is_added_and_one_that_leaves_is_deleted() -> None:
     api = doors.door()
-    seen = watched(api, Since(), "app=red")
+    seen = watched(api, WatchStart(), "app=red")
     api.create(CONFIGMAPS, doors.named("a", labels={"app": "blue"}))
     for app in ("red", "blue", "green", "red"):
         relabel(api, "a", app)
@@ -40,25 +40,25 @@ def test_an_object_that_enters_a_selection_is_added_and_one_that_leaves_is_delet
 def test_what_leaves_is_shown_as_it_was_with_the_version_of_its_leaving() -> None:
     api = doors.door()
     api.create(CONFIGMAPS, doors.named("a", labels={"app": "red"}))
-    seen = watched(api, Since(str(api.state.store.version)), "app=red")
+    seen = watched(api, WatchStart(str(api.state.store.version)), "app=red")
     relabel(api, "a", "blue")
     metadata = trees.decoded(seen[0].entry.data)["metadata"]
     assert (metadata["labels"], metadata["resourceVersion"]) == ({"app": "red"}, str(api.state.store.version))
 
 
 STARTS = {
-    "nothing said": (Since(), [("ADDED", "a"), ("ADDED", "b")]),
-    "any": (Since("0"), [("ADDED", "a"), ("ADDED", "b")]),
-    "initial events": (Since("", initial=True), [("ADDED", "a"), ("ADDED", "b")]),
-    "no initial events": (Since("", initial=False), []),
-    "after the first": (Since("2"), [("ADDED", "b"), ("MODIFIED", "a")]),
-    "now": (Since("4"), []),
-    "a time to come": (Since("99"), []),
+    "nothing said": (WatchStart(), [("ADDED", "a"), ("ADDED", "b")]),
+    "any": (WatchStart("0"), [("ADDED", "a"), ("ADDED", "b")]),
+    "initial events": (WatchStart("", initial=True), [("ADDED", "a"), ("ADDED", "b")]),
+    "no initial events": (WatchStart("", initial=False), []),
+    "after the first": (WatchStart("2"), [("ADDED", "b"), ("MODIFIED", "a")]),
+    "now": (WatchStart("4"), []),
+    "a time to come": (WatchStart("99"), []),
 }
 
 
 @pytest.mark.parametrize("since, first", STARTS.values(), ids=STARTS)
-def test_a_watch_begins_where_it_is_told(since: Since, first: list[tuple[str, str]]) -> None:
+def test_a_watch_begins_where_it_is_told(since: WatchStart, first: list[tuple[str, str]]) -> None:
     api = doors.door()
     api.create(CONFIGMAPS, doors.named("a"))
     api.create(CONFIGMAPS, doors.named("b"))
@@ -67,20 +67,20 @@ def test_a_watch_begins_where_it_is_told(since: Since, first: list[tuple[str, st
 
 
 def test_a_watch_from_a_forgotten_version_is_refused() -> None:
-    api = doors.door(ring_size=2)
+    api = doors.door(watch_cache_size=2)
     for name in "abcd":
         api.create(CONFIGMAPS, doors.named(name))
     with pytest.raises(StatusError) as caught:
-        watched(api, Since("2"))
+        watched(api, WatchStart("2"))
     assert (caught.value.code, caught.value.reason) == (410, "Expired")
     assert caught.value.message == "too old resource version: 2 (3)"
 
 
 def test_a_closed_watch_hears_nothing() -> None:
     api = doors.door()
-    seen: list[Seen] = []
-    watch = Watch(api.state.store, PODS, pages.Selection(), seen.append)
-    watch.begin(Since())
+    seen: list[WatchEvent] = []
+    watch = Watch(api.state.store, PODS, pages.SelectionPredicate(), seen.append)
+    watch.begin(WatchStart())
     watch.close()
     api.create(PODS, doors.pod("a"))
     assert seen == []

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.simulator.controllers.framework.workqueue import LONGEST_RETRY, WorkQueue
+from numalign.simulator.controllers.framework.workqueue import RETRY, WorkQueue
 
 ADDED = st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 20)), max_size=40)
 
@@ -53,6 +53,6 @@ def test_no_failure_waits_for_ever() -> None:
     queue: WorkQueue[str] = WorkQueue()
     for _ in range(5000):
         queue.retry("a", 0)
-        queue.take(LONGEST_RETRY)
+        queue.take(RETRY.longest)
     queue.retry("a", 0)
-    assert queue.next_due() == LONGEST_RETRY
+    assert queue.next_due() == RETRY.longest

@@ -7,7 +7,7 @@ from numalign.api.nrt import normalise
 from numalign.api.nrt import wire as nrtwire
 from numalign.kubelet import presets, report, start
 from numalign.simulator import trees
-from numalign.simulator.apiserver.schemas import crds
+from numalign.simulator.apiserver.schemas import registry
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS
 from numalign.simulator.apiserver.verbs.api import Api
@@ -35,7 +35,7 @@ def changed(**parts: object) -> Tree:
 
 def test_both_versions_are_served_and_the_second_one_is_stored() -> None:
     crd = nrtcrd.crd()
-    assert [each.resource.version for each in crds.resources(crd)] == [nrtwire.V1ALPHA1, nrtwire.V1ALPHA2]
+    assert [each.resource.version for each in registry.custom_resources(crd)] == [nrtwire.V1ALPHA1, nrtwire.V1ALPHA2]
     assert [each["storage"] for each in crd["spec"]["versions"]] == [False, True]
 
 

@@ -1,0 +1,327 @@
+"""Says for each node why it does not take a pod, as reasons.
+
+The scheduler calls `of` when it parks a pod; explanations and replays call it for commands and pages. The codes come
+from the shape's verdicts, so a reason always matches the decision; for a row that does not fit, the row model gives the
+shortfall, once for all equal rows. The reference plugin names neither container nor resource, so its reasons say no
+more than its status. `numalign kubelet admit` calls `of_kubelet` for a node that exists as a kubelet model only.
+Nothing is charged, and no text is made here: `wording` does that (docs/use/explain.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol
+
+from msgspec import Struct, structs
+
+from numalign.api.attributes.intent import Intent
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import report, zonetable
+from numalign.kubelet.demand import Role
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.state import KubeletState
+from numalign.kubelet.zonetable import Total
+from numalign.placement.columns import fit, requests
+from numalign.placement.columns.columns import UNREPORTED, Columns
+from numalign.placement.columns.fit import Totals
+from numalign.placement.columns.intent import Unkept
+from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.requests import Ask, Program
+from numalign.placement.columns.resources import CPU, Resources
+from numalign.placement.columns.shapes import Shape, Shapes
+from numalign.placement.decisions import Code
+from numalign.placement.engine import Engine
+from numalign.placement.exact import CODES, ExactFlavour
+from numalign.placement.explain.reasons import WHOLE_NODE, Lack, NodeCause, Reason, ZoneShare
+from numalign.placement.reference import demand, status
+from numalign.placement.reference.flavour import ReferenceFlavour
+from numalign.placement.reference.status import Status
+from numalign.placement.reports import read
+from numalign.placement.reports.nodefacts import Assumption
+from numalign.placement.rowmodel import evaluate
+from numalign.placement.rowmodel import state as rowstate
+from numalign.placement.rowmodel.causes import Cause, Shortfall, Want
+from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
+
+ONE_ZONE = "single-numa-node"
+BY_SIZE = frozenset({Cause.DIFFERENT_ZONE_COUNTS, Cause.PARTIAL_CORES, Cause.NOT_WHOLE_BYTES})
+"""Causes that have nothing to do with what is free."""
+
+
+class RefusedPod(Struct, frozen=True):
+    """One pod, and the rules of the nodes that refuse it."""
+
+    pod: Pod
+    program: Program
+    rules: NodeRules
+    resources: Resources
+
+
+def of_shortfall(
+    asked: RefusedPod,
+    code: Code,
+    shortfall: Shortfall,
+    *,
+    waiting_for: Iterable[str] = (),
+    assumptions: Iterable[Assumption] = (),
+) -> Reason:
+    """What the row model says, with names instead of numbers."""
+    rules, step = asked.rules, shortfall.step
+    waits = shortfall.cause is Cause.UNSETTLED_PODS
+    lacks = tuple(_lack(asked, shortfall.cause, want) for want in shortfall.wants)
+    return Reason(
+        code=code,
+        cause=shortfall.cause,
+        policy=rules.policy,
+        scope=rules.scope,
+        container=_name(asked.pod, step),
+        place=step,
+        role=asked.program.steps[step].role if step >= 0 else None,
+        lacks=lacks,
+        closest=rules.real(shortfall.best),
+        structural=shortfall.cause in BY_SIZE or any(lack.too_large for lack in lacks),
+        after_init=_is_after_init(asked.program, shortfall),
+        threads_per_core=rules.threads_per_core,
+        waiting_for=tuple(waiting_for) if waits else (),
+        assumptions=tuple(sorted(assumptions)),
+    )
+
+
+def of_totals(columns: Columns, row: int, totals: Totals) -> Reason:
+    """Of a node that has not enough left as a whole; resources of which there is enough are left out."""
+    if not columns.most_pods[row]:
+        return Reason(code=Code.TOTALS, cause=NodeCause.NO_NODE, structural=True)
+    requested, offered = columns.requested[row].tolist(), columns.offered[row].tolist()
+    left = {column: offered[column] - requested[column] for column, _ in totals.pairs}
+    return _of_lacks(
+        tuple(
+            Lack(
+                resource=columns.resources.names[column],
+                need=need,
+                most=max(0, left[column]),
+                too_large=offered[column] < need,
+            )
+            for column, need in totals.pairs
+            if left[column] < need
+        )
+    )
+
+
+def _of_lacks(lacks: tuple[Lack, ...]) -> Reason:
+    cause = NodeCause.TOTALS if lacks else NodeCause.POD_COUNT
+    return Reason(code=Code.TOTALS, cause=cause, lacks=lacks, structural=any(lack.too_large for lack in lacks))
+
+
+def of_kubelet(kubelet: Kubelet, state: KubeletState, pod: Pod) -> Reason | None:
+    """Why the kubelet refuses the pod in this state; None where amounts do not tell.
+
+    The managers decide first, then the node's totals, as in an admission."""
+    facts, resources = read.read(report.of(kubelet.machine.name, kubelet, state), None), Resources()
+    # The kubelet does not read the annotations that state an intent.
+    shape = Shapes().intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
+    program = requests.program(shape, facts.rules, resources)
+    verdict = evaluate.evaluate(rowstate.of(facts, resources), program)
+    if verdict.code is Verdict.DOES_NOT_FIT and verdict.shortfall is not None:
+        asked = RefusedPod(pod, program, facts.rules, resources)
+        return of_shortfall(asked, Code.DOES_NOT_FIT, verdict.shortfall)
+    short = tuple(_short_totals(shape.totals, zonetable.of(kubelet, state).totals))
+    if short:
+        return _of_lacks(short)
+    is_full = len(state.active) >= kubelet.settings.max_pods
+    return Reason(code=Code.TOTALS, cause=NodeCause.POD_COUNT) if is_full else None
+
+
+def _short_totals(needs: Mapping[str, int], totals: Mapping[str, Total]) -> Iterator[Lack]:
+    for name, need in needs.items():
+        total = totals.get(name)
+        if total is not None and total.free < need:
+            yield Lack(resource=name, need=need, most=max(0, total.free), too_large=total.allocatable < need)
+
+
+def of_wish(wish: Intent, unkept: Unkept, rules: NodeRules | None) -> Reason:
+    """A wish is kept or not whatever runs on the node."""
+    return Reason(
+        code=Code.INTENT,
+        cause=unkept,
+        policy=rules.policy if rules else None,
+        scope=rules.scope if rules else None,
+        structural=True,
+        wish=wish,
+    )
+
+
+def _name(pod: Pod, step: int) -> str:
+    return pod.in_admission_order()[step].name if step >= 0 else ""
+
+
+def _lack(asked: RefusedPod, cause: Cause, want: Want) -> Lack:
+    unit = 1000 if want.column == CPU else 1
+    # Under single-numa-node what takes more zones by size still has to be in one.
+    zones = min(want.zones, 1) if asked.rules.policy == ONE_ZONE else want.zones
+    free = sorted(want.free, reverse=True)
+    most = sum(free[:zones] if zones else free)
+    unclear = zones == WHOLE_NODE and (most >= want.need or cause is Cause.TOO_FEW_FULL_CORES)
+    return Lack(
+        resource=asked.resources.names[want.column],
+        need=want.need * unit,
+        zones=zones,
+        # Devices of several zones count in each of them: a sum that would do is no contradiction.
+        most=None if unclear else most * unit,
+        too_large=want.zones > zones,
+        by_zone=tuple(
+            ZoneShare(zone, amount * unit, max(0, want.need - amount) * unit)
+            for zone, amount in zip(asked.rules.zones, want.free, strict=False)
+        ),
+    )
+
+
+def _is_after_init(program: Program, shortfall: Shortfall) -> bool:
+    """A container must include the zones of CPUs and devices that init containers leave (kubelet spec 5.5, 7.2)."""
+    if shortfall.cause is not Cause.NO_COMMON_ZONES or shortfall.step < 0:
+        return False
+    wanted = {want.column for want in shortfall.wants}
+    before = (step for step in program.steps[: shortfall.step] if step.role is Role.INIT)
+    return any(wanted & _left(step.ask) for step in before)
+
+
+def _left(ask: Ask) -> set[int]:
+    devices = {column for column, count in ask.devices if count}
+    return devices | {CPU} if ask.cpus else devices
+
+
+class ExactAnswers:
+    """The exact flavour's answers to one pod."""
+
+    def __init__(self, flavour: ExactFlavour, pod: Pod, shape: Shape) -> None:
+        flavour.mirror.refresh()
+        self._mirror = flavour.mirror
+        self._columns = flavour.columns
+        self._evaluation = flavour.evaluation
+        self._pod = pod
+        self._table = flavour.verdicts.table(shape)
+        self._unkept: dict[int, Reason] = {}
+        self._shared: dict[tuple[object, ...], Reason] = {}
+
+    def reason(self, row: int) -> Reason | None:
+        code = int(self._table.codes[row])
+        if code >= 0:
+            return None
+        if code == Code.TOTALS:
+            return of_totals(self._columns, row, self._table.totals)
+        return self.warning(row) if code == Code.INTENT else self._shortfall(row, Code(code))
+
+    def uncertain(self, row: int) -> Reason:
+        return self._by_model(row)
+
+    def warning(self, row: int) -> Reason | None:
+        """A wish that the node does not keep."""
+        kind = int(self._columns.kind[row])
+        unkept = self._evaluation.judgement(self._table, kind).unkept
+        if unkept is None:
+            return None
+        if kind not in self._unkept:
+            self._unkept[kind] = of_wish(self._table.shape.intent, unkept, self._columns.rules(row))
+        return self._unkept[kind]
+
+    def assumptions(self, row: int) -> frozenset[Assumption]:
+        if self._columns.kind[row] == UNREPORTED:
+            return frozenset({Assumption.NO_REPORT})
+        facts = self._mirror.facts(row)
+        return facts.assumptions if facts else frozenset()
+
+    def _shortfall(self, row: int, code: Code) -> Reason:
+        if code != Code.DOES_NOT_FIT or self._columns.loose[row]:
+            return self._by_model(row)
+        key = self._likeness(row)
+        if key not in self._shared:
+            self._shared[key] = self._by_model(row)
+        return self._shared[key]
+
+    def _by_model(self, row: int) -> Reason:
+        kind = int(self._columns.kind[row])
+        program = self._evaluation.program(self._table, kind)
+        verdict = evaluate.evaluate(self._mirror.state(row), program)
+        code, shortfall = _verdict(verdict)
+        waits = shortfall.cause is Cause.UNSETTLED_PODS
+        return of_shortfall(
+            RefusedPod(self._pod, program, self._columns.kinds[kind], self._columns.resources),
+            code,
+            shortfall,
+            waiting_for=[each.name for each in self._mirror.row(row).pending] if waits else (),
+            assumptions=self.assumptions(row),
+        )
+
+    def _likeness(self, row: int) -> tuple[object, ...]:
+        """Equal for rows that kernels cannot tell apart, and so refuse for the same reason."""
+        columns = self._columns
+        arrays = (columns.free, columns.size, columns.homeless, columns.homeless_size, columns.cells)
+        numbers = (columns.kind, columns.full_core_cpus, columns.busy, columns.split_known)
+        amounts = (array[row].tobytes() for array in arrays)
+        return (*amounts, *(int(array[row]) for array in numbers), self.assumptions(row))
+
+
+def _verdict(verdict: RowVerdict) -> tuple[Code, Shortfall]:
+    """A row that has room was refused all the same when the pod was tried there among those on their way."""
+    if verdict.shortfall is None:
+        return Code.NOT_CERTAIN, Shortfall(cause=Cause.UNSETTLED_PODS)
+    return CODES[verdict.code], verdict.shortfall
+
+
+NOT_CERTAIN: Final = Reason(code=Code.NOT_CERTAIN, cause=NodeCause.PLUGIN)
+REASONS: Final[Mapping[Status, Reason]] = {
+    status.POD: Reason(code=Code.DOES_NOT_FIT, cause=NodeCause.PLUGIN, scope="pod"),
+    status.INIT_CONTAINER: Reason(code=Code.DOES_NOT_FIT, cause=NodeCause.PLUGIN, scope="container", role=Role.INIT),
+    status.SIDECAR: Reason(code=Code.DOES_NOT_FIT, cause=NodeCause.PLUGIN, scope="container", role=Role.SIDECAR),
+    status.CONTAINER: Reason(code=Code.DOES_NOT_FIT, cause=NodeCause.PLUGIN, scope="container", role=Role.APP),
+}
+"""Its other statuses are about reports that it does not trust."""
+
+
+class ReferenceAnswers:
+    """The reference plugin's answers to one pod."""
+
+    def __init__(self, flavour: ReferenceFlavour, pod: Pod, shape: Shape, columns: Columns) -> None:
+        self._flavour = flavour
+        self._columns = columns
+        self._wanted = demand.of(pod)
+        self._totals = fit.totals(shape, columns)
+
+    def reason(self, row: int) -> Reason | None:
+        if not fit.fits_row(self._columns, row, self._totals):
+            return of_totals(self._columns, row, self._totals)
+        found = self._flavour.status(self._wanted, self._columns.names[row])
+        return None if found.is_success else REASONS.get(found, NOT_CERTAIN)
+
+    def uncertain(self, row: int) -> Reason:
+        return NOT_CERTAIN
+
+    def warning(self, row: int) -> Reason | None:
+        """The plugin does not read annotations."""
+        return None
+
+    def assumptions(self, row: int) -> frozenset[Assumption]:
+        """The plugin does not say what it assumes."""
+        return frozenset()
+
+
+class Answers(Protocol):
+    """What the rows of a flavour say to one pod."""
+
+    def reason(self, row: int) -> Reason | None:
+        """None: the row is a candidate."""
+        ...
+
+    def uncertain(self, row: int) -> Reason:
+        """Of a row that seemed to fit, and on which the pod turned out not to be certain of admission."""
+        ...
+
+    def warning(self, row: int) -> Reason | None: ...
+
+    def assumptions(self, row: int) -> frozenset[Assumption]: ...
+
+
+def of(engine: Engine, pod: Pod, shape: Shape | None = None) -> Answers:
+    """What each row says to the pod; BadObject if the pod cannot be used at all. `shape`: if it is known already."""
+    flavour, shape = engine.flavour, shape or engine.shape(pod)
+    if isinstance(flavour, ExactFlavour):
+        return ExactAnswers(flavour, pod, shape)
+    return ReferenceAnswers(flavour, pod, shape, engine.columns)

@@ -1,0 +1,367 @@
+"""Defaults for every kind that has some: the table of completers, and the ones that are a few lines long.
+
+`prepare` is what creates and updates call. An object whose kind is not in the table is kept as it was written.
+
+Namespaces: what a new one gets, and that nothing is put where there is none or where one is going.
+
+Those that every server makes for itself count as there from the first moment on.
+
+Services: defaults, and addresses and ports from simple pools.
+
+An address is the lowest one that no service has; nothing listens on it. Of two families only IPv4 is known.
+
+The defaults of storage: volumes, claims, classes, drivers. Which class is the default one is decided here.
+"""
+
+import base64
+import ipaddress
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from numalign.simulator.apiserver.defaults import pods, podspecs, workloads
+from numalign.simulator.apiserver.schemas import typecheck
+from numalign.simulator.apiserver.storage import errors, resources
+from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
+from numalign.simulator.apiserver.storage.resources import NAMESPACES, SERVICES, STORAGECLASSES, Resource
+from numalign.simulator.apiserver.verbs.state import ObjectReader
+from numalign.simulator.trees import Tree
+
+ALWAYS_THERE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+FINALIZER: Final = "kubernetes"
+
+
+def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    metadata, spec = tree["metadata"], tree.get("spec") or {}
+    metadata["labels"] = (metadata.get("labels") or {}) | {NAME_LABEL: metadata.get("name", "")}
+    finalizers = list(spec.get("finalizers") or ())
+    if old is not None:
+        # Only their own subresource changes them.
+        finalizers = list((old.get("spec") or {}).get("finalizers") or ())
+    elif FINALIZER not in finalizers:
+        finalizers.append(FINALIZER)
+    tree["spec"] = spec | {"finalizers": finalizers} if finalizers else spec
+    if old is None:
+        tree["status"] = {"phase": "Active"}
+
+
+def admit_into(resource: Resource, tree: Tree, lookup: ObjectReader) -> None:
+    """Raises unless the object's namespace takes new objects."""
+    namespace = tree["metadata"].get("namespace", "")
+    home = lookup(NAMESPACES, namespace)
+    if home is None and namespace not in ALWAYS_THERE:
+        raise errors.not_found(NAMESPACES, namespace)
+    if home is not None and "deletionTimestamp" in home["metadata"]:
+        raise _going(resource, tree["metadata"], namespace)
+
+
+def _going(resource: Resource, metadata: Tree, namespace: str) -> StatusError:
+    name = metadata.get("generateName") or metadata.get("name", "")
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    cause = StatusCause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
+    refusal = errors.forbidden(resource, name, why)
+    return StatusError(403, "Forbidden", refusal.message, errors.details(resource, name, [cause]))
+
+
+ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/16")
+NODE_PORTS: Final = range(30_000, 32_768)
+STICKY_SECONDS: Final = 10_800
+WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
+FAMILIES: Final = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+
+
+def complete_service(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    spec = tree.setdefault("spec", {})
+    podspecs.fill(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
+    if spec["sessionAffinity"] == "ClientIP":
+        spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": STICKY_SECONDS}})
+    for port in spec.get("ports") or ():
+        podspecs.fill(port, {"protocol": "TCP"})
+        port["targetPort"] = port.get("targetPort") or port.get("port", 0)
+    if spec["type"] != "ExternalName":
+        _complete_reachable(tree, old, lookup)
+    if old is None:
+        tree["status"] = {"loadBalancer": {}}
+
+
+def _complete_reachable(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    spec = tree["spec"]
+    others = [each for each in lookup.all(SERVICES) if each["metadata"]["uid"] != tree["metadata"].get("uid")]
+    _give_address(spec, (old or {}).get("spec") or {}, others)
+    podspecs.fill(spec, FAMILIES | {"internalTrafficPolicy": "Cluster"})
+    if spec["type"] in WITH_NODE_PORTS:
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+        _give_ports(spec, others)
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+
+
+def _give_address(spec: Tree, before: Tree, others: list[Tree]) -> None:
+    """An update that leaves the address out keeps it."""
+    if not spec.get("clusterIP"):
+        used = {(each.get("spec") or {}).get("clusterIP") for each in others}
+        spec["clusterIP"] = before.get("clusterIP") or next(each for each in _addresses() if each not in used)
+    if (spec.get("clusterIPs") or [""])[0] != spec["clusterIP"]:
+        spec["clusterIPs"] = [spec["clusterIP"]]
+
+
+def _addresses() -> Iterator[str]:
+    return map(str, ADDRESSES.hosts())
+
+
+def _give_ports(spec: Tree, others: list[Tree]) -> None:
+    services = [spec, *((each.get("spec") or {}) for each in others)]
+    used = {port.get("nodePort") for each in services for port in each.get("ports") or ()}
+    free = (number for number in NODE_PORTS if number not in used)
+    for port in spec.get("ports") or ():
+        if not port.get("nodePort"):
+            port["nodePort"] = next(free)
+
+
+DEFAULT_MARKS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+DRIVER: Final = {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType"}
+DRIVER_FLAGS: Final = (
+    "podInfoOnMount",
+    "storageCapacity",
+    "requiresRepublish",
+    "seLinuxMount",
+    "preventPodSchedulingIfMissing",
+)
+
+
+def claim(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    metadata, spec = tree["metadata"], tree.setdefault("spec", {})
+    podspecs.complete_claim(spec)
+    if old is None:
+        tree["status"] = {"phase": "Pending"}
+        _protect(metadata, "kubernetes.io/pvc-protection")
+        if "storageClassName" not in spec and OLD_CLASS not in (metadata.get("annotations") or {}):
+            default = default_class(lookup.all(STORAGECLASSES))
+            spec |= {"storageClassName": default} if default else {}
+    if "dataSource" in spec and "dataSourceRef" not in spec:
+        spec["dataSourceRef"] = dict(spec["dataSource"])
+
+
+def volume(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    spec = tree.setdefault("spec", {})
+    podspecs.fill(spec, {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"})
+    podspecs.canonicalise(spec, "capacity")
+    if "hostPath" in spec:
+        spec["hostPath"].setdefault("type", "")
+    if old is None:
+        since = tree["metadata"].get("creationTimestamp")
+        tree["status"] = {"phase": "Pending", "lastPhaseTransitionTime": since}
+        _protect(tree["metadata"], "kubernetes.io/pv-protection")
+
+
+def storage_class(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    podspecs.fill(tree, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
+
+
+def driver(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    spec = tree.setdefault("spec", {})
+    podspecs.fill(spec, DRIVER | {"volumeLifecycleModes": ["Persistent"]})
+    for flag in DRIVER_FLAGS:
+        spec.setdefault(flag, False)
+
+
+def attachment(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    if old is None:
+        tree["status"] = {"attached": False}
+
+
+def capacity(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    for field in ("capacity", "maximumVolumeSize"):
+        if tree.get(field) is not None:
+            tree[field] = podspecs.canonical_quantity(tree[field])
+
+
+def default_class(classes: Sequence[Tree]) -> str:
+    """The one that claims without a class get: of those marked so the youngest, then the first by name."""
+    marked = [each for each in classes if _is_marked_default(each)]
+    youngest = max(map(_created, marked), default="")
+    return min((str(each["metadata"].get("name", "")) for each in marked if _created(each) == youngest), default="")
+
+
+def _is_marked_default(tree: Tree) -> bool:
+    annotations = tree["metadata"].get("annotations") or {}
+    return any(annotations.get(key) == "true" for key in DEFAULT_MARKS)
+
+
+def _created(tree: Tree) -> str:
+    return str(tree["metadata"].get("creationTimestamp", ""))
+
+
+def _protect(metadata: Tree, finalizer: str) -> None:
+    finalizers = metadata.get("finalizers") or []
+    metadata["finalizers"] = finalizers if finalizer in finalizers else [*finalizers, finalizer]
+
+
+Completer = Callable[[Tree, Tree | None, ObjectReader], None]
+
+NODE_TEXTS: Final = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
+BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+
+
+def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
+    """The object with its defaults; raises StatusError where it cannot be read or is not let in. May change `tree`."""
+    typecheck.check(resource, tree)
+    if old is None and resource.namespaced:
+        admit_into(resource, tree, lookup)
+    complete = COMPLETERS.get(resource.home)
+    if complete is None:
+        return tree
+    tree = podspecs.without_nulls(tree) if resource is not resources.PODS else tree
+    try:
+        complete(tree, old, lookup)
+    except podspecs.InvalidQuantity as problem:
+        raise podspecs.quantity_error(resource, problem) from None
+    return tree
+
+
+def _node(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    spec = tree["spec"] = tree.get("spec") or {}
+    if spec.get("podCIDR") and not spec.get("podCIDRs"):
+        spec["podCIDRs"] = [spec["podCIDR"]]
+    if old is not None:
+        return
+    status = tree["status"] = tree.get("status") or {}
+    podspecs.canonicalise(status, "capacity", "allocatable")
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+    # Clients of several languages insist on every one of these texts.
+    status["nodeInfo"] = dict.fromkeys(NODE_TEXTS, "") | (status.get("nodeInfo") or {})
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+
+
+def _secret(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    podspecs.fill(tree, {"type": "Opaque"})
+    texts = tree.pop("stringData", None) or {}
+    if texts:
+        encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
+        tree["data"] = (tree.get("data") or {}) | encoded
+    _check_base64("Secret", tree.get("data"))
+
+
+def _config_map(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    _check_base64("ConfigMap", tree.get("binaryData"))
+
+
+def _check_base64(kind: str, data: Tree | None) -> None:
+    for value in (data or {}).values():
+        try:
+            base64.b64decode(value, validate=True)
+        except ValueError:
+            why = f"illegal base64 data at input byte {_end_of_base64(value)}"
+            raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}') from None
+
+
+def _end_of_base64(text: str) -> int:
+    """Where the first sign stands that does not belong there, or the last four signs begin if they are too few."""
+    strange = NOT_BASE64.search(text)
+    return strange.start() if strange else len(text) // 4 * 4
+
+
+def _event(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    for field in ("source", "involvedObject"):
+        tree[field] = tree.get(field) or {}
+    for field in ("reportingComponent", "reportingInstance"):
+        tree.setdefault(field, "")
+    for field in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        tree.setdefault(field, None)
+
+
+def _endpoints(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    """Of both kinds: slices carry their ports themselves, the old ones in subsets."""
+    for holder in (tree, *(tree.get("subsets") or ())):
+        for port in holder.get("ports") or ():
+            podspecs.fill(port, {"protocol": "TCP"})
+
+
+def _budget(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    if old is None:
+        tree["status"] = dict.fromkeys(BUDGET_COUNTS, 0)
+
+
+def _plain(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    """Of kinds that have rules, but no defaults."""
+
+
+def _lease(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    tree.setdefault("spec", {})
+
+
+def _role_binding(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    podspecs.fill(tree.setdefault("roleRef", {}), {"apiGroup": resources.RBAC})
+    for subject in tree.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            podspecs.fill(subject, {"apiGroup": resources.RBAC})
+
+
+def _limit_range(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    for limit in (tree.get("spec") or {}).get("limits") or ():
+        podspecs.canonicalise(limit, "max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+        if limit.get("type") == "Container":
+            limit["default"] = (limit.get("max") or {}) | (limit.get("default") or {})
+            limit["defaultRequest"] = limit["default"] | (limit.get("min") or {}) | (limit.get("defaultRequest") or {})
+
+
+def _quota(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+    podspecs.canonicalise(tree.setdefault("spec", {}), "hard")
+    if old is None:
+        tree["status"] = {}
+
+
+COMPLETERS: Final[dict[tuple[str, str], Completer]] = {
+    resource.home: completer
+    for resource, completer in (
+        (resources.PODS, pods.complete_pod),
+        (resources.NAMESPACES, complete_namespace),
+        (resources.NODES, _node),
+        (resources.SERVICES, complete_service),
+        (resources.SECRETS, _secret),
+        (resources.EVENTS, _event),
+        (resources.LEASES, _lease),
+        (resources.CONFIGMAPS, _config_map),
+        (resources.ROLES, _plain),
+        (resources.CLUSTERROLES, _plain),
+        (resources.DEPLOYMENTS, workloads.deployment),
+        (resources.REPLICASETS, workloads.replica_set),
+        (resources.REPLICATIONCONTROLLERS, workloads.replication_controller),
+        (resources.STATEFULSETS, workloads.stateful_set),
+        (resources.DAEMONSETS, workloads.daemon_set),
+        (resources.JOBS, workloads.job),
+        (resources.CRONJOBS, workloads.cron_job),
+        (resources.PODDISRUPTIONBUDGETS, _budget),
+        (resources.PRIORITYCLASSES, pods.complete_priority_class),
+        (resources.PERSISTENTVOLUMES, volume),
+        (resources.PERSISTENTVOLUMECLAIMS, claim),
+        (resources.STORAGECLASSES, storage_class),
+        (resources.CSIDRIVERS, driver),
+        (resources.VOLUMEATTACHMENTS, attachment),
+        (resources.ENDPOINTS, _endpoints),
+        (resources.ENDPOINTSLICES, _endpoints),
+        (resources.CSISTORAGECAPACITIES, capacity),
+        (resources.ROLEBINDINGS, _role_binding),
+        (resources.CLUSTERROLEBINDINGS, _role_binding),
+        (resources.LIMITRANGES, _limit_range),
+        (resources.RESOURCEQUOTAS, _quota),
+    )
+}

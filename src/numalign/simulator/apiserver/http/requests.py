@@ -1,0 +1,151 @@
+"""A request and its answer as values, between the sockets and the verbs.
+
+`server` makes a `Call` of what came over the wire and writes the `Answer`; everything between the two is plain
+functions. `Following` is the answer that goes on: a watch.
+
+From the path of a request to the resource, object and part that it means.
+
+Only resources that the registry serves have paths. Groups that nobody serves are answered as the real server's outer
+ring does, in plain text; within a group, with a Status.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.schemas.registry import Registry
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import NAMESPACES, PODS, Resource
+from numalign.simulator.apiserver.verbs.list import SelectionPredicate
+from numalign.simulator.apiserver.verbs.watch import WatchStart
+
+JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
+
+
+class Request:
+    """Of headers only those are kept that anybody here looks at."""
+
+    def __init__(self, method: str, target: bytes, headers: Mapping[str, str], body: bytes = b"") -> None:
+        path, _, query = target.decode("latin-1").partition("?")
+        self.method = method
+        self.path = unquote(path) if "%" in path else path
+        self.headers = headers
+        self.body = body
+        self._query = query
+
+    @cached_property
+    def query(self) -> dict[str, str]:
+        return dict(parse_qsl(self._query, keep_blank_values=True)) if self._query else {}
+
+    @property
+    def accept(self) -> str:
+        return self.headers.get("accept", "")
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "")
+
+    @property
+    def manager(self) -> str:
+        """Who writes: by name, or else by the program."""
+        return self.query.get("fieldManager") or self.headers.get("user-agent", "").partition("/")[0] or "unknown"
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "").lower() in ("1", "true", "t")
+
+
+class Response:
+    __slots__ = ("body", "code", "content_type", "headers")
+
+    def __init__(self, code: int, body: bytes, content_type: str = JSON, headers: tuple[tuple[str, str], ...] = ()):
+        self.code = code
+        self.body = body
+        self.content_type = content_type
+        self.headers = headers
+
+
+class WatchRequest:
+    """A watch to be opened."""
+
+    def __init__(self, resource: Resource, chosen: SelectionPredicate, since: WatchStart) -> None:
+        self.resource = resource
+        self.chosen = chosen
+        self.since = since
+        self.bookmarks = False
+        self.seconds = 0.0
+        """After which the server ends it."""
+        self.accept = ""
+        self.include = ""
+
+
+def json_response(tree: Any, code: int = 200) -> Response:
+    return Response(code, trees.encoded(tree))
+
+
+def error_response(problem: StatusError) -> Response:
+    details = problem.details or {}
+    retry = details.get("retryAfterSeconds")
+    headers = (("Retry-After", str(retry)),) if retry else ()
+    return Response(problem.code, trees.encoded(problem.status()), JSON, headers)
+
+
+def text_response(body: str, code: int = 200) -> Response:
+    return Response(code, body.encode(), TEXT)
+
+
+OWN_PARTS: Final = frozenset({"status", "finalize"})
+"""What may follow a namespace's own name; anything else there is a resource within it."""
+
+
+class RequestInfo(Struct, frozen=True):
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    part: str = ""
+    follows: bool = False
+    """Whether it is one of the old paths under /watch."""
+
+
+class NoSuchGroup(Exception):
+    pass
+
+
+def request_info(registry: Registry, path: str) -> RequestInfo:
+    """Raises NoSuchGroup, or StatusError 404."""
+    steps = path.strip("/").split("/")
+    if steps[0] == "api" and len(steps) > 2:
+        group, version, rest = "", steps[1], steps[2:]
+    elif steps[0] == "apis" and len(steps) > 3:
+        group, version, rest = steps[1], steps[2], steps[3:]
+    else:
+        raise NoSuchGroup
+    follows = rest[0] == "watch"
+    found = _within(registry, group, version, rest[1:] if follows else rest)
+    if found is None:
+        if not registry.has_group(group):
+            raise NoSuchGroup
+        raise errors.no_such_path()
+    return RequestInfo(found.resource, found.namespace, found.name, found.part, follows) if follows else found
+
+
+def _within(registry: Registry, group: str, version: str, rest: list[str]) -> RequestInfo | None:
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces" and not (group == "" and rest[2] in OWN_PARTS):
+        namespace, rest = rest[1], rest[2:]
+    if not rest or len(rest) > 3:
+        return None
+    plural, name, part = (*rest, "", "")[:3]
+    if (group, plural, bool(namespace)) == ("", "bindings", True) and not name:
+        return RequestInfo(PODS, namespace, "", "binding")
+    resource = registry.find(group, version, plural)
+    if resource is None or (namespace and not resource.namespaced):
+        return None
+    if resource is not NAMESPACES and name and resource.namespaced and not namespace:
+        return None
+    return RequestInfo(resource, namespace, name, part)

@@ -1,0 +1,143 @@
+"""A watch on the wire: events as chunks of one endless answer, bookmarks in between, an orderly end.
+
+`server` opens a `Stream` on its connection. Events of one turn of the loop leave in one write. The bytes of an event
+are made once and shared by all who watch plainly. A watcher that does not read is cut: it will come back and list."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.http import responses
+from numalign.simulator.apiserver.http.requests import WatchRequest
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.verbs import conversion
+from numalign.simulator.apiserver.verbs.state import ServerState
+from numalign.simulator.apiserver.verbs.watch import INITIAL_END, Watch, WatchEvent
+from numalign.simulator.trees import Tree
+
+HEAD: Final = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Control: no-cache, private\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
+END: Final = b"0\r\n\r\n"
+BOOKMARK_EVERY: Final = 60.0
+MOST_UNREAD: Final = 32 * 1024 * 1024
+"""Bytes waiting in the connection beyond which the watcher is given up."""
+
+
+class WatchStream:
+    def __init__(
+        self, state: ServerState, following: WatchRequest, transport: asyncio.Transport, ended: Callable[[], None]
+    ) -> None:
+        self._state = state
+        self._following = following
+        self._transport = transport
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._form = responses.negotiate(following.accept)
+        self._had_columns = False
+        self._waiting: list[bytes] = []
+        self._timers: list[asyncio.TimerHandle] = []
+        self._watch = Watch(state.store, following.resource, following.chosen, self._take)
+        self._is_open = True
+
+    def open(self) -> None:
+        """Raises StatusError where the watch cannot begin; one that is too late is told so within the stream."""
+        following = self._following
+        try:
+            first = self._watch.begin(following.since)
+        except StatusError as problem:
+            if problem.code != 410:
+                raise
+            self._transport.write(HEAD + _chunk({"type": "ERROR", "object": problem.status()}) + END)
+            return self._finish()
+        self._waiting = [HEAD, *(self._encoded(seen) for seen in first)]
+        if following.since.initial and following.bookmarks:
+            self._waiting.append(self._bookmark({INITIAL_END: "true"}))
+        self._flush()
+        self._timers = [self._loop.call_later(following.seconds, self.end)]
+        if following.bookmarks:
+            self._timers.append(self._loop.call_later(BOOKMARK_EVERY, self._mark))
+
+    def end(self) -> None:
+        """In order, as the server does when the time is up or it stops."""
+        if self._is_open:
+            self._waiting.append(END)
+            self._flush()
+            self._finish()
+
+    def close(self) -> None:
+        """The connection is gone, or given up."""
+        self._is_open = False
+        self._watch.close()
+        for timer in self._timers:
+            timer.cancel()
+
+    def _finish(self) -> None:
+        self.close()
+        self._ended()
+
+    def _take(self, seen: WatchEvent) -> None:
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(self._encoded(seen))
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        self._transport.write(b"".join(waiting))
+        if self._transport.get_write_buffer_size() > MOST_UNREAD:
+            self.close()
+            self._transport.abort()
+
+    def _mark(self) -> None:
+        self._waiting.append(self._bookmark({}))
+        self._flush()
+        self._timers[-1] = self._loop.call_later(BOOKMARK_EVERY, self._mark)
+
+    def _encoded(self, seen: WatchEvent) -> bytes:
+        if self._form not in ("plain", "yaml"):
+            tree = trees.decoded(conversion.shown(self._following.resource, seen.entry.data))
+            return _chunk({"type": seen.kind, "object": self._formed(tree)})
+        if seen.event is None:
+            return self._line(seen)
+        # Whoever watches the same apiVersion gets the same bytes.
+        chunks, key = seen.event.chunks, self._following.resource.api_version
+        if key not in chunks:
+            chunks[key] = self._line(seen)
+        return chunks[key]
+
+    def _line(self, seen: WatchEvent) -> bytes:
+        data = conversion.shown(self._following.resource, seen.entry.data)
+        return b'%x\r\n{"type":"%b","object":%b}\n\r\n' % (
+            len(data) + len(seen.kind) + LINE,
+            seen.kind.encode(),
+            data,
+        )
+
+    def _formed(self, tree: Tree) -> Tree:
+        if self._form != "table":
+            return responses.partial_metadata(tree)
+        include = responses.include_object({"includeObject": self._following.include})
+        headers, self._had_columns = not self._had_columns, True
+        return responses.table(self._state, self._following.resource, [tree], include=include, headers=headers)
+
+    def _bookmark(self, annotations: dict[str, str]) -> bytes:
+        resource = self._following.resource
+        metadata: Tree = {"resourceVersion": str(self._state.store.version)}
+        if annotations:
+            metadata["annotations"] = annotations
+        bare = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        if self._form in ("partial", "partial list"):
+            bare = responses.partial_metadata(bare)
+        return _chunk({"type": "BOOKMARK", "object": bare})
+
+
+LINE: Final = len(b'{"type":"","object":}\n')
+
+
+def _chunk(tree: Tree) -> bytes:
+    data = trees.encoded(tree)
+    return b"%x\r\n%b\n\r\n" % (len(data) + 1, data)

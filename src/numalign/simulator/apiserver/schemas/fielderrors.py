@@ -1,0 +1,46 @@
+"""Field errors: one cause for each way in which a field of an object or of a query can be wrong.
+
+Validation, schemas and the verbs build causes with these functions, whose sentences are those of the API machinery's
+`field.Error`. `refusals.invalid` makes a 422 out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from numalign.simulator.apiserver.schemas import validate
+from numalign.simulator.apiserver.storage.errors import StatusCause
+
+NO_NAME: Final = StatusCause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
+
+
+def required(path: str, why: str = "") -> StatusCause:
+    return StatusCause(path, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
+
+
+def forbidden(path: str, why: str) -> StatusCause:
+    return StatusCause(path, "FieldValueForbidden", f"Forbidden: {why}")
+
+
+def invalid(path: str, value: Any, why: str) -> StatusCause:
+    return StatusCause(path, "FieldValueInvalid", f"Invalid value: {validate.quoted(value)}: {why}")
+
+
+def unsupported(path: str, value: Any, known: Iterable[Any]) -> StatusCause:
+    named = ", ".join(f'"{each}"' if isinstance(each, str) else f'"{validate.quoted(each)}"' for each in known)
+    return StatusCause(
+        path, "FieldValueNotSupported", f"Unsupported value: {validate.quoted(value)}: supported values: {named}"
+    )
+
+
+def duplicate(path: str, value: Any) -> StatusCause:
+    return StatusCause(path, "FieldValueDuplicate", f"Duplicate value: {validate.quoted(value)}")
+
+
+def missing(path: str, value: Any) -> StatusCause:
+    """The field refers to something that does not exist."""
+    return StatusCause(path, "FieldValueNotFound", f"Not found: {validate.quoted(value)}")
+
+
+def too_long(path: str, most: int) -> StatusCause:
+    return StatusCause(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")

@@ -1,0 +1,143 @@
+"""Which resources are served at this moment: the built-in ones, and those that custom resource definitions add.
+
+Paths, discovery and OpenAPI ask here. A custom resource brings along what only it has: its schema, its columns and the
+paths of its scale.
+
+Custom resource definitions: what the server fills in, what it refuses, and which resources come out.
+
+The API server calls `completed` and `errors` when a definition is written and `resources` when it takes effect. All
+versions of a resource are one set of objects; between versions only the apiVersion changes (conversion None). Names
+never conflict here, so a definition is established in the write that stores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.schemas import structural
+from numalign.simulator.apiserver.schemas.structural import StructuralSchema
+from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
+from numalign.simulator.trees import Tree
+
+
+@dataclass(frozen=True)
+class CustomResource:
+    """What a custom resource definition says about one version."""
+
+    resource: Resource
+    schema: StructuralSchema
+    columns: list[Tree] = field(default_factory=list)
+    scale: Tree | None = None
+    """specReplicasPath, statusReplicasPath and labelSelectorPath."""
+
+
+class Registry:
+    def __init__(self, resources: Iterable[Resource] = BUILT_IN) -> None:
+        self._resources = {(each.group, each.version, each.plural): each for each in resources}
+        self._customs: dict[tuple[str, str, str], CustomResource] = {}
+        self.generation = 0
+        """Grows with every change, so that documents made of the registry can be kept until then."""
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._resources.values())
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        return self._resources.get((group, version, plural))
+
+    def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        return next((each for each in self if each.gvk == (group, version, kind)), None)
+
+    def has_group(self, group: str) -> bool:
+        return any(each.group == group for each in self)
+
+    def custom(self, resource: Resource) -> CustomResource | None:
+        return self._customs.get((resource.group, resource.version, resource.plural))
+
+    def schema(self, resource: Resource) -> StructuralSchema | None:
+        """The schema of a custom resource; None for a built-in one."""
+        found = self.custom(resource)
+        return None if found is None else found.schema
+
+    def define(self, home: tuple[str, str], customs: Iterable[CustomResource]) -> None:
+        """These are now all versions of the custom resource; none means that it is no longer served."""
+        for resource in [each for each in self if each.custom and each.home == home]:
+            del self._resources[resource.group, resource.version, resource.plural]
+            del self._customs[resource.group, resource.version, resource.plural]
+        for custom in customs:
+            resource = custom.resource
+            self._resources[resource.group, resource.version, resource.plural] = resource
+            self._customs[resource.group, resource.version, resource.plural] = custom
+        self.generation += 1
+
+
+CONDITIONS: Final = (
+    ("NamesAccepted", "NoConflicts", "no conflicts found"),
+    ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+)
+
+
+def completed_definition(crd: Tree, old: Tree | None, now: str) -> Tree:
+    """With derived names, and the status that says it is served."""
+    spec = crd.get("spec") or {}
+    names = _names(spec)
+    spec = {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}
+    return {**crd, "spec": spec, "status": _status(spec, names, trees.at(old or {}, "status") or {}, now)}
+
+
+def _names(spec: Tree) -> Tree:
+    names = dict(spec.get("names") or {})
+    if names.get("kind"):
+        names["singular"] = names.get("singular") or names["kind"].lower()
+        names["listKind"] = names.get("listKind") or names["kind"] + "List"
+    return names
+
+
+def _status(spec: Tree, names: Tree, before: Tree, now: str) -> Tree:
+    since = {each["type"]: each["lastTransitionTime"] for each in before.get("conditions") or ()}
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": since.get(kind, now), "reason": why, "message": text}
+        for kind, why, text in CONDITIONS
+    ]
+    versions = spec.get("versions") or ()
+    stored = [each.get("name", "") for each in versions if isinstance(each, dict) and each.get("storage")]
+    kept = dict.fromkeys([*(before.get("storedVersions") or ()), *stored])
+    return {"conditions": conditions, "acceptedNames": names, "storedVersions": list(kept)}
+
+
+def custom_resources(crd: Tree) -> list[CustomResource]:
+    """One for each served version, of a definition without errors."""
+    return [_custom(crd["spec"], version) for version in crd["spec"]["versions"] if version.get("served")]
+
+
+def _custom(spec: Tree, version: Tree) -> CustomResource:
+    names, parts = spec["names"], version.get("subresources") or {}
+    tree = trees.at(version, "schema", "openAPIV3Schema")
+    resource = Resource(
+        spec["group"],
+        version["name"],
+        names["plural"],
+        names["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names.get("singular", ""),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=frozenset(part for part in ("status", "scale") if part in parts),
+        generations=True,
+        custom=True,
+    )
+    return CustomResource(
+        resource,
+        structural.StructuralSchema(tree or {}, has_status_part="status" in parts),
+        columns=list(version.get("additionalPrinterColumns") or ()),
+        scale=parts.get("scale"),
+    )
+
+
+def per_version(versions: list[Any], index: int, part: str) -> str:
+    """Where the server finds fault with a part of a version: what all versions have alike it keeps at the top."""
+    keys = {"schema": "validation"}
+    alike = all(each.get(part) == versions[0].get(part) for each in versions)
+    return f"spec.{keys.get(part, part)}" if alike else f"spec.versions[{index}].{part}"

@@ -1,0 +1,182 @@
+"""How one value of an API object merges: the description that strategic patches and server-side apply walk along.
+
+`builtin` reads shapes out of its generated table and `crds` out of a custom resource's schema; both hand OpenAPI in.
+A shape says what a value is, how lists and maps belong to their owners (atomic, set, map, granular), and which fields
+the server's own structs always carry. It never validates: that is `structural`, or admission.
+
+Built-in objects as the real server would write them back: without what they do not have.
+
+The API server may call `normal` after a patch of a built-in kind; the real one gets there by way of its structs, which
+leave out what is empty. Optional zeros and empty texts are kept here, since the table does not tell which of them the
+structs would lose.
+
+Fields that a kind does not have: what `fieldValidation` warns of or refuses.
+
+Admission calls `unknown` with a tree as the client sent it. Paths are written as the server writes them in
+`unknown field "spec.containers[0].imagee"`; the order is that of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from numalign.simulator.trees import Tree
+
+OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+GRANULAR: Final = "granular"
+ATOMIC: Final = "atomic"
+SET: Final = "set"
+MAP: Final = "map"
+
+
+@dataclass(eq=False)
+class TypeDef:
+    """`type` as OpenAPI has it, empty where any value goes; `values` is for keys that are not declared fields."""
+
+    type: str = ""
+    format: str = ""
+    relation: str = GRANULAR
+    fields: dict[str, TypeDef] = field(default_factory=dict)
+    values: TypeDef | None = None
+    items: TypeDef | None = None
+    keys: tuple[str, ...] = ()
+    merge_key: str = ""
+    strategies: tuple[str, ...] = ()
+    default: Any = None
+    always: dict[str, Any] = field(default_factory=dict)
+    """Fields that a built-in struct never lacks, with their empty value: structs within structs, required lists."""
+    model: str = ""
+
+    def child(self, key: str) -> TypeDef | None:
+        """The shape behind a key of a struct or map; None where the key is not declared and nothing else may come."""
+        return self.fields.get(key, self.values)
+
+
+def _recursive(relation: str) -> TypeDef:
+    typedef = TypeDef(relation=relation)
+    typedef.values = typedef
+    return typedef
+
+
+ANYTHING: Final = _recursive(GRANULAR)
+OPAQUE: Final = _recursive(ATOMIC)
+
+Named = Callable[[str], TypeDef]
+
+
+def read(schema: Tree, named: Named, preserving: bool = False) -> TypeDef:
+    """The shape of an OpenAPI schema; `named` resolves references, `preserving` is inherited from above."""
+    if "$ref" in schema:
+        return _referred(schema, named(schema["$ref"]))
+    shape = TypeDef(type=schema.get("type", ""), format=schema.get("format", ""), default=schema.get("default"))
+    preserving = preserving or schema.get("x-kubernetes-preserve-unknown-fields") is True
+    if shape.type in ("object", ""):
+        fill(shape, schema, named, preserving)
+    if shape.type == "array":
+        _fill_list(shape, schema, named, preserving)
+    return shape
+
+
+def fill(shape: TypeDef, schema: Tree, named: Named, preserving: bool = False) -> None:
+    """Reads fields into a shape that others may already point to: types refer to themselves."""
+    properties: Mapping[str, Tree] = schema.get("properties") or {}
+    for key, sub in properties.items():
+        shape.fields[key] = read(sub, named, preserving)
+    shape.values = _undeclared(schema, named, preserving)
+    shape.relation = ATOMIC if schema.get("x-kubernetes-map-type") == ATOMIC else GRANULAR
+    if schema.get("x-kubernetes-embedded-resource") is True:
+        shape.fields |= embedded(named)
+
+
+def embedded(named: Named) -> dict[str, TypeDef]:
+    """What every object has, whether its schema says so or not."""
+    text = TypeDef(type="string")
+    return {"apiVersion": text, "kind": text, "metadata": named(OBJECT_META)}
+
+
+def _undeclared(schema: Tree, named: Named, preserving: bool) -> TypeDef | None:
+    more = schema.get("additionalProperties")
+    if isinstance(more, dict):
+        return read(more, named, preserving)
+    if more is False:
+        return None
+    free = more is True or preserving or not schema.get("properties")
+    return ANYTHING if free else None
+
+
+def _referred(schema: Tree, target: TypeDef) -> TypeDef:
+    """A use of a named type: its own strategy and default, and the very fields of the type."""
+    atomic = schema.get("x-kubernetes-map-type") == ATOMIC
+    return TypeDef(
+        type=target.type,
+        format=target.format,
+        relation=ATOMIC if atomic else target.relation,
+        fields=target.fields,
+        values=target.values,
+        strategies=_strategies(schema),
+        default=schema.get("default"),
+        always=target.always,
+        model=target.model,
+    )
+
+
+def _fill_list(shape: TypeDef, schema: Tree, named: Named, preserving: bool) -> None:
+    shape.items = read(schema.get("items") or {}, named, preserving)
+    shape.strategies = _strategies(schema)
+    shape.merge_key = schema.get("x-kubernetes-patch-merge-key", "")
+    listed = schema.get("x-kubernetes-list-type", "")
+    if listed:
+        shape.relation = listed
+        shape.keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+    elif "merge" in shape.strategies:
+        # Lists older than the list types say by their patch strategy how they are owned.
+        shape.relation = MAP if shape.merge_key else SET
+        shape.keys = (shape.merge_key,) if shape.merge_key else ()
+    else:
+        shape.relation = ATOMIC
+
+
+def _strategies(schema: Tree) -> tuple[str, ...]:
+    return tuple(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
+
+
+def without_empty(value: Any, shape: TypeDef) -> Any:
+    """A new value where anything is left out below, the same one else."""
+    if isinstance(value, list):
+        items = shape.items or ANYTHING
+        return [without_empty(item, items) for item in value]
+    if not isinstance(value, dict) or not (shape.fields or shape.values):
+        return value
+    kept = {}
+    for key, child in value.items():
+        below = shape.child(key)
+        if below is None:
+            continue
+        if child is None and below is shape.values and below.type == "string":
+            # In a map of texts the key is there, so the text is; it is empty.
+            kept[key] = ""
+        elif child is not None and (child or not _is_left_out(key, child, shape, below)):
+            kept[key] = without_empty(child, below)
+    return kept
+
+
+def _is_left_out(key: str, child: Any, shape: TypeDef, below: TypeDef) -> bool:
+    """Empty lists and maps go; an empty struct may mean something, as emptyDir does."""
+    return isinstance(child, dict | list) and key in shape.fields and key not in shape.always and not below.model
+
+
+def unknown_fields(value: Any, shape: TypeDef, path: str = "") -> Iterator[str]:
+    """The path of every field that is not declared; what lies below such a field is not looked at."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            below = shape.child(key)
+            where = f"{path}.{key}" if path else key
+            if below is None:
+                yield where
+            elif below.type or below.fields:
+                yield from unknown_fields(child, below, where)
+    elif isinstance(value, list) and shape.items is not None:
+        for index, item in enumerate(value):
+            yield from unknown_fields(item, shape.items, f"{path}[{index}]")

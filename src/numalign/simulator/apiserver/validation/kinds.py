@@ -1,0 +1,312 @@
+"""What the smaller kinds must keep to: services, nodes, configuration, leases, budgets, classes, events, storage.
+
+What roles and their bindings must keep to. They are stored and shown; nobody is refused anything by them.
+
+Rules for every kind that has some: the table of checks, and the pod's own order of them.
+
+`errors` is what creates and updates call once the defaults are in. All that is wrong is found at once, as causes with
+the field's path; an empty list lets the object in.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Final
+
+from numalign.simulator import trees
+from numalign.simulator.apiserver.defaults.pods import HIGHEST_OF_USERS, SYSTEM_PRIORITIES
+from numalign.simulator.apiserver.schemas import validate
+from numalign.simulator.apiserver.storage import names, resources
+from numalign.simulator.apiserver.storage.errors import StatusCause
+from numalign.simulator.apiserver.storage.resources import RBAC, Resource
+from numalign.simulator.apiserver.validation import containers, metadata, pods, rules, workloads
+from numalign.simulator.trees import Tree
+
+SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
+POLICIES: Final = ("PreemptLowerPriority", "Never")
+ACCESS: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+BAD_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+BAD_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+RESERVED: Final = "priority class names with 'system-' prefix are reserved for system use only. error: "
+LOCKED: Final = "field is immutable when `immutable` is set"
+CLASS_FIELDS: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+CLAIM_LOCKED: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
+def service(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    spec = tree["spec"]
+    ports = spec.get("ports") or []
+    if not ports and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
+        yield rules.required("spec.ports")
+    for index, port in enumerate(ports):
+        yield from _service_port(port, f"spec.ports[{index}]", is_alone=len(ports) == 1)
+    yield from rules.choice("spec.type", spec.get("type"), SERVICE_TYPES)
+    address = spec.get("clusterIP", "")
+    if address not in ("", "None") and not _is_address(address):
+        yield rules.invalid("spec.clusterIPs[0]", address, BAD_ADDRESS)
+    before = ((old or {}).get("spec") or {}).get("clusterIP")
+    if before and address != before and spec.get("type") != "ExternalName":
+        yield rules.invalid("spec.clusterIPs[0]", [address], "may not change once set")
+
+
+def _service_port(port: Tree, path: str, *, is_alone: bool) -> Iterator[StatusCause]:
+    if not is_alone and not port.get("name"):
+        yield rules.required(f"{path}.name")
+    elif port.get("name"):
+        yield from rules.named(f"{path}.name", port["name"], rules.label_problems)
+    yield from rules.port_number(f"{path}.port", port.get("port", 0))
+    yield from rules.choice(f"{path}.protocol", port.get("protocol"), containers.PROTOCOLS)
+    if isinstance(port.get("targetPort"), int):
+        yield from rules.port_number(f"{path}.targetPort", port["targetPort"])
+
+
+def _is_address(text: str) -> bool:
+    return validate.fits_format("ipv4", text) or validate.fits_format("ipv6", text)
+
+
+def _is_range(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text
+
+
+def node(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    spec, before = tree.get("spec") or {}, (old or {}).get("spec") or {}
+    yield from _taints(spec.get("taints") or [])
+    for index, cidr in enumerate(spec.get("podCIDRs") or ()):
+        if not _is_range(cidr):
+            yield rules.invalid(f"spec.podCIDRs[{index}]", cidr, BAD_RANGE)
+    if before.get("podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
+        yield rules.forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
+    if before.get("providerID") and spec.get("providerID") != before["providerID"]:
+        yield rules.invalid("spec.providerID", None, "field cannot be modified once set")
+
+
+def _taints(taints: list[Tree]) -> Iterator[StatusCause]:
+    seen = set[tuple[str, str]]()
+    for index, taint in enumerate(taints):
+        # The real server looks for them in the metadata, by its own account.
+        here, key, effect = f"metadata.taints[{index}]", taint.get("key", ""), taint.get("effect", "")
+        yield from rules.named(f"{here}.key", key, names.key_problems)
+        if effect:
+            yield from rules.choice(f"{here}.effect", effect, pods.EFFECTS)
+        else:
+            yield rules.required(f"{here}.effect")
+        if (key, effect) in seen:
+            shown = {"Key": key, "Value": taint.get("value", ""), "Effect": effect, "TimeAdded": None}
+            twice = rules.duplicate(here, shown)
+            why = f"{twice.message}: taints must be unique by key and effect pair"
+            yield StatusCause(here, twice.reason, why)
+        seen.add((key, effect))
+
+
+def config_map(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    for field in ("data", "binaryData"):
+        for key in tree.get(field) or ():
+            yield from rules.named(f"{field}[{key}]", key, rules.config_key_problems)
+    yield from _locked(tree, old, "data", "binaryData")
+
+
+def secret(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    for key in tree.get("data") or ():
+        yield from rules.named(f"data[{key}]", key, rules.config_key_problems)
+    if old is not None:
+        yield from rules.unchanged("type", tree.get("type"), old.get("type"))
+    yield from _locked(tree, old, "data")
+
+
+def _locked(tree: Tree, old: Tree | None, *fields: str) -> Iterator[StatusCause]:
+    if old is None or not old.get("immutable"):
+        return
+    if not tree.get("immutable"):
+        yield rules.forbidden("immutable", LOCKED)
+    for field in fields:
+        if (tree.get(field) or {}) != (old.get(field) or {}):
+            yield rules.forbidden(field, LOCKED)
+
+
+def lease(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    spec = tree.get("spec") or {}
+    duration = spec.get("leaseDurationSeconds")
+    if duration is not None and duration <= 0:
+        yield rules.invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
+    yield from rules.not_negative(spec, "leaseTransitions")
+
+
+def budget(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    spec = tree.get("spec") or {}
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    if least is not None and most is not None:
+        shown = {"MinAvailable": least, "Selector": spec.get("selector"), "MaxUnavailable": most}
+        shown["UnhealthyPodEvictionPolicy"] = spec.get("unhealthyPodEvictionPolicy")
+        yield rules.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+    yield from rules.share("spec.minAvailable", least, at_most_all=True)
+    yield from rules.share("spec.maxUnavailable", most, at_most_all=True)
+    yield from rules.label_selector(spec.get("selector") or {}, "spec.selector")
+    yield from rules.choice("spec.unhealthyPodEvictionPolicy", spec.get("unhealthyPodEvictionPolicy"), UNHEALTHY)
+
+
+def priority_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    name, value = tree["metadata"].get("name", ""), tree.get("value", 0)
+    if name.startswith("system-") and SYSTEM_PRIORITIES.get(name) != value:
+        why = f"{name} is not a known system priority class"
+        if name in SYSTEM_PRIORITIES:
+            why = f"value of {name} PriorityClass must be {SYSTEM_PRIORITIES[name]}"
+        yield rules.forbidden("metadata.name", f"{RESERVED}{why}")
+    elif not name.startswith("system-") and value > HIGHEST_OF_USERS:
+        why = f"maximum allowed value of a user defined priority is {HIGHEST_OF_USERS}"
+        yield rules.forbidden("value", why)
+    yield from rules.choice("preemptionPolicy", tree.get("preemptionPolicy"), POLICIES)
+    if old is not None:
+        if value != old.get("value", 0):
+            yield rules.forbidden("value", "may not be changed in an update.")
+        yield from rules.unchanged("preemptionPolicy", tree.get("preemptionPolicy"), old.get("preemptionPolicy"))
+
+
+def event(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    about, home = (tree.get("involvedObject") or {}).get("namespace", ""), tree["metadata"].get("namespace", "")
+    # What has no namespace itself is told of in default or wherever its component lives.
+    if about and about != home:
+        yield rules.invalid("involvedObject.namespace", about, "does not match event.namespace")
+
+
+def claim(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    spec = tree["spec"]
+    modes = spec.get("accessModes") or []
+    if not modes:
+        yield rules.required("spec.accessModes", "at least 1 access mode is required")
+    for mode in modes:
+        yield from rules.choice("spec.accessModes", mode, ACCESS)
+    if "storage" not in (spec.get("resources", {}).get("requests") or {}):
+        yield rules.required("spec.resources[storage]")
+    if old is not None and _but_growth(spec) != _but_growth(old["spec"]):
+        yield rules.forbidden("spec", CLAIM_LOCKED)
+
+
+def _but_growth(spec: Tree) -> Tree:
+    """A claim is bound once, and may grow; what its class says about attributes may change."""
+    free = ("resources", "volumeAttributesClassName", "volumeName", "storageClassName", "dataSourceRef")
+    return {key: value for key, value in spec.items() if key not in free}
+
+
+def volume(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    spec = tree["spec"]
+    if not spec.get("accessModes"):
+        yield rules.required("spec.accessModes")
+    if not spec.get("capacity"):
+        yield rules.required("spec.capacity")
+    if list(spec.get("capacity") or ()) != ["storage"]:
+        yield rules.unsupported("spec.capacity", spec.get("capacity"), ("storage",))
+    if not any(isinstance(value, dict) for key, value in spec.items() if key not in VOLUME_WORDS):
+        yield rules.required("spec", "must specify a volume type")
+
+
+VOLUME_WORDS: Final = ("capacity", "claimRef", "nodeAffinity")
+
+
+def storage_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    if not tree.get("provisioner"):
+        yield rules.required("provisioner")
+    for field in CLASS_FIELDS if old is not None else ():
+        yield from rules.unchanged(field, tree.get(field) or None, (old or {}).get(field) or None, shown=None)
+
+
+SUBJECTS: Final = ("ServiceAccount", "User", "Group")
+
+
+def role(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    for index, rule in enumerate(tree.get("rules") or ()):
+        here = f"rules[{index}]"
+        if not rule.get("nonResourceURLs"):
+            if not rule.get("apiGroups"):
+                yield rules.required(f"{here}.apiGroups", "resource rules must supply at least one api group")
+            if not rule.get("resources"):
+                yield rules.required(f"{here}.resources", "resource rules must supply at least one resource")
+        if not rule.get("verbs"):
+            yield rules.required(f"{here}.verbs")
+
+
+def role_binding(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    yield from _binding(tree, old, ("Role", "ClusterRole"))
+
+
+def cluster_role_binding(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
+    yield from _binding(tree, old, ("ClusterRole",))
+
+
+def _binding(tree: Tree, old: Tree | None, kinds: tuple[str, ...]) -> Iterator[StatusCause]:
+    role = tree.get("roleRef") or {}
+    if role.get("apiGroup") != RBAC:
+        yield rules.unsupported("roleRef.apiGroup", role.get("apiGroup", ""), (RBAC,))
+    if role.get("kind") not in kinds:
+        yield rules.unsupported("roleRef.kind", role.get("kind", ""), kinds)
+    if not role.get("name"):
+        yield rules.required("roleRef.name")
+    for index, subject in enumerate(tree.get("subjects") or ()):
+        yield from _subject(subject, f"subjects[{index}]")
+    if old is not None:
+        shown = {"APIGroup": role.get("apiGroup"), "Kind": role.get("kind"), "Name": role.get("name")}
+        yield from rules.unchanged("roleRef", role, old.get("roleRef"), shown=shown)
+
+
+def _subject(subject: Tree, path: str) -> Iterator[StatusCause]:
+    kind = subject.get("kind", "")
+    if kind not in SUBJECTS:
+        yield rules.unsupported(f"{path}.kind", kind, SUBJECTS)
+    if not subject.get("name"):
+        yield rules.required(f"{path}.name")
+    if kind == "ServiceAccount" and not subject.get("namespace"):
+        yield rules.required(f"{path}.namespace")
+
+
+Check = Callable[[Tree, Tree | None], Iterable[StatusCause]]
+
+
+def errors(resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]:
+    found = metadata.errors(resource, tree["metadata"], old)
+    check = CHECKS.get(resource.home)
+    return found + list(check(tree, old)) if check is not None else found
+
+
+def _pod(tree: Tree, old: Tree | None) -> list[StatusCause]:
+    found = list(_spec_errors(trees.encoded(tree["spec"])))
+    return found if old is None else found + pods.update_errors(tree["spec"], old["spec"])
+
+
+# Pods come in sets that have one spec.
+@lru_cache(maxsize=1024)
+def _spec_errors(data: bytes) -> tuple[StatusCause, ...]:
+    return tuple(pods.spec_errors(trees.decoded(data), "spec"))
+
+
+CHECKS: Final[dict[tuple[str, str], Check]] = {
+    resource.home: check
+    for resource, check in (
+        (resources.PODS, _pod),
+        (resources.DEPLOYMENTS, workloads.deployment),
+        (resources.REPLICASETS, workloads.replica_set),
+        (resources.STATEFULSETS, workloads.stateful_set),
+        (resources.DAEMONSETS, workloads.daemon_set),
+        (resources.JOBS, workloads.job),
+        (resources.SERVICES, service),
+        (resources.NODES, node),
+        (resources.CONFIGMAPS, config_map),
+        (resources.SECRETS, secret),
+        (resources.LEASES, lease),
+        (resources.PODDISRUPTIONBUDGETS, budget),
+        (resources.PRIORITYCLASSES, priority_class),
+        (resources.EVENTS, event),
+        (resources.PERSISTENTVOLUMECLAIMS, claim),
+        (resources.PERSISTENTVOLUMES, volume),
+        (resources.STORAGECLASSES, storage_class),
+        (resources.ROLES, role),
+        (resources.CLUSTERROLES, role),
+        (resources.ROLEBINDINGS, role_binding),
+        (resources.CLUSTERROLEBINDINGS, cluster_role_binding),
+    )
+}

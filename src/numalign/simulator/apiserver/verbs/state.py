@@ -1,0 +1,142 @@
+"""What the verbs work on: the objects, the resources that are served, time, chance, and admission.
+
+`api.Api` makes one `State`; every module of verbs takes it first. Admission is a seam, so that tests of the verbs can
+run without the rules of any kind.
+
+Events go by themselves, an hour after they were last written, as they do in a real cluster.
+
+Long stories would drown in them otherwise. `state` keeps one `Expiry`, which listens to the store; `creating` sweeps
+when the next event is made, so that no timer is needed and virtual time costs nothing.
+"""
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from numalign.api.caches import BoundedCache
+from numalign.simulator import trees
+from numalign.simulator.apiserver.schemas.registry import Registry
+from numalign.simulator.apiserver.storage import errors as refusals
+from numalign.simulator.apiserver.storage.errors import StatusCause
+from numalign.simulator.apiserver.storage.resources import EVENTS, Resource
+from numalign.simulator.apiserver.storage.store import EventKind, Store, StoredObject, StoreEvent
+from numalign.simulator.clock import Clock
+from numalign.simulator.trees import Tree
+
+SECONDS: Final = 3600.0
+
+
+class EventTTL:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._deadlines: dict[str, float] = {}
+        self._queue: deque[tuple[float, str]] = deque()
+
+    def note(self, kind: EventKind, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
+        key = event.entry.key
+        if kind == "DELETED":
+            self._deadlines.pop(key, None)
+            return
+        deadline = self._clock.now() + SECONDS
+        self._deadlines[key] = deadline
+        self._queue.append((deadline, key))
+
+    def due(self) -> list[str]:
+        """The keys of what has been left alone for long enough, each once."""
+        now, found = self._clock.now(), []
+        while self._queue and self._queue[0][0] <= now:
+            deadline, key = self._queue.popleft()
+            # One that was written again stands further back in the queue once more, or twice for the same moment.
+            if self._deadlines.get(key) == deadline:
+                del self._deadlines[key]
+                found.append(key)
+        return found
+
+
+class ObjectReader(Protocol):
+    """How admission reads other objects: one by name, or None; or all of a resource. READ ONLY."""
+
+    def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None: ...
+
+    def all(self, resource: Resource) -> list[Tree]: ...
+
+
+class Admission(Protocol):
+    def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
+        """With defaults filled in; raises StatusError. May change `tree`."""
+
+    def errors(self, resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]: ...
+
+
+class NoAdmission:
+    """Everything is welcome as it is."""
+
+    def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
+        return tree
+
+    def errors(self, resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]:
+        return []
+
+
+class WriteOptions(Struct, frozen=True):
+    manager: str = ""
+    dry_run: bool = False
+    force: bool = False
+    needs_version: bool = False
+    """Whether kinds that want to be told which version is replaced insist on it, as they do over HTTP."""
+    applied: bool = False
+    """Whether server-side apply has kept the books of ownership already."""
+
+
+PLAIN: Final = WriteOptions()
+REMEMBERED: Final = 1000
+
+
+@dataclass
+class ServerState:
+    clock: Clock
+    chance: random.Random
+    admission: Admission = field(default_factory=NoAdmission)
+    store: Store = field(default_factory=Store)
+    registry: Registry = field(default_factory=Registry)
+
+    def __post_init__(self) -> None:
+        self.lookup = _StoreReader(self.store)
+        self.expiry = EventTTL(self.clock)
+        self.store.collection(EVENTS).listeners[self.expiry.note] = None
+
+    def entry(self, resource: Resource, name: str, namespace: str) -> StoredObject:
+        """Raises StatusError 404."""
+        found = self.store.entry(resource, name, namespace)
+        if found is None:
+            raise refusals.not_found(resource, name)
+        return found
+
+
+class _StoreReader:
+    """Remembers what it decoded: most lookups are of the same few namespaces, accounts and classes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._decoded: BoundedCache[bytes, Tree] = BoundedCache(REMEMBERED)
+        self._all: dict[tuple[str, str], tuple[int, list[Tree]]] = {}
+
+    def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None:
+        found = self._store.entry(resource, name, namespace)
+        if found is None:
+            return None
+        tree = self._decoded.get(found.data)
+        if tree is None:
+            tree = self._decoded.keep(found.data, trees.decoded(found.data))
+        return tree
+
+    def all(self, resource: Resource) -> list[Tree]:
+        collection = self._store.collection(resource)
+        version, found = self._all.get(resource.home, (-1, []))
+        if version != collection.version:
+            found = [trees.decoded(entry.data) for entry in collection.within("")]
+            self._all[resource.home] = (collection.version, found)
+        return found

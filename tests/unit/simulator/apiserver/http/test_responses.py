@@ -1,0 +1,35 @@
+"""Which form a client gets for what it accepts."""
+
+import pytest
+
+from numalign.simulator.apiserver.http import responses
+from numalign.simulator.apiserver.storage.errors import StatusError
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+FORMS = {
+    "": "plain",
+    "*/*": "plain",
+    "application/json": "plain",
+    "application/json, */*": "plain",
+    "application/json;q=0.9": "plain",
+    TABLE: "table",
+    f"{TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json": "table",
+    "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json": "plain",
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1": "partial",
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1": "partial list",
+    "application/vnd.kubernetes.protobuf,application/json": "plain",
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json": "plain",
+    "application/yaml": "yaml",
+}
+
+
+@pytest.mark.parametrize("accept, form", FORMS.items(), ids=FORMS)
+def test_the_first_form_that_can_be_had(accept: str, form: str) -> None:
+    assert responses.negotiate(accept) == form
+
+
+@pytest.mark.parametrize("accept", ["application/vnd.kubernetes.protobuf", "text/html", "application/json;as=Foo;v=v1"])
+def test_nothing_else_can_be_had(accept: str) -> None:
+    with pytest.raises(StatusError) as caught:
+        responses.negotiate(accept)
+    assert (caught.value.code, caught.value.reason) == (406, "NotAcceptable")
