@@ -13,7 +13,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import predicates, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
-from numalign.placement.explain import answers
+from numalign.placement.explain import answers, wording
 from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import main as scheduler
 from numalign.scheduler.choose import choose
@@ -58,7 +58,10 @@ def main() -> None:
             zones = [zones for each in found.decision.placement for zones in each.zones]
             print(f"{pod.metadata.name}, {gpus} GPUs: {found.decision.node}, zones {zones}")
     late = trainer("train-late", 2)
-    print(f"{late.metadata.name}, 2 GPUs:", *answers.explain(cluster.engine, late).lines, sep="\n  ")
+    why = answers.of(cluster.engine, late)
+    for name, row in world.rows.items():
+        reason = why.reason(row)
+        print(f"{late.metadata.name}, 2 GPUs on {name}:", "fits" if reason is None else wording.sentence(reason))
 
 
 if __name__ == "__main__":
