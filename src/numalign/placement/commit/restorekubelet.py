@@ -228,7 +228,7 @@ HIGHEST_SOCKET = 4095
 """Sockets become bits of masks, too; real ids stay far below."""
 
 
-class Restored(NamedTuple):
+class RestoredKubelet(NamedTuple):
     """A kubelet and what it knows."""
 
     kubelet: Kubelet
@@ -239,7 +239,7 @@ class Incomplete(Exception):
     """The report does not tell enough, or contradicts itself."""
 
 
-def restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored | None:
+def restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> RestoredKubelet | None:
     """The node's kubelet with every pod where the report says it is; None where the report does not tell enough.
 
     `pods` has the specs by namespace/name, as far as they are known; a pod without one is represented by the names of
@@ -250,7 +250,7 @@ def restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored | None
         return None
 
 
-def _restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored:
+def _restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> RestoredKubelet:
     facts, noted = topology.facts, set[Assumption]()
     settings = nodesettings.read(topology, None, noted)
     _require(not noted and facts.placements is not None and facts.devices is not None)
@@ -260,7 +260,7 @@ def _restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored:
     machine = _machine(topology, settings, devices.plugins())
     kubelet = start.start(machine, _with_reservations(settings, facts))
     _require_holdings(kubelet, [holding for pod in known.placed.values() for holding in pod.holdings], facts)
-    return Restored(kubelet, of(kubelet, facts, known, held))
+    return RestoredKubelet(kubelet, of(kubelet, facts, known, held))
 
 
 def _machine(topology: NodeTopology, settings: Settings, plugins: Mapping[str, DevicePlugin]) -> Machine:

@@ -33,8 +33,8 @@ from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt import fingerprint
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import podrecord as recording
-from numalign.placement.ledger.charges import Cover, Life
-from numalign.placement.ledger.podrecord import COVERED, LIVE, PATIENT, STUBBORN, SURE, Record
+from numalign.placement.ledger.charges import Cover, PodPhase
+from numalign.placement.ledger.podrecord import COVERED, LIVE, PATIENT, STUBBORN, SURE, PodRecord
 from numalign.placement.reports.nodefacts import RowFacts
 
 LISTS_ACTIVE_PODS: Final = (1, 34)
@@ -42,10 +42,10 @@ MOST_TRIES: Final = 200
 """Sets of pods tried against one fingerprint: about half a millisecond for a full node."""
 
 
-class Node(Struct, frozen=True):
+class NodeHistory(Struct, frozen=True):
     """What is known of a node when a report is judged."""
 
-    records: Sequence[Record]
+    records: Sequence[PodRecord]
     looks: int
     remains: Mapping[str, int]
     """Hashes of finished pods that may be listed, by uid."""
@@ -60,20 +60,20 @@ class Node(Struct, frozen=True):
         return self.matched is not None and self.looks < self.matched + PATIENT
 
 
-class Subjects(Struct, frozen=True):
+class PodSet(Struct, frozen=True):
     """A node's pods, as a report finds them."""
 
-    settled: tuple[Record, ...]
+    settled: tuple[PodRecord, ...]
     """The report covers them for sure."""
-    pending: tuple[Record, ...]
+    pending: tuple[PodRecord, ...]
     """Those that run first, then in the order of binding."""
-    leaving: tuple[Record, ...]
+    leaving: tuple[PodRecord, ...]
     """In the order in which they ended, without those that the report cannot know any more."""
     remains: tuple[int, ...] = ()
     """Hashes of other pods that are finished and listed all the same."""
 
 
-class Judgement(Struct, frozen=True):
+class Coverage(Struct, frozen=True):
     """By uid, for pods that are neither settled nor forgotten."""
 
     covers: Mapping[str, Cover]
@@ -83,7 +83,7 @@ class Judgement(Struct, frozen=True):
     """What the report says of each pod, settled ones too."""
 
 
-def subjects(node: Node, sure: int) -> Subjects:
+def subjects(node: NodeHistory, sure: int) -> PodSet:
     """`sure`: after how many looks age alone decides."""
     settled, pending, leaving = [], [], []
     for record in node.records:
@@ -98,7 +98,7 @@ def subjects(node: Node, sure: int) -> Subjects:
     recent = tuple(record for record in leaving if not record.is_forgotten(node.looks, sure))
     remains = node.remains
     others = remains.keys() - {record.uid for record in recent} if remains else ()
-    return Subjects(tuple(settled), tuple(pending), recent, tuple(remains[uid] for uid in others))
+    return PodSet(tuple(settled), tuple(pending), recent, tuple(remains[uid] for uid in others))
 
 
 def lists_finished_pods(facts: RowFacts) -> bool:
@@ -111,7 +111,9 @@ def sure(facts: RowFacts) -> int:
     return STUBBORN if facts.placements is not None else PATIENT if facts.fingerprint else SURE
 
 
-def judge(facts: RowFacts, node: Node, resources: Resources, ensure: Callable[[Iterable[Record]], None]) -> Judgement:
+def judge(
+    facts: RowFacts, node: NodeHistory, resources: Resources, ensure: Callable[[Iterable[PodRecord]], None]
+) -> Coverage:
     """`ensure`: makes sure that these pods have holdings."""
     if facts.placements is not None:
         return _listed(node)
@@ -122,7 +124,7 @@ def judge(facts: RowFacts, node: Node, resources: Resources, ensure: Callable[[I
         if found is not None:
             return found
     if not facts.fingerprint and not pods.pending and not pods.leaving:
-        return Judgement({})
+        return Coverage({})
     ensure((*pods.settled, *pods.pending, *pods.leaving))
     if facts.exclusive_only:
         found = _signed(facts, pods, node.looks)
@@ -133,7 +135,7 @@ def judge(facts: RowFacts, node: Node, resources: Resources, ensure: Callable[[I
     return _weighed(facts, node.looks, pods, resources)
 
 
-def _listed(node: Node) -> Judgement:
+def _listed(node: NodeHistory) -> Coverage:
     by_uid = {each.uid: each for each in node.placements if each.uid}
     by_name = {f"{each.namespace}/{each.name}": each for each in node.placements if not each.uid}
     # The youngest of those that have left, and everybody else.
@@ -152,22 +154,22 @@ def _listed(node: Node) -> Judgement:
             covers[uid] = Cover.NO
         else:
             covers[uid], listed[uid] = COVERED, found
-    return Judgement(covers, is_exact=True, listed=listed)
+    return Coverage(covers, is_exact=True, listed=listed)
 
 
-def _by_age(record: Record, looks: int) -> Cover:
+def _by_age(record: PodRecord, looks: int) -> Cover:
     """Of pods of one name, where the report may be about either."""
     if record.is_forgotten(looks):
         return Cover.NO
-    return Cover.YES if record.life is Life.LIVE and record.is_settled(looks) else Cover.DOUBT
+    return Cover.YES if record.life is PodPhase.LIVE and record.is_settled(looks) else Cover.DOUBT
 
 
-def _namesakes(pods: Iterable[Record]) -> frozenset[int]:
+def _namesakes(pods: Iterable[PodRecord]) -> frozenset[int]:
     """Hashes of names that more than one of the pods has."""
     return frozenset(hash for hash, count in Counter(record.hash for record in pods).items() if count > 1)
 
 
-def _signed(facts: RowFacts, pods: Subjects, looks: int) -> Judgement | None:
+def _signed(facts: RowFacts, pods: PodSet, looks: int) -> Coverage | None:
     if not facts.fingerprint:
         return None
     signers = _exclusive(pods) if facts.exclusive_only else pods
@@ -181,33 +183,33 @@ def _signed(facts: RowFacts, pods: Subjects, looks: int) -> Judgement | None:
     for record in (*pods.pending, *pods.leaving):
         known = Cover.YES if record.uid in covered else Cover.NO
         # Another set of pods with the same names has the same fingerprint, and a finished pod may only be named.
-        named = record.life is Life.ENDED and record.uid in covered and lists_finished_pods(facts)
+        named = record.life is PodPhase.ENDED and record.uid in covered and lists_finished_pods(facts)
         is_either = record.hash in signed & unsigned
         covers[record.uid] = _by_age(record, looks) if is_either else Cover.DOUBT if named else known
-    return Judgement(covers, is_exact=True)
+    return Coverage(covers, is_exact=True)
 
 
-def _exclusive(pods: Subjects) -> Subjects:
+def _exclusive(pods: PodSet) -> PodSet:
     """Those that hold something in a zone; finished pods hold nothing."""
     settled, pending, leaving = (
         tuple(filter(_holds_zones, each)) for each in (pods.settled, pods.pending, pods.leaving)
     )
-    return Subjects(settled, pending, leaving)
+    return PodSet(settled, pending, leaving)
 
 
-def _holds_zones(record: Record) -> bool:
+def _holds_zones(record: PodRecord) -> bool:
     entries = record.holding.entries if record.holding else ()
     return bool(entries) and (entries[0].zones > 0 or any(entry.zones for entry in entries))
 
 
-def _candidates(pods: Subjects) -> Iterator[Subjects]:
+def _candidates(pods: PodSet) -> Iterator[PodSet]:
     """Sets that a report may speak of, likelier ones first, within a limit."""
     # Who has left may have come after the report, too, unless an earlier report has it.
     arrivals = sorted((*pods.pending, *(each for each in pods.leaving if each.cover is not Cover.YES)), key=_arrival)
     sizes = product(dict.fromkeys(((), pods.remains)), range(len(pods.leaving), -1, -1), range(len(arrivals), -1, -1))
     for remains, gone, there in islice(sizes, MOST_TRIES):
         late = {record.uid for record in arrivals[there:]}
-        yield Subjects(
+        yield PodSet(
             pods.settled,
             tuple(record for record in pods.pending if record.uid not in late),
             tuple(record for record in pods.leaving[gone:] if record.uid not in late),
@@ -215,16 +217,16 @@ def _candidates(pods: Subjects) -> Iterator[Subjects]:
         )
 
 
-def _arrival(record: Record) -> tuple[bool, int]:
-    return record.started is None and record.life is Life.LIVE, record.order
+def _arrival(record: PodRecord) -> tuple[bool, int]:
+    return record.started is None and record.life is PodPhase.LIVE, record.order
 
 
-def _signature(pods: Subjects) -> str:
+def _signature(pods: PodSet) -> str:
     hashes = [record.hash for record in (*pods.settled, *pods.pending, *pods.leaving)]
     return fingerprint.of_hashes(sorted((*hashes, *pods.remains)))
 
 
-def _weighed(facts: RowFacts, looks: int, pods: Subjects, resources: Resources) -> Judgement:
+def _weighed(facts: RowFacts, looks: int, pods: PodSet, resources: Resources) -> Coverage:
     used = _used(facts, resources)
     # A fingerprint of other pods than we know of says that amounts may be theirs.
     strangers = bool(facts.fingerprint)
@@ -237,12 +239,12 @@ def _weighed(facts: RowFacts, looks: int, pods: Subjects, resources: Resources) 
         else:
             open_ones.append(record)
     if not open_ones:
-        return Judgement(covers)
+        return Coverage(covers)
     all_in = _fit(most, _weights(open_ones)[1], used)
     for record in open_ones:
         witnessed = all_in and (not strangers or (record.found and looks == 1))
         covers[record.uid] = Cover.YES if witnessed else Cover.DOUBT
-    return Judgement(covers)
+    return Coverage(covers)
 
 
 def _used(facts: RowFacts, resources: Resources) -> Mapping[int, int]:
@@ -257,7 +259,7 @@ def _fit(some: Mapping[int, int], others: Mapping[int, int], used: Mapping[int, 
     return all(some.get(column, 0) + amount <= used.get(column, 0) for column, amount in others.items())
 
 
-def _weights(pods: Iterable[Record]) -> tuple[Mapping[int, int], Mapping[int, int]]:
+def _weights(pods: Iterable[PodRecord]) -> tuple[Mapping[int, int], Mapping[int, int]]:
     """By column what a report that covers the pods shows of them in sum, at least and at most."""
     least: dict[int, int] = {}
     most: dict[int, int] = {}

@@ -30,9 +30,9 @@ from numalign.placement.facts import Forecast
 from numalign.placement.ledger import nodeledger, reconcile
 from numalign.placement.ledger.divergences import Problem
 from numalign.placement.ledger.holdings import ContainerZones, Holding, Source
-from numalign.placement.ledger.nodeledger import Book, Row
-from numalign.placement.ledger.podrecord import Record
-from numalign.placement.ledger.unobserved import Beliefs
+from numalign.placement.ledger.nodeledger import NodeLedger, Row
+from numalign.placement.ledger.podrecord import PodRecord
+from numalign.placement.ledger.unobserved import UnobservedPods
 from numalign.placement.reports.nodefacts import RowFacts
 
 Containers = tuple[ContainerZones, ...]
@@ -62,8 +62,8 @@ def is_possible(foretold: Containers, program: Program, facts: RowFacts, resourc
 
 
 def coming_true(
-    foretold: Sequence[tuple[Record, Containers]], placer: Placer, row: Row, shape: Callable[[Pod], Shape]
-) -> Record | None:
+    foretold: Sequence[tuple[PodRecord, Containers]], placer: Placer, row: Row, shape: Callable[[Pod], Shape]
+) -> PodRecord | None:
     """The first pod of which the model now says what was foretold; equal pods are asked about once."""
     said: dict[int, Holding | None] = {}
     for record, told in foretold:
@@ -138,11 +138,11 @@ def _masks(containers: Containers) -> dict[str, frozenset[int]]:
 class ForeignPods:
     """Places pods one by one, in the order in which they were likely bound."""
 
-    def __init__(self, beliefs: Beliefs, placer: Placer) -> None:
+    def __init__(self, beliefs: UnobservedPods, placer: Placer) -> None:
         self._beliefs = beliefs
         self._placer = placer
 
-    def place(self, book: Book, facts: RowFacts) -> None:
+    def place(self, book: NodeLedger, facts: RowFacts) -> None:
         """All that wait for it on this node."""
         # Nobody is in the way of others before it is placed itself, even if it was weighed already.
         for record in book.unplaced.values():
@@ -154,7 +154,7 @@ class ForeignPods:
             del book.unplaced[record.uid]
             self._place(book, record, facts)
 
-    def revise(self, book: Book, holdings: Iterable[Holding]) -> None:
+    def revise(self, book: NodeLedger, holdings: Iterable[Holding]) -> None:
         """Something else is known of these pods, unless they were seen where they are."""
         for holding in holdings:
             record = book.records.get(holding.uid)
@@ -162,7 +162,7 @@ class ForeignPods:
                 record.holding = holding
                 reconcile.refresh(book, record, self._beliefs)
 
-    def _next_in_turn(self, book: Book, facts: RowFacts) -> Record:
+    def _next_in_turn(self, book: NodeLedger, facts: RowFacts) -> PodRecord:
         """Who is to be placed now: somebody of whom the model says what was foretold. The order in which pods were
         bound is not known any more, but forecasts come true in it."""
         waiting = list(book.unplaced.values())
@@ -171,7 +171,7 @@ class ForeignPods:
         found = coming_true(foretold, self._placer, row, self._beliefs.shape) if row is not None else None
         return found or waiting[0]
 
-    def _foretold(self, record: Record, facts: RowFacts) -> Containers | None:
+    def _foretold(self, record: PodRecord, facts: RowFacts) -> Containers | None:
         if record.forecast is None:
             return None
         found = read(record.forecast, record.pod, facts)
@@ -181,7 +181,7 @@ class ForeignPods:
             record.forecast = found = None
         return found
 
-    def _place(self, book: Book, record: Record, facts: RowFacts) -> None:
+    def _place(self, book: NodeLedger, record: PodRecord, facts: RowFacts) -> None:
         anywhere, record.holding = self._beliefs.ensure(record, facts), None
         foretold, record.forecast = self._foretold(record, facts), None
         book.put(record)
@@ -201,7 +201,7 @@ class ForeignPods:
             record.holding = anywhere
             book.put(record)
 
-    def _give_up_on(self, book: Book, facts: RowFacts) -> None:
+    def _give_up_on(self, book: NodeLedger, facts: RowFacts) -> None:
         """The node is not as the model has it, so that others it was asked about may be anywhere, too."""
         for record in [each for each in book.pending.values() if each.after < 0 and each.is_predicted]:
             record.holding = None

@@ -22,14 +22,14 @@ from numalign.placement.columns.resources import Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import reconcile
-from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.ledger.charges import Cover, PodPhase
 from numalign.placement.ledger.divergences import NOTHING, Change, Divergence, DivergenceKind, Divergences, Problem
 from numalign.placement.ledger.foreignpods import ForeignPods, Placer
 from numalign.placement.ledger.holdings import Holding
-from numalign.placement.ledger.nodeledger import Book, Row
-from numalign.placement.ledger.podrecord import Departures, Record
-from numalign.placement.ledger.reconcile import Findings
-from numalign.placement.ledger.unobserved import Beliefs
+from numalign.placement.ledger.nodeledger import NodeLedger, Row
+from numalign.placement.ledger.podrecord import EndedPods, PodRecord
+from numalign.placement.ledger.reconcile import ReconcileResult
+from numalign.placement.ledger.unobserved import UnobservedPods
 from numalign.placement.reports.nodefacts import RowFacts
 
 MOST_REVISIONS: Final = 512
@@ -49,12 +49,12 @@ class Ledger:
 
     def __init__(self, resources: Resources, shapes: Shapes, placer: Placer) -> None:
         self.divergences = Divergences()
-        self._beliefs = Beliefs(resources, shapes)
+        self._beliefs = UnobservedPods(resources, shapes)
         self._foreign = ForeignPods(self._beliefs, placer)
-        self._books: dict[str, Book] = {}
+        self._books: dict[str, NodeLedger] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
         """By uid: where it has a record. More than one node is never legal, and survived."""
-        self._departures = Departures()
+        self._departures = EndedPods()
         self.revisions: deque[Revision] = deque(maxlen=MOST_REVISIONS)
         """The latest, for whoever wants to know how things stood before a decision."""
         self._count = 0
@@ -71,7 +71,7 @@ class Ledger:
         self._settle(book)
         return book.row(self._beliefs.resources)
 
-    def book(self, node: str) -> Book | None:
+    def book(self, node: str) -> NodeLedger | None:
         """For whoever shows a node; None: nothing is known of it."""
         return self._books.get(node)
 
@@ -96,7 +96,7 @@ class Ledger:
         if book is None or book.facts is None:
             return NOTHING
         book.drop_report()
-        for record in [record for record in book.records.values() if record.life is Life.ENDED]:
+        for record in [record for record in book.records.values() if record.life is PodPhase.ENDED]:
             self._strike(book, record)
         self._close(book)
         return Change((node,))
@@ -152,7 +152,7 @@ class Ledger:
         self._forget_remains(pod, uid)
         found = self._records_of(uid)
         stopped = [each for each in found if pod.has_stopped or not (pod.spec.node_name or each[1].bound)]
-        running = [each for each in found if each not in stopped and each[1].life is Life.LIVE]
+        running = [each for each in found if each not in stopped and each[1].life is PodPhase.LIVE]
         change = self._end(stopped)
         for book, record in running:
             self._linger(book, record, pod, now)
@@ -170,12 +170,12 @@ class Ledger:
         """Time passed: grace periods end, and pods that no report ever had are forgotten."""
         long_gone = [each for uid in self._departures.forgotten(now) for each in self._records_of(uid)]
         for book, known in long_gone:
-            if known.life is Life.ENDED and known.cover is Cover.NO:
+            if known.life is PodPhase.ENDED and known.cover is Cover.NO:
                 self._strike(book, known)
-        due: list[tuple[Book, Record]] = []
+        due: list[tuple[NodeLedger, PodRecord]] = []
         for until, uid, node in self._departures.due(now):
             record = self._books[node].records.get(uid) if node in self._books else None
-            if record is not None and record.life is Life.LINGERING and record.until == until:
+            if record is not None and record.life is PodPhase.LINGERING and record.until == until:
                 due.append((self._books[node], record))
         return self._end(due)
 
@@ -200,7 +200,7 @@ class Ledger:
         """What a pod holds, as far as it is known."""
         for book, record in self._records_of(uid):
             self._settle(book)
-            if record.life is Life.LIVE:
+            if record.life is PodPhase.LIVE:
                 return record.holding
         return None
 
@@ -214,11 +214,11 @@ class Ledger:
         """Some of them are not needed any more."""
         self._beliefs.forget_shapes()
 
-    def books(self) -> Sequence[Book]:
+    def books(self) -> Sequence[NodeLedger]:
         """For whoever holds the ledger against something else."""
         return tuple(self._books.values())
 
-    def adopt(self, book: Book) -> None:
+    def adopt(self, book: NodeLedger) -> None:
         """The node's page as another ledger had it, in place of our own."""
         before = self._books.get(book.node)
         for uid in before.records if before is not None else ():
@@ -228,12 +228,12 @@ class Ledger:
             self._link(record.uid, book.node)
             self._count = max(self._count, record.order, record.end_order)
 
-    def _update(self, book: Book, uid: str, pod: Pod) -> Change:
+    def _update(self, book: NodeLedger, uid: str, pod: Pod) -> Change:
         record = book.records[uid]
         was_pending, hidden = record.is_pending, record.hidden
         record.pod, record.bound = pod, True
         is_start = record.started is None and pod.has_started
-        if not is_start and record.life is Life.LIVE and not record.absent and not pod.spec.init_containers:
+        if not is_start and record.life is PodPhase.LIVE and not record.absent and not pod.spec.init_containers:
             return NOTHING  # all that it counts for follows from what it holds
         if is_start:
             record.start(book.looks, self._next())
@@ -250,16 +250,16 @@ class Ledger:
         self._book(pod.spec.node_name).remains[uid] = _hash(pod)
         return structs.replace(change, divergences=tuple(wrong))
 
-    def _end(self, found: Sequence[tuple[Book, Record]]) -> Change:
-        found = [(book, record) for book, record in found if record.life is not Life.ENDED]
+    def _end(self, found: Sequence[tuple[NodeLedger, PodRecord]]) -> Change:
+        found = [(book, record) for book, record in found if record.life is not PodPhase.ENDED]
         for book, record in found:
             self._settle(book)
             if record.holding is not None and record.holding.interchangeable:
                 reconcile.part(book, self._beliefs)
             book.doubt(record)
             # A pod that lingered left the node's reports when its object was deleted.
-            order = self._next() if record.life is Life.LIVE else record.end_order
-            record.end(Life.ENDED, book.looks, order)
+            order = self._next() if record.life is PodPhase.LIVE else record.end_order
+            record.end(PodPhase.ENDED, book.looks, order)
             if book.facts is None:
                 self._strike(book, record)
             else:
@@ -267,14 +267,14 @@ class Ledger:
         nodes = tuple(book.node for book, _ in found)
         return Change(nodes, nodes)
 
-    def _linger(self, book: Book, record: Record, pod: Pod, now: float) -> None:
+    def _linger(self, book: NodeLedger, record: PodRecord, pod: Pod, now: float) -> None:
         self._settle(book)
         book.doubt(record)
         record.until = self._departures.wait_for(pod, record.uid, book.node, now)
-        record.end(Life.LINGERING, book.looks, self._next())
+        record.end(PodPhase.LINGERING, book.looks, self._next())
         reconcile.refresh(book, record, self._beliefs)
 
-    def _settle(self, book: Book) -> None:
+    def _settle(self, book: NodeLedger) -> None:
         """Do what was put off: judge pods that the report may know, ask the model about those that it does not."""
         if book.facts is None:
             return
@@ -282,24 +282,24 @@ class Ledger:
             self._note(book, reconcile.judge(book, book.facts, self._beliefs))
         self._foreign.place(book, book.facts)
 
-    def _note(self, book: Book, findings: Findings) -> None:
+    def _note(self, book: NodeLedger, findings: ReconcileResult) -> None:
         self.divergences.add(findings.divergences)
         if findings.vanished:
             self.problems[Problem.ZONE_VANISHED] += findings.vanished
         for uid in findings.struck:
             self._unlink(uid, book.node)
 
-    def _record(self, book: Book, pod: Pod) -> Record:
+    def _record(self, book: NodeLedger, pod: Pod) -> PodRecord:
         """The pod's record on the node, a new one if it has none."""
         uid = demands.identity(pod)
         self._link(uid, book.node)
-        return book.records.get(uid) or Record(uid=uid, name=pod.metadata.full_name, order=self._next(), pod=pod)
+        return book.records.get(uid) or PodRecord(uid=uid, name=pod.metadata.full_name, order=self._next(), pod=pod)
 
-    def _records_of(self, uid: str) -> list[tuple[Book, Record]]:
+    def _records_of(self, uid: str) -> list[tuple[NodeLedger, PodRecord]]:
         books = (self._books[node] for node in sorted(self._nodes.get(uid, ())))
         return [(book, book.records[uid]) for book in books]
 
-    def _strike(self, book: Book, record: Record) -> None:
+    def _strike(self, book: NodeLedger, record: PodRecord) -> None:
         book.strike(record.uid)
         self._unlink(record.uid, book.node)
         self._close(book)
@@ -322,12 +322,12 @@ class Ledger:
             book.remains.pop(uid, None)
             self._close(book)
 
-    def _book(self, node: str) -> Book:
+    def _book(self, node: str) -> NodeLedger:
         if node not in self._books:
-            self._books[node] = Book(node)
+            self._books[node] = NodeLedger(node)
         return self._books[node]
 
-    def _close(self, book: Book) -> None:
+    def _close(self, book: NodeLedger) -> None:
         if book.facts is None and not book.records and not book.remains:
             self._books.pop(book.node, None)
 
@@ -336,7 +336,7 @@ class Ledger:
         return self._count
 
 
-def _as_they_are(book: Book, revised: Iterable[Holding]) -> tuple[Holding, ...]:
+def _as_they_are(book: NodeLedger, revised: Iterable[Holding]) -> tuple[Holding, ...]:
     records = (book.records.get(each.uid) for each in revised)
     return tuple(record.holding for record in records if record is not None and record.holding is not None)
 
@@ -345,9 +345,9 @@ def _hash(pod: Pod) -> int:
     return fingerprint.pod_hash(pod.metadata.namespace, pod.metadata.name)
 
 
-def _is_refusal(record: Record, pod: Pod) -> bool:
+def _is_refusal(record: PodRecord, pod: Pod) -> bool:
     return record.is_predicted and record.started is None and pod.status.reason in REFUSALS
 
 
-def _refused(book: Book, record: Record, pod: Pod) -> Divergence:
+def _refused(book: NodeLedger, record: PodRecord, pod: Pod) -> Divergence:
     return Divergence(kind=DivergenceKind.REFUSED, node=book.node, pod=record.name, reason=pod.status.reason)

@@ -17,9 +17,9 @@ from numalign.api.nrt.placementcodec import Payload
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import memorygroups
-from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, Life, Share
+from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, PodCharges, PodPhase
 from numalign.placement.ledger.holdings import Entry, Holding
-from numalign.placement.ledger.podrecord import SURE, Record
+from numalign.placement.ledger.podrecord import SURE, PodRecord
 from numalign.placement.reports.nodefacts import Groups, RowFacts
 
 Spot = tuple[int, int]
@@ -28,7 +28,7 @@ Table = list[int]
 """Zone by zone, in each by column."""
 Tops = Mapping[int, Sequence[int]]
 """By column and position: what can be free at most."""
-Counted = tuple[Share, bool]
+Counted = tuple[PodCharges, bool]
 """A share, and whether it is pending."""
 NOT_COUNTED: Final[Counted] = NONE, False
 NO_ZONES: Final[tuple[int, ...]] = ()
@@ -58,7 +58,7 @@ class Row(Struct, frozen=True, kw_only=True):
         return len(self.homeless)
 
 
-class Sums(Struct):
+class ChargeSums(Struct):
     """Shares of many records in one. What is pending is kept apart, so that a row can be had without it."""
 
     settled: dict[Spot, int] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Shortfalls(Struct):
         return new
 
 
-class Book:
+class NodeLedger:
     """A node's report, the records of its pods by uid, and their sums."""
 
     __slots__ = (
@@ -143,11 +143,11 @@ class Book:
         """Ids that positions in records stand for; they outlive the report."""
         self.looks = 0
         """How many different reports have come in."""
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, PodRecord] = {}
         self.remains: dict[str, int] = {}
         """Finished pods whose objects are still there, by uid: their hashes. Kubelets before 1.34 list them."""
-        self.pending: dict[str, Record] = {}
-        self.sums = Sums()
+        self.pending: dict[str, PodRecord] = {}
+        self.sums = ChargeSums()
         self.payload: Payload | None = None
         """The last one that was read with the pods that the report covers."""
         self.is_exact = False
@@ -156,11 +156,11 @@ class Book:
         """Looks when a fingerprint was last that of pods that we know; None: never."""
         self.named: tuple[PodPlacement, ...] | None = None
         """What the last report said of each of its pods, if it named them all by uid."""
-        self.restless: dict[str, Record] = {}
+        self.restless: dict[str, PodRecord] = {}
         """If it did: pods that a report is to be held against even if it says of them what the last one said."""
         self.unjudged = False
         """Whether a pod came after the report that the report may cover."""
-        self.unplaced: dict[str, Record] = {}
+        self.unplaced: dict[str, PodRecord] = {}
         """Pods that another scheduler has bound and that the model was not asked about."""
         self.unknown_pods = UnknownPods()
         self.shortfalls = Shortfalls()
@@ -205,27 +205,27 @@ class Book:
 
     # Pods
 
-    def find(self, record: Record) -> None:
+    def find(self, record: PodRecord) -> None:
         """Enter a pod that was not known to be on the node: the report may cover it, or the model is to be asked."""
         self.unplaced[record.uid], self.unjudged = record, True
         self.put(record)
 
-    def doubt(self, record: Record) -> None:
+    def doubt(self, record: PodRecord) -> None:
         """Its end may be in a report that came before the word of it, and was then taken to cover it still."""
         if record.cover is Cover.YES and not self.is_exact:
             record.cover, self.unjudged = Cover.DOUBT, True
 
-    def cover(self, record: Record, cover: Cover) -> None:
+    def cover(self, record: PodRecord, cover: Cover) -> None:
         """Whether the report covers the pod. One that no report covers is to be placed by the model."""
         record.cover = cover
         if cover is Cover.YES:
             record.reported = True
             self.unplaced.pop(record.uid, None)
             record.forecast = None
-        elif record.holding is None and record.life is Life.LIVE:
+        elif record.holding is None and record.life is PodPhase.LIVE:
             self.unplaced[record.uid] = record
 
-    def put(self, record: Record) -> None:
+    def put(self, record: PodRecord) -> None:
         """Enter a record, or count one that has changed anew."""
         uid, before, is_pending = record.uid, record.share, record.is_pending
         was_pending = self.pending.pop(uid, None) is not None
@@ -249,7 +249,7 @@ class Book:
             for record in self.records.values():
                 self._watch(record)
 
-    def _watch(self, record: Record) -> None:
+    def _watch(self, record: PodRecord) -> None:
         if record.is_quiet:
             self.restless.pop(record.uid, None)
         else:
@@ -262,9 +262,9 @@ class Book:
         self.sums.change(uid, (record.share, self.pending.pop(uid, None) is not None), NOT_COUNTED)
         record.share = NONE
 
-    def fresh_sums(self) -> Sums:
+    def fresh_sums(self) -> ChargeSums:
         """The sums gathered from nothing."""
-        sums = Sums(explained=None if self.sums.explained is None else {})
+        sums = ChargeSums(explained=None if self.sums.explained is None else {})
         for record in self.records.values():
             sums.change(record.uid, NOT_COUNTED, (record.computed_share(), record.is_pending))
         return sums
@@ -294,7 +294,7 @@ def ceilings(facts: RowFacts, resources: Resources) -> Tops:
     return found
 
 
-def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
+def _row(book: NodeLedger, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
     width = len(settled_homeless)
     if not book.sums.settled and not book.sums.vague and not book.pending and not book.unknown_pods.perhaps_free:
@@ -305,7 +305,9 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     _cut(settled, width, tops, book.sums.settled)
     vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
     lasting = [record.share for record in vague if not record.is_pending]
-    entries = _vague(settled, width, tops, [*lasting, Share(doubtful=book.unknown_pods.perhaps_free)], grouped=grouped)
+    entries = _vague(
+        settled, width, tops, [*lasting, PodCharges(doubtful=book.unknown_pods.perhaps_free)], grouped=grouped
+    )
     groups = _groups(book, facts, resources)
     if not book.pending:
         return _alike(facts, settled, settled_homeless, groups, tuple(entries))
@@ -327,7 +329,7 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     )
 
 
-def _groups(book: Book, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
+def _groups(book: NodeLedger, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
     records, perhaps_free = book.records.values(), book.unknown_pods.perhaps_free
     return memorygroups.groups(facts, records, resources, perhaps_free=perhaps_free, pending=pending)
 
@@ -350,7 +352,7 @@ def _alike(
     )
 
 
-def _vague(free: Table, width: int, tops: Tops, shares: Sequence[Share], *, grouped: bool) -> list[Entry]:
+def _vague(free: Table, width: int, tops: Tops, shares: Sequence[PodCharges], *, grouped: bool) -> list[Entry]:
     """Charge and give back what is not exact; what cannot be put into numbers comes out as entries."""
     entries: list[Entry] = []
     maybe: dict[Spot, Entry] = {}

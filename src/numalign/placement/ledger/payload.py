@@ -19,15 +19,15 @@ from numalign.placement.columns.requests import Ask
 from numalign.placement.columns.resources import CPU
 from numalign.placement.ledger.holdings import ContainerZones, Entry
 from numalign.placement.ledger.observed import Observation
-from numalign.placement.ledger.podrecord import Record
-from numalign.placement.ledger.unobserved import Beliefs
+from numalign.placement.ledger.podrecord import PodRecord
+from numalign.placement.ledger.unobserved import UnobservedPods
 from numalign.placement.reports.nodefacts import RowFacts
 
 
-class Seat(NamedTuple):
+class NamedContainer(NamedTuple):
     """A container that holds something, and what it asked for."""
 
-    record: Record
+    record: PodRecord
     container: str
     ask: Ask
 
@@ -38,7 +38,7 @@ class Seat(NamedTuple):
 
 
 def observed(
-    payload: Payload, covered: Iterable[Record], facts: RowFacts, beliefs: Beliefs
+    payload: Payload, covered: Iterable[PodRecord], facts: RowFacts, beliefs: UnobservedPods
 ) -> Mapping[str, Observation]:
     """By uid what the payload says of the pods that it names, `covered` being all that the report speaks of.
 
@@ -51,22 +51,24 @@ def observed(
     places = {zone: position for position, zone in enumerate(facts.rules.zones)}
     if len(zones) != len(seats) or not places.keys() >= set(zones.values()):
         return {}
-    by_pod: dict[str, list[tuple[Seat, int]]] = {}
+    by_pod: dict[str, list[tuple[NamedContainer, int]]] = {}
     for seat in seats:
         by_pod.setdefault(seat.record.uid, []).append((seat, 1 << places[zones[seat.ref]]))
     return {uid: _observation(own, facts, beliefs) for uid, own in by_pod.items()}
 
 
-def _seats(record: Record, facts: RowFacts, beliefs: Beliefs) -> list[Seat]:
+def _seats(record: PodRecord, facts: RowFacts, beliefs: UnobservedPods) -> list[NamedContainer]:
     program = beliefs.program(record, facts)
     # What a pod holds as a whole is in nobody's list (exporter spec, D-34).
     served = program.steps if program.budget is None else ()
     steps = zip(record.pod.in_admission_order(), served, strict=False)
-    found = (Seat(record, container.name, step.ask) for container, step in steps if step.role is not Role.INIT)
+    found = (
+        NamedContainer(record, container.name, step.ask) for container, step in steps if step.role is not Role.INIT
+    )
     return [seat for seat in found if _entries(seat.ask, 1, facts, beliefs)]
 
 
-def _entries(ask: Ask, zone: int, facts: RowFacts, beliefs: Beliefs) -> list[Entry]:
+def _entries(ask: Ask, zone: int, facts: RowFacts, beliefs: UnobservedPods) -> list[Entry]:
     """Everything is in the one zone, except devices that may lie in none."""
     found = [Entry(CPU, ask.cpus, zone)] if ask.cpus else []
     found += [Entry(column, amount, zone, span=1) for column, amount in ask.memory or () if amount]
@@ -78,7 +80,7 @@ def _entries(ask: Ask, zone: int, facts: RowFacts, beliefs: Beliefs) -> list[Ent
     return found
 
 
-def _observation(seats: Iterable[tuple[Seat, int]], facts: RowFacts, beliefs: Beliefs) -> Observation:
+def _observation(seats: Iterable[tuple[NamedContainer, int]], facts: RowFacts, beliefs: UnobservedPods) -> Observation:
     entries: dict[tuple[int, int], Entry] = {}
     containers = []
     for seat, zone in seats:

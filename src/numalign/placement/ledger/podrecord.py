@@ -21,7 +21,7 @@ from numalign.api.nrt import fingerprint
 from numalign.api.objects.pod import Pod
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import charges
-from numalign.placement.ledger.charges import Cover, Life, Share
+from numalign.placement.ledger.charges import Cover, PodCharges, PodPhase
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 
 SURE: Final = 2
@@ -31,7 +31,7 @@ PATIENT: Final = 12
 STUBBORN: Final = 64
 """The same where the report names its pods: in the end, one that is never named holds nothing."""
 
-LIVE: Final = Life.LIVE
+LIVE: Final = PodPhase.LIVE
 COVERED: Final = Cover.YES
 """Looked up once: every fact about a pod asks for them."""
 
@@ -49,7 +49,7 @@ class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="cam
     holding: Holding | None = None
     """None: the model was not asked yet where it may be."""
     hidden: tuple[Entry, ...] = ()
-    life: Life = Life.LIVE
+    life: PodPhase = PodPhase.LIVE
     cover: Cover = Cover.NO
     reported: bool = False
     """Whether any report had it."""
@@ -66,7 +66,7 @@ class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="cam
     """When lingering ends."""
 
 
-class Record(PodHistory, kw_only=True, eq=False, gc=False):
+class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
     """One pod on one node."""
 
     name: str
@@ -78,7 +78,7 @@ class Record(PodHistory, kw_only=True, eq=False, gc=False):
     """Where it was to go when another scheduler bound it, until it is placed or reported."""
     absent: bool = False
     """Left out for the time being, as if it had ended."""
-    share: Share = charges.NONE
+    share: PodCharges = charges.NONE
     signed: int | None = None
     """See `hash`; None: not computed yet."""
 
@@ -86,7 +86,7 @@ class Record(PodHistory, kw_only=True, eq=False, gc=False):
         """It was seen to run."""
         self.started, self.start_order = looks, order
 
-    def end(self, life: Life, looks: int, order: int) -> None:
+    def end(self, life: PodPhase, looks: int, order: int) -> None:
         """It ended, or its object is gone and its containers may still run."""
         self.life, self.ended, self.end_order = life, looks, order
 
@@ -119,18 +119,18 @@ class Record(PodHistory, kw_only=True, eq=False, gc=False):
 
     def is_forgotten(self, looks: int, sure: int = SURE) -> bool:
         """Whether the report was surely made after it had ended."""
-        return self.life is not Life.LIVE and looks >= self.ended + sure
+        return self.life is not PodPhase.LIVE and looks >= self.ended + sure
 
     @property
     def is_predicted(self) -> bool:
         return self.holding is not None and self.holding.source is Source.PREDICTED
 
-    def computed_share(self) -> Share:
+    def computed_share(self) -> PodCharges:
         if self.holding is None:
             return charges.NONE
-        life = Life.ENDED if self.absent else self.life
+        life = PodPhase.ENDED if self.absent else self.life
         return charges.share(
-            self.holding, self.hidden, life, self._cover_at_end() if life is Life.ENDED else self.cover
+            self.holding, self.hidden, life, self._cover_at_end() if life is PodPhase.ENDED else self.cover
         )
 
     def _cover_at_end(self) -> Cover:
@@ -151,7 +151,7 @@ REMEMBERED: Final = 600.0
 """Seconds in which a late word about a pod that ended is recognised as such."""
 
 
-class Departures:
+class EndedPods:
     """Who left, and when it is surely over."""
 
     def __init__(self) -> None:

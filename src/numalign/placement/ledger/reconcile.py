@@ -19,17 +19,17 @@ from msgspec import Struct, field, structs
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.placement.ledger import coverage, observed, payload, unexplained
 from numalign.placement.ledger import podrecord as recording
-from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.ledger.charges import Cover, PodPhase
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
-from numalign.placement.ledger.nodeledger import Book, UnknownPods
+from numalign.placement.ledger.nodeledger import NodeLedger, UnknownPods
 from numalign.placement.ledger.observed import Observation
-from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, Record
-from numalign.placement.ledger.unobserved import Beliefs
+from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, PodRecord
+from numalign.placement.ledger.unobserved import UnobservedPods
 from numalign.placement.reports.nodefacts import RowFacts
 
 
-def widened(records: Iterable[Record]) -> dict[str, Holding]:
+def widened(records: Iterable[PodRecord]) -> dict[str, Holding]:
     """By uid, for pods that are interchangeable: what each of them holds, wherever that may be."""
     by_shape: dict[int, list[Holding]] = {}
     for holding in [record.holding for record in records]:
@@ -67,7 +67,7 @@ def _over(entry: Entry, zones: int) -> Entry:
 Placements = tuple[PodPlacement, ...]
 
 
-class Findings(Struct):
+class ReconcileResult(Struct):
     """What came out: predictions that were wrong, pods that are done with, entries that have no zone any more."""
 
     divergences: list[Divergence] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Findings(Struct):
     """Whether the report may have pods that are not known here."""
 
 
-class Due(Struct, frozen=True):
+class Deadlines(Struct, frozen=True):
     """When a report that does not account for a running pod says something about the pod."""
 
     looks: int
@@ -86,12 +86,12 @@ class Due(Struct, frozen=True):
     """The order of the youngest pod that the report has."""
 
 
-def is_repeated(book: Book, facts: RowFacts) -> bool:
+def is_repeated(book: NodeLedger, facts: RowFacts) -> bool:
     """Whether a report tells nothing that the one before did not, and there is no pod that waits for a word."""
     return not book.unjudged and facts == book.facts and not any(map(_is_open, book.records.values()))
 
 
-def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) -> Findings:
+def take(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods, *, again: bool = False) -> ReconcileResult:
     """Enter a new report, or the same one read anew."""
     vanished = book.take(facts, again=again)
     findings = judge(book, facts, beliefs)
@@ -99,7 +99,7 @@ def take(book: Book, facts: RowFacts, beliefs: Beliefs, *, again: bool = False) 
     return findings
 
 
-def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
+def judge(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods) -> ReconcileResult:
     """Enter which pods the report covers, with what it says of them, and what it has of others."""
     findings = _judged(book, facts, beliefs)
     if findings.has_strangers:
@@ -109,28 +109,28 @@ def judge(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     return findings
 
 
-def _meet_strangers(book: Book, facts: RowFacts, beliefs: Beliefs) -> None:
+def _meet_strangers(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods) -> None:
     records = list(book.records.values())
     if facts.placements is None:
         beliefs.ensure_all(records, book, facts)
     book.unknown_pods.note(unexplained.found(facts, records, beliefs.resources), book.looks)
 
 
-def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
+def _judged(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods) -> ReconcileResult:
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
         book.judged(is_exact=False)
-        return Findings(divergences=unexplained.unexplained(book, facts, beliefs, sure=False))
+        return ReconcileResult(divergences=unexplained.unexplained(book, facts, beliefs, sure=False))
     records, placements = _to_be_judged(book, facts.placements)
     wide = widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
-    node = coverage.Node(records, book.looks, remains, book.matched, placements)
+    node = coverage.NodeHistory(records, book.looks, remains, book.matched, placements)
     judgement = coverage.judge(facts, node, beliefs.resources, lambda pods: beliefs.ensure_all(pods, book, facts))
     book.judged(is_exact=judgement.is_exact, matches=judgement.is_exact and bool(facts.fingerprint))
     told = judgement.is_exact or node.signs_known
     # Where the report names every pod there is nobody to ask about.
     latest = _latest(book.records.values(), judgement) if len(judgement.listed) < len(records) else 0
-    due = Due(book.looks, coverage.sure(facts) if told else SURE, latest)
-    findings, entered = Findings(), False
+    due = Deadlines(book.looks, coverage.sure(facts) if told else SURE, latest)
+    findings, entered = ReconcileResult(), False
     findings.has_strangers = _has_strangers(book, facts, len(judgement.listed) + len(book.records) - len(records))
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
@@ -155,7 +155,7 @@ def _judged(book: Book, facts: RowFacts, beliefs: Beliefs) -> Findings:
     return findings
 
 
-def _to_be_judged(book: Book, placements: Placements | None) -> tuple[list[Record], Sequence[PodPlacement]]:
+def _to_be_judged(book: NodeLedger, placements: Placements | None) -> tuple[list[PodRecord], Sequence[PodPlacement]]:
     """All but those of which a report that names its pods says what the last one said, and what it says of them."""
     last, records, placements = book.named, book.records, placements or ()
     changed, gone = _differing(placements, last or ())
@@ -179,34 +179,34 @@ def _differing(now: Placements, last: Placements) -> tuple[Placements, Placement
     return now[start : len(now) - end], last[start : len(last) - end]
 
 
-def _has_strangers(book: Book, facts: RowFacts, listed: int) -> bool:
+def _has_strangers(book: NodeLedger, facts: RowFacts, listed: int) -> bool:
     """`listed`: how many of the pods that we know the report names."""
     if facts.placements is not None:
         return listed < len(facts.placements)
     return bool(facts.fingerprint) and book.matched is None and book.looks <= SURE
 
 
-def _is_open(record: Record) -> bool:
+def _is_open(record: PodRecord) -> bool:
     """Whether a report that names no pods can change anything about it."""
     settled = record.cover is COVERED and record.life is LIVE
     return not settled or bool(record.pod.spec.init_containers)
 
 
-def _is_done_with(record: Record, due: Due) -> bool:
+def _is_done_with(record: PodRecord, due: Deadlines) -> bool:
     """A report that came in since it ended does not cover it. If none ever did, that one may be from before its time,
     and the next one still have it."""
-    if record.life is not Life.ENDED or record.cover is not Cover.NO or due.looks <= record.ended:
+    if record.life is not PodPhase.ENDED or record.cover is not Cover.NO or due.looks <= record.ended:
         return False
     return record.reported or record.end_order < due.latest or record.is_forgotten(due.looks, due.sure)
 
 
-def part(book: Book, beliefs: Beliefs) -> None:
+def part(book: NodeLedger, beliefs: UnobservedPods) -> None:
     """Pods that may sit in each other's places do not stay together: each of them may have any of the places."""
     for uid, holding in widened(book.records.values()).items():
         _replace(book, book.records[uid], holding, beliefs)
 
 
-def refresh(book: Book, record: Record, beliefs: Beliefs) -> None:
+def refresh(book: NodeLedger, record: PodRecord, beliefs: UnobservedPods) -> None:
     """Count a record whose pod or whose holding has changed."""
     facts = book.facts
     if facts is not None:
@@ -216,12 +216,12 @@ def refresh(book: Book, record: Record, beliefs: Beliefs) -> None:
     book.put(record)
 
 
-def _enter(book: Book, record: Record, cover: Cover, beliefs: Beliefs) -> None:
+def _enter(book: NodeLedger, record: PodRecord, cover: Cover, beliefs: UnobservedPods) -> None:
     book.cover(record, cover)
     refresh(book, record, beliefs)
 
 
-def _part(book: Book, wide: Mapping[str, Holding], beliefs: Beliefs) -> None:
+def _part(book: NodeLedger, wide: Mapping[str, Holding], beliefs: UnobservedPods) -> None:
     """Of pods that may sit in each other's places the report covers some, in places that it does not tell."""
     if not wide:
         return
@@ -232,14 +232,14 @@ def _part(book: Book, wide: Mapping[str, Holding], beliefs: Beliefs) -> None:
             _replace(book, record, holding, beliefs)
 
 
-def _replace(book: Book, record: Record, holding: Holding, beliefs: Beliefs) -> None:
+def _replace(book: NodeLedger, record: PodRecord, holding: Holding, beliefs: UnobservedPods) -> None:
     if record.holding != holding:
         record.holding = holding
         refresh(book, record, beliefs)
 
 
 def _observe(
-    record: Record, listed: PodPlacement, wide: Holding | None, facts: RowFacts, beliefs: Beliefs
+    record: PodRecord, listed: PodPlacement, wide: Holding | None, facts: RowFacts, beliefs: UnobservedPods
 ) -> list[Divergence]:
     seen = observed.read(listed, facts, beliefs.resources, reuses=recording.has_init_steps(record.pod))
     record.listed = listed
@@ -247,7 +247,7 @@ def _observe(
 
 
 def _believe(
-    record: Record, seen: Observation, wide: Holding | None, facts: RowFacts, beliefs: Beliefs
+    record: PodRecord, seen: Observation, wide: Holding | None, facts: RowFacts, beliefs: UnobservedPods
 ) -> list[Divergence]:
     before = wide or record.holding
     wrong: list[Divergence] = []
@@ -273,12 +273,14 @@ def _with_unseen(seen: tuple[ContainerZones, ...], before: tuple[ContainerZones,
     return (*seen, *[each for each in before if each.container not in named])
 
 
-def _can_be_read(judgement: coverage.Judgement) -> bool:
+def _can_be_read(judgement: coverage.Coverage) -> bool:
     """Whether it is known for every pod if the report speaks of it."""
     return judgement.is_exact and Cover.DOUBT not in judgement.covers.values()
 
 
-def _read_payload(book: Book, facts: RowFacts, beliefs: Beliefs, wide: Mapping[str, Holding]) -> list[Divergence]:
+def _read_payload(
+    book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods, wide: Mapping[str, Holding]
+) -> list[Divergence]:
     """What upstream's codec says of the pods that the report covers."""
     book.payload = facts.payload
     covered = [record for record in book.records.values() if record.cover is Cover.YES]
@@ -292,18 +294,18 @@ def _read_payload(book: Book, facts: RowFacts, beliefs: Beliefs, wide: Mapping[s
     return wrong
 
 
-def _is_observed(record: Record) -> bool:
+def _is_observed(record: PodRecord) -> bool:
     return record.holding is not None and record.holding.source is Source.OBSERVED
 
 
-def _is_overdue(record: Record, due: Due) -> bool:
+def _is_overdue(record: PodRecord, due: Deadlines) -> bool:
     """It runs for so long that the report knows it, if it holds anything. One that was listed before still holds it."""
-    if record.life is not Life.LIVE or record.listed is not None or record.started is None:
+    if record.life is not PodPhase.LIVE or record.listed is not None or record.started is None:
         return False
     return record.start_order < due.latest or record.is_settled(due.looks, due.sure)
 
 
-def _latest(records: Iterable[Record], judgement: coverage.Judgement) -> int:
+def _latest(records: Iterable[PodRecord], judgement: coverage.Coverage) -> int:
     """The youngest decision of ours in a report that tells exactly whom it accounts for: whoever ran before that
     decision was there, too, when the node was looked at."""
     if not judgement.is_exact:
@@ -313,7 +315,7 @@ def _latest(records: Iterable[Record], judgement: coverage.Judgement) -> int:
     return max(covered, default=0)
 
 
-def _nothing_held(record: Record, facts: RowFacts) -> list[Divergence]:
+def _nothing_held(record: PodRecord, facts: RowFacts) -> list[Divergence]:
     before = record.holding
     record.holding = Holding(
         uid=record.uid, name=record.name, source=Source.OBSERVED, shape=before.shape if before else -1

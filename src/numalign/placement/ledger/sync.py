@@ -33,12 +33,12 @@ from numalign.placement.facts import (
     Tick,
 )
 from numalign.placement.ledger import rows as fromledger
-from numalign.placement.ledger.charges import Life
+from numalign.placement.ledger.charges import PodPhase
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.ledger.nodeledger import Book, Row
+from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.reports import nodesettings, read
 from numalign.placement.reports.nodefacts import RowFacts
 from numalign.placement.reports.read import ReportReader
@@ -124,7 +124,7 @@ class Mirror:
         books = {book.node: book for book in self.ledger.books()} if change.freed else {}
         for uid, node in list(self._lingering.items()) if change.freed else ():
             record = books[node].records.get(uid) if node in books else None
-            if record is None or record.life is not Life.LINGERING:
+            if record is None or record.life is not PodPhase.LINGERING:
                 del self._lingering[uid]
         return self.changed(change)
 
@@ -178,7 +178,7 @@ class Mirror:
         self._stale.update(dict.fromkeys(self.columns.rows))
         self.refresh()
 
-    def adopt(self, books: Sequence[Book]) -> None:
+    def adopt(self, books: Sequence[NodeLedger]) -> None:
         """The ledger as another engine had it. Rows are shown as they are: what there was to revise is revised."""
         for book in books:
             self.ledger.adopt(book)

@@ -26,9 +26,9 @@ from numalign.placement.ledger import observed
 from numalign.placement.ledger.charges import Cover
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.holdings import Entry
-from numalign.placement.ledger.nodeledger import Book
-from numalign.placement.ledger.podrecord import Record
-from numalign.placement.ledger.unobserved import Beliefs
+from numalign.placement.ledger.nodeledger import NodeLedger
+from numalign.placement.ledger.podrecord import PodRecord
+from numalign.placement.ledger.unobserved import UnobservedPods
 from numalign.placement.reports.nodefacts import RowFacts
 
 Entries = tuple[Entry, ...]
@@ -36,7 +36,7 @@ ALL = ""
 """Stands for the uid where pods are not listed."""
 
 
-def found(facts: RowFacts, records: Sequence[Record], resources: Resources) -> dict[str, Entries]:
+def found(facts: RowFacts, records: Sequence[PodRecord], resources: Resources) -> dict[str, Entries]:
     """By uid, what the report has of pods without a record; where it lists none, of all of them together."""
     if facts.placements is not None:
         return {
@@ -47,12 +47,12 @@ def found(facts: RowFacts, records: Sequence[Record], resources: Resources) -> d
     return {ALL: entries} if entries else {}
 
 
-def _unknown(placements: Iterable[PodPlacement], records: Iterable[Record]) -> list[PodPlacement]:
+def _unknown(placements: Iterable[PodPlacement], records: Iterable[PodRecord]) -> list[PodPlacement]:
     known = {name for record in records for name in (record.uid, record.name)}
     return [each for each in placements if (each.uid or f"{each.namespace}/{each.name}") not in known]
 
 
-def _unexplained(facts: RowFacts, records: Iterable[Record], resources: Resources) -> Iterator[Entry]:
+def _unexplained(facts: RowFacts, records: Iterable[PodRecord], resources: Resources) -> Iterator[Entry]:
     stock, known = facts.supplies.stock, _explained(records)
     for place, name in enumerate(stock.names):
         offered, free = stock.of(place, stock.allocatable), stock.of(place, facts.supplies.free)
@@ -63,7 +63,7 @@ def _unexplained(facts: RowFacts, records: Iterable[Record], resources: Resource
             yield Entry(resources.column(name), rest, zones, certain=False)
 
 
-def _explained(records: Iterable[Record]) -> dict[int, int]:
+def _explained(records: Iterable[PodRecord]) -> dict[int, int]:
     """By column, what the report has surely deducted for pods that we know."""
     known: dict[int, int] = {}
     for record in records:
@@ -77,7 +77,7 @@ POWERS: Final = [1]
 """Of two, as far as they were needed."""
 
 
-def unexplained(book: Book, facts: RowFacts, beliefs: Beliefs, *, sure: bool) -> list[Divergence]:
+def unexplained(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods, *, sure: bool) -> list[Divergence]:
     """Where pods may be missing (not `sure`), only what is so twice in a row."""
     free, resources = facts.supplies.free, beliefs.resources
     expected = _expected(book, facts, resources)
@@ -97,7 +97,7 @@ def _short(free: Sequence[int], expected: Sequence[int]) -> int:
     return sum(compress(POWERS, map(lt, free, expected)))
 
 
-def _expected(book: Book, facts: RowFacts, resources: Resources) -> Sequence[int]:
+def _expected(book: NodeLedger, facts: RowFacts, resources: Resources) -> Sequence[int]:
     """What would be free if only the pods that the report may cover held anything."""
     stock, explained = facts.supplies.stock, book.explained()
     if not explained:

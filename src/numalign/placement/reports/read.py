@@ -91,7 +91,7 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
     devices: DeviceSlots
 
 
-class Make(NamedTuple):
+class RulesKey(NamedTuple):
     """All that rules follow from; most nodes of a cluster have it in common with others."""
 
     zones: tuple[int, ...]
@@ -304,7 +304,7 @@ def _rules(topology: NodeTopology, settings: Settings, cores: Cores | None, note
     static_cpus = settings.cpu_policy == "static"
     if cores is None and static_cpus:
         noted.add(Assumption.CORES_UNKNOWN)
-    make = Make(
+    make = RulesKey(
         zones=supplies.zone_ids(topology),
         policy=settings.topology_policy,
         scope=settings.topology_scope,
@@ -324,7 +324,7 @@ def _rules(topology: NodeTopology, settings: Settings, cores: Cores | None, note
 
 
 @lru_cache(maxsize=MAKES)
-def _rules_of(make: Make) -> NodeRules:
+def _rules_of(make: RulesKey) -> NodeRules:
     options = nodesettings.switched_on(dict(make.cpu_options))
     return _shared_rules(
         NodeRules(
