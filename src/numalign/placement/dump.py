@@ -19,7 +19,7 @@ from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.resources import Resources
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
-from numalign.placement.ledger.charges import PodPhase
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.ledger import Revision
 from numalign.placement.ledger.nodeledger import NodeLedger
@@ -182,6 +182,6 @@ def _record(record: PodRecord) -> PodDump:
     return PodDump(
         **{name: getattr(record, name) for name in HISTORY},
         # A pod that lives is among the cluster's pods; others may be known nowhere else.
-        pod=None if record.life is PodPhase.LIVE else record.pod,
+        pod=None if record.life is PodLife.LIVE else record.pod,
         is_listed=record.listed is not None,
     )

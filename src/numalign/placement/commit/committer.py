@@ -30,7 +30,7 @@ from numalign.placement.commit.askkubelet import AdmissionQuestion
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import RestoredKubelet
 from numalign.placement.ledger import rows, unobserved
-from numalign.placement.ledger.charges import Cover, PodPhase
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.ledger.sync import Mirror
@@ -165,7 +165,7 @@ def _looks(shape: Shape, row: Row) -> Looks:
 def _has_left(book: NodeLedger) -> bool:
     """Whether a pod left after the report, which still shows it. One that the report never had is in nobody's way, and
     may be remembered for minutes where nothing else happens."""
-    return any(record.life is not PodPhase.LIVE and record.cover is not Cover.NO for record in book.records.values())
+    return any(record.life is not PodLife.LIVE and record.cover is not Cover.NO for record in book.records.values())
 
 
 def _without(restored: RestoredKubelet, uids: Iterable[str]) -> KubeletState:

@@ -123,14 +123,14 @@ Holders = Mapping[str, PodPlacement]
 """Pod identity to what the pod holds."""
 
 
-class Residents(Struct, frozen=True):
+class RestoredPods(Struct, frozen=True):
     """The pods of a node, by the name the managers know each by."""
 
     active: Mapping[str, Pod]
     placed: Holders
 
 
-def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> Residents:
+def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> RestoredPods:
     """Every pod in the report, with its spec where it is known."""
     active: dict[str, Pod] = {}
     placed: dict[str, PodPlacement] = {}
@@ -141,7 +141,7 @@ def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> Re
         pod = known if known is not None and same else _stand_in(each)
         active[demands.identity(pod)] = pod
         placed[demands.identity(pod)] = each
-    return Residents(active, placed)
+    return RestoredPods(active, placed)
 
 
 def device_state(placed: Holders, devices: Devices) -> DeviceState:
@@ -157,7 +157,7 @@ def device_state(placed: Holders, devices: Devices) -> DeviceState:
     return DeviceState(pods={uid: _with_devices(containers) for uid, containers in held.items()})
 
 
-def of(kubelet: Kubelet, facts: NodeFacts, known: Residents, devices: DeviceState) -> KubeletState:
+def of(kubelet: Kubelet, facts: NodeFacts, known: RestoredPods, devices: DeviceState) -> KubeletState:
     return KubeletState(
         devices=devices,
         cpu=_cpus(facts.default_cpus or 0, known.placed) if kubelet.cpu else None,

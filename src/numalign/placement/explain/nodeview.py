@@ -12,7 +12,7 @@ from msgspec import Struct
 from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
-from numalign.placement.ledger.charges import PodPhase
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.ledger.podrecord import PodRecord
@@ -122,7 +122,7 @@ def _cells(row: Row, column: int, name: str) -> tuple[Cell, ...]:
 
 def _tenants(book: NodeLedger, names: Sequence[str]) -> tuple[Tenant, ...]:
     records = sorted(book.records.values(), key=lambda record: record.order)
-    return tuple(_tenant(record, book.zones, names) for record in records if record.life is not PodPhase.ENDED)
+    return tuple(_tenant(record, book.zones, names) for record in records if record.life is not PodLife.ENDED)
 
 
 def _tenant(record: PodRecord, zones: Zones, names: Sequence[str]) -> Tenant:
@@ -131,7 +131,7 @@ def _tenant(record: PodRecord, zones: Zones, names: Sequence[str]) -> Tenant:
         uid=record.uid,
         name=record.name,
         source=holding.source,
-        is_leaving=record.life is PodPhase.LINGERING,
+        is_leaving=record.life is PodLife.LINGERING,
         is_pending=record.is_pending,
         containers={
             each.container: tuple(_real(mask, zones) for mask in each.possible)

@@ -24,7 +24,7 @@ Amount = tuple[tuple[int, int], int]
 """(column, position), and how much is added to what is free there."""
 
 
-class PodPhase(Enum):
+class PodLife(Enum):
     """Where a pod is in its life, as far as its resources go."""
 
     LIVE = "live"
@@ -65,17 +65,17 @@ class PodCharges(Struct, frozen=True):
 NONE = PodCharges()
 
 
-def share(holding: Holding, hidden: tuple[Entry, ...], life: PodPhase, cover: Cover) -> PodCharges:
+def share(holding: Holding, hidden: tuple[Entry, ...], life: PodLife, cover: Cover) -> PodCharges:
     """`hidden`: what the report would not show of the pod even if it covers it."""
-    if life is PodPhase.LIVE and cover is Cover.NO:
+    if life is PodLife.LIVE and cover is Cover.NO:
         return _newcomers(holding.entries)
     shown = () if cover is Cover.NO else holding.entries
     # Publishers who ask the managers' books deduct what they do not show, too.
     deducted = shown + hidden
-    if life is PodPhase.ENDED:
+    if life is PodLife.ENDED:
         return _returned(holding.entries) if cover is Cover.YES else PodCharges(doubtful=shown, explained=deducted)
     held = hidden if cover is Cover.YES else holding.entries
-    if life is PodPhase.LIVE:
+    if life is PodLife.LIVE:
         return _charge(held, deducted, certain=cover is not Cover.DOUBT)
     # It may be there still or not, whatever the report says: the pod resources API omits such pods.
     return _charge(held, deducted, certain=False, doubtful=shown)

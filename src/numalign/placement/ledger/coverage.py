@@ -33,7 +33,7 @@ from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt import fingerprint
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import podrecord as recording
-from numalign.placement.ledger.charges import Cover, PodPhase
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.podrecord import COVERED, LIVE, PATIENT, STUBBORN, SURE, PodRecord
 from numalign.placement.reports.nodefacts import RowFacts
 
@@ -161,7 +161,7 @@ def _by_age(record: PodRecord, looks: int) -> Cover:
     """Of pods of one name, where the report may be about either."""
     if record.is_forgotten(looks):
         return Cover.NO
-    return Cover.YES if record.life is PodPhase.LIVE and record.is_settled(looks) else Cover.DOUBT
+    return Cover.YES if record.life is PodLife.LIVE and record.is_settled(looks) else Cover.DOUBT
 
 
 def _namesakes(pods: Iterable[PodRecord]) -> frozenset[int]:
@@ -183,7 +183,7 @@ def _signed(facts: RowFacts, pods: PodSet, looks: int) -> Coverage | None:
     for record in (*pods.pending, *pods.leaving):
         known = Cover.YES if record.uid in covered else Cover.NO
         # Another set of pods with the same names has the same fingerprint, and a finished pod may only be named.
-        named = record.life is PodPhase.ENDED and record.uid in covered and lists_finished_pods(facts)
+        named = record.life is PodLife.ENDED and record.uid in covered and lists_finished_pods(facts)
         is_either = record.hash in signed & unsigned
         covers[record.uid] = _by_age(record, looks) if is_either else Cover.DOUBT if named else known
     return Coverage(covers, is_exact=True)
@@ -218,7 +218,7 @@ def _candidates(pods: PodSet) -> Iterator[PodSet]:
 
 
 def _arrival(record: PodRecord) -> tuple[bool, int]:
-    return record.started is None and record.life is PodPhase.LIVE, record.order
+    return record.started is None and record.life is PodLife.LIVE, record.order
 
 
 def _signature(pods: PodSet) -> str:

@@ -22,7 +22,7 @@ from numalign.placement.columns.resources import Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import reconcile
-from numalign.placement.ledger.charges import Cover, PodPhase
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.divergences import NOTHING, Change, Divergence, DivergenceKind, Divergences, Problem
 from numalign.placement.ledger.foreignpods import ForeignPods, Placer
 from numalign.placement.ledger.holdings import Holding
@@ -96,7 +96,7 @@ class Ledger:
         if book is None or book.facts is None:
             return NOTHING
         book.drop_report()
-        for record in [record for record in book.records.values() if record.life is PodPhase.ENDED]:
+        for record in [record for record in book.records.values() if record.life is PodLife.ENDED]:
             self._strike(book, record)
         self._close(book)
         return Change((node,))
@@ -152,7 +152,7 @@ class Ledger:
         self._forget_remains(pod, uid)
         found = self._records_of(uid)
         stopped = [each for each in found if pod.has_stopped or not (pod.spec.node_name or each[1].bound)]
-        running = [each for each in found if each not in stopped and each[1].life is PodPhase.LIVE]
+        running = [each for each in found if each not in stopped and each[1].life is PodLife.LIVE]
         change = self._end(stopped)
         for book, record in running:
             self._linger(book, record, pod, now)
@@ -170,12 +170,12 @@ class Ledger:
         """Time passed: grace periods end, and pods that no report ever had are forgotten."""
         long_gone = [each for uid in self._departures.forgotten(now) for each in self._records_of(uid)]
         for book, known in long_gone:
-            if known.life is PodPhase.ENDED and known.cover is Cover.NO:
+            if known.life is PodLife.ENDED and known.cover is Cover.NO:
                 self._strike(book, known)
         due: list[tuple[NodeLedger, PodRecord]] = []
         for until, uid, node in self._departures.due(now):
             record = self._books[node].records.get(uid) if node in self._books else None
-            if record is not None and record.life is PodPhase.LINGERING and record.until == until:
+            if record is not None and record.life is PodLife.LINGERING and record.until == until:
                 due.append((self._books[node], record))
         return self._end(due)
 
@@ -200,7 +200,7 @@ class Ledger:
         """What a pod holds, as far as it is known."""
         for book, record in self._records_of(uid):
             self._settle(book)
-            if record.life is PodPhase.LIVE:
+            if record.life is PodLife.LIVE:
                 return record.holding
         return None
 
@@ -233,7 +233,7 @@ class Ledger:
         was_pending, hidden = record.is_pending, record.hidden
         record.pod, record.bound = pod, True
         is_start = record.started is None and pod.has_started
-        if not is_start and record.life is PodPhase.LIVE and not record.absent and not pod.spec.init_containers:
+        if not is_start and record.life is PodLife.LIVE and not record.absent and not pod.spec.init_containers:
             return NOTHING  # all that it counts for follows from what it holds
         if is_start:
             record.start(book.looks, self._next())
@@ -251,15 +251,15 @@ class Ledger:
         return structs.replace(change, divergences=tuple(wrong))
 
     def _end(self, found: Sequence[tuple[NodeLedger, PodRecord]]) -> Change:
-        found = [(book, record) for book, record in found if record.life is not PodPhase.ENDED]
+        found = [(book, record) for book, record in found if record.life is not PodLife.ENDED]
         for book, record in found:
             self._settle(book)
             if record.holding is not None and record.holding.interchangeable:
                 reconcile.part(book, self._beliefs)
             book.doubt(record)
             # A pod that lingered left the node's reports when its object was deleted.
-            order = self._next() if record.life is PodPhase.LIVE else record.end_order
-            record.end(PodPhase.ENDED, book.looks, order)
+            order = self._next() if record.life is PodLife.LIVE else record.end_order
+            record.end(PodLife.ENDED, book.looks, order)
             if book.facts is None:
                 self._strike(book, record)
             else:
@@ -271,7 +271,7 @@ class Ledger:
         self._settle(book)
         book.doubt(record)
         record.until = self._departures.wait_for(pod, record.uid, book.node, now)
-        record.end(PodPhase.LINGERING, book.looks, self._next())
+        record.end(PodLife.LINGERING, book.looks, self._next())
         reconcile.refresh(book, record, self._beliefs)
 
     def _settle(self, book: NodeLedger) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import charges
-from numalign.placement.ledger.charges import Cover, PodPhase
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.holdings import Entry
 from numalign.placement.ledger.podrecord import PodRecord
 from numalign.placement.reports import supplies
@@ -38,7 +38,7 @@ def groups(
         return None
     shown, ended, later = _sorted(records)
     if found is None:
-        lingering = [record for record in records if record.life is PodPhase.LINGERING]
+        lingering = [record for record in records if record.life is PodLife.LINGERING]
         found = _told_by_pods(facts, shown, [*ended, *later, *lingering], resources)
     elif any(_memory(record, resources) for record in ended):
         found = _remaining(len(facts.rules.zones), shown, resources)
@@ -54,9 +54,9 @@ def _sorted(records: Iterable[PodRecord]) -> tuple[list[PodRecord], list[PodReco
     ended: list[PodRecord] = []
     later: list[PodRecord] = []
     for record in records:
-        if record.life is PodPhase.LIVE and not record.absent:
+        if record.life is PodLife.LIVE and not record.absent:
             (shown if record.cover is Cover.YES else later).append(record)
-        elif record.cover is Cover.YES and record.life is not PodPhase.LINGERING:
+        elif record.cover is Cover.YES and record.life is not PodLife.LINGERING:
             ended.append(record)
     later.sort(key=lambda record: record.order)
     return shown, ended, later

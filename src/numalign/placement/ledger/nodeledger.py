@@ -17,7 +17,7 @@ from numalign.api.nrt.placementcodec import Payload
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import memorygroups
-from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, PodCharges, PodPhase
+from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, PodCharges, PodLife
 from numalign.placement.ledger.holdings import Entry, Holding
 from numalign.placement.ledger.podrecord import SURE, PodRecord
 from numalign.placement.reports.nodefacts import Groups, RowFacts
@@ -222,7 +222,7 @@ class NodeLedger:
             record.reported = True
             self.unplaced.pop(record.uid, None)
             record.forecast = None
-        elif record.holding is None and record.life is PodPhase.LIVE:
+        elif record.holding is None and record.life is PodLife.LIVE:
             self.unplaced[record.uid] = record
 
     def put(self, record: PodRecord) -> None:

@@ -21,7 +21,7 @@ from numalign.api.nrt import fingerprint
 from numalign.api.objects.pod import Pod
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import charges
-from numalign.placement.ledger.charges import Cover, PodCharges, PodPhase
+from numalign.placement.ledger.charges import Cover, PodCharges, PodLife
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 
 SURE: Final = 2
@@ -31,7 +31,7 @@ PATIENT: Final = 12
 STUBBORN: Final = 64
 """The same where the report names its pods: in the end, one that is never named holds nothing."""
 
-LIVE: Final = PodPhase.LIVE
+LIVE: Final = PodLife.LIVE
 COVERED: Final = Cover.YES
 """Looked up once: every fact about a pod asks for them."""
 
@@ -49,7 +49,7 @@ class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="cam
     holding: Holding | None = None
     """None: the model was not asked yet where it may be."""
     hidden: tuple[Entry, ...] = ()
-    life: PodPhase = PodPhase.LIVE
+    life: PodLife = PodLife.LIVE
     cover: Cover = Cover.NO
     reported: bool = False
     """Whether any report had it."""
@@ -86,7 +86,7 @@ class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
         """It was seen to run."""
         self.started, self.start_order = looks, order
 
-    def end(self, life: PodPhase, looks: int, order: int) -> None:
+    def end(self, life: PodLife, looks: int, order: int) -> None:
         """It ended, or its object is gone and its containers may still run."""
         self.life, self.ended, self.end_order = life, looks, order
 
@@ -119,7 +119,7 @@ class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
 
     def is_forgotten(self, looks: int, sure: int = SURE) -> bool:
         """Whether the report was surely made after it had ended."""
-        return self.life is not PodPhase.LIVE and looks >= self.ended + sure
+        return self.life is not PodLife.LIVE and looks >= self.ended + sure
 
     @property
     def is_predicted(self) -> bool:
@@ -128,9 +128,9 @@ class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
     def computed_share(self) -> PodCharges:
         if self.holding is None:
             return charges.NONE
-        life = PodPhase.ENDED if self.absent else self.life
+        life = PodLife.ENDED if self.absent else self.life
         return charges.share(
-            self.holding, self.hidden, life, self._cover_at_end() if life is PodPhase.ENDED else self.cover
+            self.holding, self.hidden, life, self._cover_at_end() if life is PodLife.ENDED else self.cover
         )
 
     def _cover_at_end(self) -> Cover:

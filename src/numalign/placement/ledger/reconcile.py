@@ -19,7 +19,7 @@ from msgspec import Struct, field, structs
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.placement.ledger import coverage, observed, payload, unexplained
 from numalign.placement.ledger import podrecord as recording
-from numalign.placement.ledger.charges import Cover, PodPhase
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import NodeLedger, UnknownPods
@@ -195,7 +195,7 @@ def _is_open(record: PodRecord) -> bool:
 def _is_done_with(record: PodRecord, due: Deadlines) -> bool:
     """A report that came in since it ended does not cover it. If none ever did, that one may be from before its time,
     and the next one still have it."""
-    if record.life is not PodPhase.ENDED or record.cover is not Cover.NO or due.looks <= record.ended:
+    if record.life is not PodLife.ENDED or record.cover is not Cover.NO or due.looks <= record.ended:
         return False
     return record.reported or record.end_order < due.latest or record.is_forgotten(due.looks, due.sure)
 
@@ -300,7 +300,7 @@ def _is_observed(record: PodRecord) -> bool:
 
 def _is_overdue(record: PodRecord, due: Deadlines) -> bool:
     """It runs for so long that the report knows it, if it holds anything. One that was listed before still holds it."""
-    if record.life is not PodPhase.LIVE or record.listed is not None or record.started is None:
+    if record.life is not PodLife.LIVE or record.listed is not None or record.started is None:
         return False
     return record.start_order < due.latest or record.is_settled(due.looks, due.sure)
 

@@ -33,7 +33,7 @@ from numalign.placement.facts import (
     Tick,
 )
 from numalign.placement.ledger import rows as fromledger
-from numalign.placement.ledger.charges import PodPhase
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
 from numalign.placement.ledger.holdings import Holding
@@ -124,7 +124,7 @@ class Mirror:
         books = {book.node: book for book in self.ledger.books()} if change.freed else {}
         for uid, node in list(self._lingering.items()) if change.freed else ():
             record = books[node].records.get(uid) if node in books else None
-            if record is None or record.life is not PodPhase.LINGERING:
+            if record is None or record.life is not PodLife.LINGERING:
                 del self._lingering[uid]
         return self.changed(change)
 

@@ -19,7 +19,7 @@ from numalign.placement.rowmodel.merge import Alignment, Listing
 from numalign.placement.rowmodel.state import Amounts, RowState, by_zone, inside, smallest, total, touching, zones_with
 
 
-class Taken:
+class TakenCPUs:
     """CPUs of one container: by position what is known, and in some of the zones `where` the rest."""
 
     def __init__(self, zones: int) -> None:
@@ -146,8 +146,8 @@ class CPUPool:
         if not self._may_take_less:
             self.full_hi -= max(0, need - beside - sum(self.kept_hi))
 
-    def _split(self, need: int, alignment: Alignment) -> Taken:
-        taken = Taken(len(self.have))
+    def _split(self, need: int, alignment: Alignment) -> TakenCPUs:
+        taken = TakenCPUs(len(self.have))
         area = self._area(alignment)
         if self._peculiar:
             taken.rest, taken.where = need, self.domain
@@ -200,7 +200,7 @@ class CPUPool:
             sizes[own] = sizes.get(own, 0) + size
         return len({size for size in sizes.values() if size}) > 1
 
-    def _run(self, taken: Taken, zones: int, count: int) -> None:
+    def _run(self, taken: TakenCPUs, zones: int, count: int) -> None:
         """One run of the picker; a single zone, or all there is, needs none."""
         if not count:
             return
@@ -221,7 +221,7 @@ class CPUPool:
         cores = None if self.open else cpusplit.of(self.row)
         return None if cores is None else cpusplit.split(cores, (*self.runs, run))
 
-    def _settle_single_zone(self, taken: Taken) -> None:
+    def _settle_single_zone(self, taken: TakenCPUs) -> None:
         if taken.where & (taken.where - 1) == 0:
             taken.known[taken.where.bit_length() - 1] += taken.rest
             taken.rest = taken.where = 0
@@ -240,14 +240,14 @@ class CPUPool:
         if ACROSS_ZONES in self.rules.cpu_options and not self.is_steady:
             self._require_safe_spreading(self.domain)
 
-    def _lend(self, taken: Taken) -> None:
+    def _lend(self, taken: TakenCPUs) -> None:
         """What an init container takes stays available to the containers after it."""
         for position, count in enumerate(taken.known):
             most = count + (taken.rest if taken.where >> position & 1 else 0)
             self.kept_lo[position] = max(self.kept_lo[position], count)
             self.kept_hi[position] = min(self.have[position], self.kept_hi[position] + most)
 
-    def _hand_out(self, taken: Taken) -> None:
+    def _hand_out(self, taken: TakenCPUs) -> None:
         self.runs += taken.runs
         for position, count in enumerate(taken.known):
             self.have[position] -= count

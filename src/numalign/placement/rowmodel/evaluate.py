@@ -76,7 +76,7 @@ class RowVerdict(Struct, frozen=True, kw_only=True):
 
 def evaluate(row: RowState, program: Program) -> RowVerdict:
     """Whether the kubelet of this row would admit a pod with this program, and where it would sit."""
-    walk = Walk(row, program)
+    walk = PodWalk(row, program)
     try:
         walk.pod()
     except Refuses as stopped:
@@ -88,7 +88,7 @@ def evaluate(row: RowState, program: Program) -> RowVerdict:
     return walk.verdict()
 
 
-class Walk:
+class PodWalk:
     """A pod's way through the pools of a row, in the kubelet's order (kubelet spec 3.6)."""
 
     def __init__(self, row: RowState, program: Program) -> None:
