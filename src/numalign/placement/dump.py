@@ -39,7 +39,7 @@ class PodDump(PodHistory, kw_only=True):
 
 class NodeDump(Wire, frozen=True):
     node: str
-    looks: int = 0
+    report_count: int = 0
     is_exact: bool = False
     read_payload: bool = False
     records: tuple[PodDump, ...] = ()
@@ -121,7 +121,7 @@ class _Restoring(Struct, frozen=True):
         """`known`: the engine's own, with the report. What the node has said since `before` stays known."""
         book = NodeLedger(copy.node)
         book.facts, book.zones, book.remains = known.facts, known.zones, known.remains
-        book.looks, book.is_exact = copy.looks, copy.is_exact
+        book.report_count, book.is_exact = copy.report_count, copy.is_exact
         book.unknown_pods.perhaps_free = self._entries(copy.perhaps_free)
         if copy.read_payload and book.facts is not None:
             book.payload = book.facts.payload
@@ -170,7 +170,7 @@ def _trials(columns: Columns, verdicts: Verdicts) -> dict[int, dict[str, Trial]]
 def _book(book: NodeLedger) -> NodeDump:
     return NodeDump(
         node=book.node,
-        looks=book.looks,
+        report_count=book.report_count,
         is_exact=book.is_exact,
         read_payload=book.payload is not None,
         records=tuple(map(_record, book.records.values())),

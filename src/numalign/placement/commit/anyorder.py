@@ -1,9 +1,9 @@
-"""Places for several pods that hold in every order of their admission (engine spec R2).
+"""Finds places for several pods that hold in every order of their admission (engine spec R2).
 
-`commit` comes here when order matters. A few pods are simply tried in all their orders. With more of them, every pod is
-evaluated with all the others as charges that may be there or not, wherever they may be; what comes out widens those
-charges, until nothing changes any more. Either way each pod is then admitted within its masks, whoever came before,
-and one pod that is not certain makes the whole set uncertain."""
+`place` calls this module when order matters. A few pods are tried in all their orders. With more of them, every pod is
+evaluated with all the others as charges that may be there or not, wherever they may be. The result widens those
+charges, until nothing changes any more. Either way each pod is admitted within its masks in any order. One pod that is
+not certain makes the whole set uncertain."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A pod asked of the kubelet's own managers, for rows on which ids decide (engine spec R9).
+"""Asks the kubelet's own managers about a pod, for rows on which ids decide (engine spec R9).
 
-The engine hands `commit` what `asking` returns. `objectmodel` brings the managers back from a report; pods that are
-pending are admitted there first, in the order of their binding. CPUs and memory come out as they would on the node.
-Which device is taken nobody can know, so devices are counted as the row model counts them; where a choice of devices
-could change the answer, the answer is that it is not certain."""
+`committer` calls `answer`. `restorekubelet` restores the managers from a report; pending pods are admitted there first,
+in the order of their binding. CPUs and memory come out as they would on the node. Which device is taken is not known,
+so devices are counted as the row model counts them. Where a choice of devices could change the answer, the answer is
+that it is not certain."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _not(code: Verdict, cause: Cause) -> RowVerdict:
 
 
 def _hangs_on_devices(question: AdmissionQuestion) -> bool:
-    """Whether devices that somebody chooses freely are asked for more than once."""
+    """Whether devices that the kubelet or a plugin chooses freely are asked for more than once."""
     row = question.row
     asked = Counter(column for step in question.program.steps for column, count in step.ask.devices if count)
     unsettled = {entry.column for entry in row.entries}

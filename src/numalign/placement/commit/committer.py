@@ -1,8 +1,8 @@
-"""A pod tried on one row in earnest, with everything the ledger knows about the node.
+"""Places a pod on one row with everything that the ledger knows about the node.
 
-`exactflavour` comes here with pods that numbers alone do not place, and the ledger with pods that others have bound.
-`commit` does the thinking; here it gets its row, the programs of pending pods and, where a complete report allows it,
-the kubelet's own managers to ask."""
+The exact flavour calls it with pods that numbers alone do not place, and the ledger with pods that others have bound.
+`place` decides; this module gives it the row, the programs of pending pods and, where a complete report allows it, the
+kubelet's own managers. It never writes to the ledger."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Committer:
         self._shapes = shapes
         self._trusting = trust_bind_order
         self._alone: BoundedCache[Looks, Placement] = BoundedCache(MOST_ALONE)
-        """Where nobody is pending, and numbers alone decide."""
+        """Where no pod is pending, and numbers alone decide."""
 
     def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> CommittedPod | None:
         """None: the pod is not certain to be admitted there, whatever the order in which pods arrive.
@@ -163,7 +163,7 @@ def _looks(shape: Shape, row: Row) -> Looks:
 
 
 def _has_left(book: NodeLedger) -> bool:
-    """Whether a pod left after the report, which still shows it. One that the report never had is in nobody's way, and
+    """Whether a pod left after the report, which still shows it. One that the report never had takes no room, and
     may be remembered for minutes where nothing else happens."""
     return any(record.life is not PodLife.LIVE and record.cover is not Cover.NO for record in book.records.values())
 

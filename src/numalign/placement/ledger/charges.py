@@ -1,9 +1,9 @@
-"""How one pod bends a node's free amounts away from what the report says.
+"""The correction that one pod applies to the free amounts of its node's report.
 
-A report's amounts account for the pods it covers. Pods that it does not cover are charged on top, covered ones that
-ended since are given back, and where the node may be in either state the difference is kept as a bound (engine spec
-9): a charge that is not certain lowers what is surely free, a doubtful return raises what is possibly free. `books`
-adds shares up; the same record and report always give the same share."""
+A report's amounts account for the pods that it covers. Pods that it does not cover are charged on top. Covered pods
+that ended since are given back. Where the node may be in either state, the difference is kept as a bound (engine spec
+9): a charge that is not certain lowers what is surely free, a doubtful return raises what is possibly free.
+`nodeledger` adds the charges of all pods up. The same record and report always give the same charges."""
 
 from __future__ import annotations
 

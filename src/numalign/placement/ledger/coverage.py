@@ -18,7 +18,7 @@ proves nothing. A pod that runs and that a report does not account for stays unc
 in a report, or for many more reports. A fingerprint that belongs to other pods makes age wait as long, if those before
 it were of pods that we know. A publisher whose fingerprints never are counts pods that we do not see: there, age it is.
 
-What remains is in doubt, and both ends of the doubt are charged (`shares`)."""
+What remains is in doubt, and both ends of the doubt are charged (`charges`)."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class NodeHistory(Struct, frozen=True):
     """What is known of a node when a report is judged."""
 
     records: Sequence[PodRecord]
-    looks: int
+    report_count: int
     remains: Mapping[str, int]
     """Hashes of finished pods that may be listed, by uid."""
     matched: int | None = None
-    """Looks when a fingerprint was last that of known pods."""
+    """Report count when a fingerprint was last that of known pods."""
     placements: Sequence[PodPlacement] = ()
     """What a report that names its pods says of these."""
 
     @property
     def signs_known(self) -> bool:
         """Whether fingerprints of this node are made of pods that we know."""
-        return self.matched is not None and self.looks < self.matched + PATIENT
+        return self.matched is not None and self.report_count < self.matched + PATIENT
 
 
 class PodSet(Struct, frozen=True):
@@ -84,18 +84,18 @@ class Coverage(Struct, frozen=True):
 
 
 def subjects(node: NodeHistory, sure: int) -> PodSet:
-    """`sure`: after how many looks age alone decides."""
+    """`sure`: after how many reports age alone decides."""
     settled, pending, leaving = [], [], []
     for record in node.records:
         if record.life is not LIVE:
             leaving.append(record)
-        elif record.is_settled(node.looks, sure):
+        elif record.is_settled(node.report_count, sure):
             settled.append(record)
         else:
             pending.append(record)
     pending.sort(key=_arrival)
     leaving.sort(key=lambda record: record.end_order)
-    recent = tuple(record for record in leaving if not record.is_forgotten(node.looks, sure))
+    recent = tuple(record for record in leaving if not record.is_forgotten(node.report_count, sure))
     remains = node.remains
     others = remains.keys() - {record.uid for record in recent} if remains else ()
     return PodSet(tuple(settled), tuple(pending), recent, tuple(remains[uid] for uid in others))
@@ -107,7 +107,7 @@ def lists_finished_pods(facts: RowFacts) -> bool:
 
 
 def sure(facts: RowFacts) -> int:
-    """After how many looks age alone decides, whatever such a report says."""
+    """After how many reports age alone decides, whatever such a report says."""
     return STUBBORN if facts.placements is not None else PATIENT if facts.fingerprint else SURE
 
 
@@ -118,28 +118,29 @@ def judge(
     if facts.placements is not None:
         return _listed(node)
     pods = subjects(node, sure(facts))
-    # At a start there are many pods whose holdings nobody has looked at, and most fingerprints match without them.
+    # At a start many pods have no holdings yet, and most fingerprints match without them.
     if facts.fingerprint and not facts.exclusive_only:
-        found = _signed(facts, pods, node.looks)
+        found = _signed(facts, pods, node.report_count)
         if found is not None:
             return found
     if not facts.fingerprint and not pods.pending and not pods.leaving:
         return Coverage({})
     ensure((*pods.settled, *pods.pending, *pods.leaving))
     if facts.exclusive_only:
-        found = _signed(facts, pods, node.looks)
+        found = _signed(facts, pods, node.report_count)
         if found is not None:
             return found
     if facts.fingerprint and not node.signs_known:
         pods = subjects(node, SURE)
-    return _weighed(facts, node.looks, pods, resources)
+    return _weighed(facts, node.report_count, pods, resources)
 
 
 def _listed(node: NodeHistory) -> Coverage:
     by_uid = {each.uid: each for each in node.placements if each.uid}
     by_name = {f"{each.namespace}/{each.name}": each for each in node.placements if not each.uid}
-    # The youngest of those that have left, and everybody else.
-    everyone = [each for each in node.records if each.life is LIVE or not each.is_forgotten(node.looks, STUBBORN)]
+    # All that live, and the youngest of those that have left.
+    now = node.report_count
+    everyone = [each for each in node.records if each.life is LIVE or not each.is_forgotten(now, STUBBORN)]
     namesakes = _namesakes(everyone) if by_name else frozenset()
     covers, listed = {}, {}
     for record in everyone:
@@ -147,7 +148,7 @@ def _listed(node: NodeHistory) -> Coverage:
         found = by_uid.get(uid)
         if found is None and record.name in by_name:
             if record.hash in namesakes:
-                covers[uid] = _by_age(record, node.looks)
+                covers[uid] = _by_age(record, node.report_count)
                 continue
             found = by_name[record.name]
         if found is None:
@@ -157,11 +158,11 @@ def _listed(node: NodeHistory) -> Coverage:
     return Coverage(covers, is_exact=True, listed=listed)
 
 
-def _by_age(record: PodRecord, looks: int) -> Cover:
+def _by_age(record: PodRecord, report_count: int) -> Cover:
     """Of pods of one name, where the report may be about either."""
-    if record.is_forgotten(looks):
+    if record.is_forgotten(report_count):
         return Cover.NO
-    return Cover.YES if record.life is PodLife.LIVE and record.is_settled(looks) else Cover.DOUBT
+    return Cover.YES if record.life is PodLife.LIVE and record.is_settled(report_count) else Cover.DOUBT
 
 
 def _namesakes(pods: Iterable[PodRecord]) -> frozenset[int]:
@@ -169,7 +170,7 @@ def _namesakes(pods: Iterable[PodRecord]) -> frozenset[int]:
     return frozenset(hash for hash, count in Counter(record.hash for record in pods).items() if count > 1)
 
 
-def _signed(facts: RowFacts, pods: PodSet, looks: int) -> Coverage | None:
+def _signed(facts: RowFacts, pods: PodSet, report_count: int) -> Coverage | None:
     if not facts.fingerprint:
         return None
     signers = _exclusive(pods) if facts.exclusive_only else pods
@@ -185,7 +186,7 @@ def _signed(facts: RowFacts, pods: PodSet, looks: int) -> Coverage | None:
         # Another set of pods with the same names has the same fingerprint, and a finished pod may only be named.
         named = record.life is PodLife.ENDED and record.uid in covered and lists_finished_pods(facts)
         is_either = record.hash in signed & unsigned
-        covers[record.uid] = _by_age(record, looks) if is_either else Cover.DOUBT if named else known
+        covers[record.uid] = _by_age(record, report_count) if is_either else Cover.DOUBT if named else known
     return Coverage(covers, is_exact=True)
 
 
@@ -226,15 +227,15 @@ def _signature(pods: PodSet) -> str:
     return fingerprint.of_hashes(sorted((*hashes, *pods.remains)))
 
 
-def _weighed(facts: RowFacts, looks: int, pods: PodSet, resources: Resources) -> Coverage:
+def _weighed(facts: RowFacts, report_count: int, pods: PodSet, resources: Resources) -> Coverage:
     used = _used(facts, resources)
     # A fingerprint of other pods than we know of says that amounts may be theirs.
-    strangers = bool(facts.fingerprint)
+    others = bool(facts.fingerprint)
     least, most = _weights(pods.settled)
     covers: dict[str, Cover] = {}
     open_ones = []
     for record in (*pods.pending, *pods.leaving):
-        if record.after == looks or not (strangers or _fit(least, _weights((record,))[0], used)):
+        if record.after == report_count or not (others or _fit(least, _weights((record,))[0], used)):
             covers[record.uid] = Cover.NO
         else:
             open_ones.append(record)
@@ -242,7 +243,7 @@ def _weighed(facts: RowFacts, looks: int, pods: PodSet, resources: Resources) ->
         return Coverage(covers)
     all_in = _fit(most, _weights(open_ones)[1], used)
     for record in open_ones:
-        witnessed = all_in and (not strangers or (record.found and looks == 1))
+        witnessed = all_in and (not others or (record.found and report_count == 1))
         covers[record.uid] = Cover.YES if witnessed else Cover.DOUBT
     return Coverage(covers)
 
@@ -266,7 +267,7 @@ def _weights(pods: Iterable[PodRecord]) -> tuple[Mapping[int, int], Mapping[int,
     for record in pods:
         if record.holding is None:
             continue
-        # Of pods with plain init containers nobody knows how much is shown.
+        # Of pods with plain init containers it is not known how much is shown.
         vague = bool(record.pod.spec.init_containers) and recording.has_init_steps(record.pod)
         for entry in record.holding.entries:
             if entry.zones:

@@ -1,10 +1,10 @@
-"""Where every pod sits, and how sure we are.
+"""Which pod holds what in which zone of its node, and how certain that is.
 
-`engine.apply` brings facts, `commit` adds predictions; nobody else writes here. A pod's holding is observed (a report
-of our agent names it), predicted (the model said so) or unknown (charged to every zone it may be in). Each call says
-which rows changed and where something came free; `row` gives the amounts by which the row model decides (engine spec
-9). Nodes themselves are no affair of the ledger: pods and reports have lives of their own. Time enters only as `now`,
-and nothing that comes in, however odd, makes it raise."""
+`sync` is the only writer: it passes facts and decisions on. A pod's holding is observed (a report names it), predicted
+(the model said so) or unknown (charged to every zone that it may be in). Each call returns the rows that changed and
+the nodes where something came free. `row` gives the amounts by which the row model decides (engine spec 9). The ledger
+does not track Node objects: pods and reports may arrive before their Node and outlive it. Time enters only as `now`.
+No input makes the ledger raise."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ class Ledger:
 
     def __init__(self, resources: Resources, shapes: Shapes, placer: Placer) -> None:
         self.divergences = Divergences()
-        self._beliefs = UnobservedPods(resources, shapes)
-        self._foreign = ForeignPods(self._beliefs, placer)
+        self._unobserved = UnobservedPods(resources, shapes)
+        self._foreign = ForeignPods(self._unobserved, placer)
         self._books: dict[str, NodeLedger] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
         """By uid: where it has a record. More than one node is never legal, and survived."""
         self._departures = EndedPods()
         self.revisions: deque[Revision] = deque(maxlen=MOST_REVISIONS)
-        """The latest, for whoever wants to know how things stood before a decision."""
+        """The latest; dumps use them to undo a decision."""
         self._count = 0
 
     @property
     def problems(self) -> Counter[Problem]:
-        return self._beliefs.problems
+        return self._unobserved.problems
 
     def row(self, node: str) -> Row | None:
         """What is free on the node; None: it has no report."""
@@ -69,10 +69,10 @@ class Ledger:
         if book is None:
             return None
         self._settle(book)
-        return book.row(self._beliefs.resources)
+        return book.row(self._unobserved.resources)
 
     def book(self, node: str) -> NodeLedger | None:
-        """For whoever shows a node; None: nothing is known of it."""
+        """None: nothing is known of the node."""
         return self._books.get(node)
 
     def facts(self, node: str) -> RowFacts | None:
@@ -81,13 +81,13 @@ class Ledger:
         return book.facts if book else None
 
     def report(self, facts: RowFacts, *, again: bool = False) -> Change:
-        """A node's report was added or changed; whoever waits for room there may look again.
+        """A node's report was added or changed; pods that wait for room there may be tried again.
 
         `again`: the report is the one before, and is only read in another light."""
         book = self._book(facts.node)
         if reconcile.is_repeated(book, facts):
             return Change((), (facts.node,))
-        findings = reconcile.take(book, facts, self._beliefs, again=again)
+        findings = reconcile.take(book, facts, self._unobserved, again=again)
         self._note(book, findings)
         return Change((facts.node,), (facts.node,), tuple(findings.divergences))
 
@@ -106,7 +106,7 @@ class Ledger:
         book = self._book(node)
         self._settle(book)
         record = self._record(book, pod)
-        record.holding, record.after = holding, book.looks
+        record.holding, record.after = holding, book.report_count
         book.put(record)
         if revised:
             self.revisions.append(Revision(record.uid, node, _as_they_are(book, revised)))
@@ -134,9 +134,9 @@ class Ledger:
         record = self._record(book, pod)
         record.bound, record.found, record.forecast = True, pod.has_started, forecast
         if record.found:
-            record.start(book.looks, self._next())
+            record.start(book.report_count, self._next())
         book.find(record)
-        # What is free on a node without a report is not known, whoever is there.
+        # What is free on a node without a report is not known anyway.
         return Change((node,)) if book.facts is not None else NOTHING
 
     def assumed(self, pod: Pod) -> Change:
@@ -186,7 +186,7 @@ class Ledger:
         for book, record in found:
             self._settle(book)
             record.absent = True
-            reconcile.refresh(book, record, self._beliefs)
+            reconcile.refresh(book, record, self._unobserved)
         nodes = tuple(dict.fromkeys(book.node for book, _ in found))
         try:
             yield Change(nodes, nodes)
@@ -194,7 +194,7 @@ class Ledger:
             for book, record in reversed(found):
                 record.absent = False
                 if book.records.get(record.uid) is record:
-                    reconcile.refresh(book, record, self._beliefs)
+                    reconcile.refresh(book, record, self._unobserved)
 
     def holding(self, uid: str) -> Holding | None:
         """What a pod holds, as far as it is known."""
@@ -212,10 +212,10 @@ class Ledger:
 
     def forget_shapes(self) -> None:
         """Some of them are not needed any more."""
-        self._beliefs.forget_shapes()
+        self._unobserved.forget_shapes()
 
     def books(self) -> Sequence[NodeLedger]:
-        """For whoever holds the ledger against something else."""
+        """All of them."""
         return tuple(self._books.values())
 
     def adopt(self, book: NodeLedger) -> None:
@@ -236,8 +236,8 @@ class Ledger:
         if not is_start and record.life is PodLife.LIVE and not record.absent and not pod.spec.init_containers:
             return NOTHING  # all that it counts for follows from what it holds
         if is_start:
-            record.start(book.looks, self._next())
-        reconcile.refresh(book, record, self._beliefs)
+            record.start(book.report_count, self._next())
+        reconcile.refresh(book, record, self._unobserved)
         same = was_pending == record.is_pending and hidden == record.hidden
         return NOTHING if same else Change((book.node,), () if hidden == record.hidden else (book.node,))
 
@@ -255,15 +255,15 @@ class Ledger:
         for book, record in found:
             self._settle(book)
             if record.holding is not None and record.holding.interchangeable:
-                reconcile.part(book, self._beliefs)
+                reconcile.part(book, self._unobserved)
             book.doubt(record)
             # A pod that lingered left the node's reports when its object was deleted.
             order = self._next() if record.life is PodLife.LIVE else record.end_order
-            record.end(PodLife.ENDED, book.looks, order)
+            record.end(PodLife.ENDED, book.report_count, order)
             if book.facts is None:
                 self._strike(book, record)
             else:
-                reconcile.refresh(book, record, self._beliefs)
+                reconcile.refresh(book, record, self._unobserved)
         nodes = tuple(book.node for book, _ in found)
         return Change(nodes, nodes)
 
@@ -271,15 +271,15 @@ class Ledger:
         self._settle(book)
         book.doubt(record)
         record.until = self._departures.wait_for(pod, record.uid, book.node, now)
-        record.end(PodLife.LINGERING, book.looks, self._next())
-        reconcile.refresh(book, record, self._beliefs)
+        record.end(PodLife.LINGERING, book.report_count, self._next())
+        reconcile.refresh(book, record, self._unobserved)
 
     def _settle(self, book: NodeLedger) -> None:
         """Do what was put off: judge pods that the report may know, ask the model about those that it does not."""
         if book.facts is None:
             return
         if book.unjudged:
-            self._note(book, reconcile.judge(book, book.facts, self._beliefs))
+            self._note(book, reconcile.judge(book, book.facts, self._unobserved))
         self._foreign.place(book, book.facts)
 
     def _note(self, book: NodeLedger, findings: ReconcileResult) -> None:

@@ -1,9 +1,10 @@
 """The memory manager's groups after pods came and went since the report.
 
-`books` asks for every row. Under single-numa-node no group can arise and the report's word stands. Elsewhere pods that
-the report does not cover bind zones on top of it, in the order of their binding; once a covered one has ended, groups
-follow from the blocks that remain (engine spec R5), and so they do where the report has none, if it has what these pods
-hold. Blocks whose zones are not certain are entries of the row, and the row model sees the doubt there."""
+`nodeledger` asks for every row. Under single-numa-node no group can arise, and the report's groups stand. Under other
+policies, pods that the report does not cover bind zones on top of it, in the order of their binding. Once a covered pod
+has ended, groups follow from the blocks that remain (engine spec R5). The same goes for a node that reports no groups,
+if its amounts are those of the pods on it. Blocks whose zones are not certain are entries of the row, and the row model
+takes the doubt from there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""One node's page in the ledger: its report, its pods, and the running sums of what they take and give back.
+"""One node's ledger: its report, the records of its pods, and the sums of what they take and give back.
 
-`ledger` enters and strikes records; `row` says what is free. Sums are kept as pods come and go and never gathered
-anew: `fresh_sums` does that from nothing, for tests and for whoever doubts them. Free amounts are never more than the
-node can have, whatever a belief gives back."""
+`ledger` and `reconcile` change it through its methods; `row` says what is free. Sums follow every change and are never
+gathered anew, except by `fresh_sums`, which tests use. Free amounts are never more than the node can have."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ class ChargeSums(Struct):
     settled: dict[Spot, int] = field(default_factory=dict)
     pending: dict[Spot, int] = field(default_factory=dict)
     explained: dict[Spot, int] | None = field(default_factory=dict)
-    """The most that the report may have deducted for pods that it covers. None: nobody asked since it names them."""
+    """The most that the report may have deducted for pods that it covers. None: not needed while reports name pods."""
     vague: dict[str, None] = field(default_factory=dict)
     """Pods whose shares are more than exact amounts."""
 
@@ -86,14 +85,14 @@ class UnknownPods(Struct):
     """What the report deducts for pods that are not known here."""
 
     since: dict[str, int] = field(default_factory=dict)
-    """By uid: looks when each was found first."""
+    """By uid: the report count when each was found first."""
     perhaps_free: tuple[Entry, ...] = ()
     """What they may have given back by now."""
 
-    def note(self, found: Mapping[str, tuple[Entry, ...]], looks: int) -> None:
+    def note(self, found: Mapping[str, tuple[Entry, ...]], report_count: int) -> None:
         """`found`: by uid, what the report has of each. What the third report still has is there."""
-        self.since = {uid: self.since.get(uid, looks) for uid in found}
-        recent = [entries for uid, entries in found.items() if looks < self.since[uid] + SURE]
+        self.since = {uid: self.since.get(uid, report_count) for uid in found}
+        recent = [entries for uid, entries in found.items() if report_count < self.since[uid] + SURE]
         self.perhaps_free = tuple(entry for entries in recent for entry in entries if entry.zones)
 
 
@@ -119,7 +118,6 @@ class NodeLedger:
     __slots__ = (
         "facts",
         "is_exact",
-        "looks",
         "matched",
         "named",
         "node",
@@ -127,6 +125,7 @@ class NodeLedger:
         "pending",
         "records",
         "remains",
+        "report_count",
         "restless",
         "shortfalls",
         "sums",
@@ -141,7 +140,7 @@ class NodeLedger:
         self.facts: RowFacts | None = None
         self.zones = NO_ZONES
         """Ids that positions in records stand for; they outlive the report."""
-        self.looks = 0
+        self.report_count = 0
         """How many different reports have come in."""
         self.records: dict[str, PodRecord] = {}
         self.remains: dict[str, int] = {}
@@ -153,7 +152,7 @@ class NodeLedger:
         self.is_exact = False
         """Whether it is known just which pods the report speaks of."""
         self.matched: int | None = None
-        """Looks when a fingerprint was last that of pods that we know; None: never."""
+        """Report count when a fingerprint was last that of pods that we know; None: never."""
         self.named: tuple[PodPlacement, ...] | None = None
         """What the last report said of each of its pods, if it named them all by uid."""
         self.restless: dict[str, PodRecord] = {}
@@ -176,7 +175,7 @@ class NodeLedger:
             self.shortfalls = Shortfalls()
         # The same once more is no new look at the node: a watch may repeat a report.
         if not again and (facts.placements is not None or facts != self.facts):
-            self.looks += 1
+            self.report_count += 1
         self.facts = facts
         return vanished
 
@@ -201,7 +200,7 @@ class NodeLedger:
         """It is known which pods the report covers. `matches`: its fingerprint is that of pods that we know."""
         self.unjudged, self.is_exact = False, is_exact
         if matches:
-            self.matched = self.looks
+            self.matched = self.report_count
 
     # Pods
 

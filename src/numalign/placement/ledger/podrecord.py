@@ -1,13 +1,8 @@
-"""The ledger's note on one pod on one node.
+"""The ledger's record of one pod on one node, and of pods that ended.
 
-`ledger` makes and changes records, `coverage` judges them, `books` adds up their shares. Times are counted in `looks`:
-how many different reports of the node had come in.
-
-Pods that are gone: who is remembered, and whose grace period is still to end.
-
-The ledger notes every pod that finished or was deleted, so that a late word about it is recognised as such, and every
-pod that may run on after its object was deleted. Time is whatever the ledger is told.
-"""
+`ledger` makes and changes records, `coverage` judges them, `nodeledger` adds up their charges. Times are counted in
+reports: how many different reports of the node had come in (`report_count`). `EndedPods` remembers pods that finished or were deleted,
+so that late events about them are recognised, and pods that may still run after their object was deleted."""
 
 from __future__ import annotations
 
@@ -25,7 +20,7 @@ from numalign.placement.ledger.charges import Cover, PodCharges, PodLife
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 
 SURE: Final = 2
-"""Looks after which a report is surely younger than something that was seen; `coverage` says why."""
+"""Reports after which a report is surely younger than something that was seen; `coverage` says why."""
 PATIENT: Final = 12
 """The same where the report's fingerprint says otherwise: it may have been long on its way, with others after it."""
 STUBBORN: Final = 64
@@ -37,7 +32,7 @@ COVERED: Final = Cover.YES
 
 
 class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
-    """What has become of one pod on one node. Neither the pod nor the node's report tells it again: dumps keep it."""
+    """What has become of one pod on one node. It does not follow from the pod or from the report, so dumps keep it."""
 
     uid: str
     order: int
@@ -45,7 +40,7 @@ class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="cam
     bound: bool = False
     """Whether the API server was seen to have it on this node; else it is a decision on its way."""
     after: int = -1
-    """For a decision of ours: looks when it was made. What was reported up to then cannot cover it."""
+    """For a decision of ours: the report count when it was made. What was reported up to then cannot cover it."""
     holding: Holding | None = None
     """None: the model was not asked yet where it may be."""
     hidden: tuple[Entry, ...] = ()
@@ -56,11 +51,11 @@ class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="cam
     found: bool = False
     """Whether it ran already when it was first seen."""
     started: int | None = None
-    """Looks when it was first seen to have started."""
+    """Report count when it was first seen to have started."""
     start_order: int = 0
     """Then, too: grows with `order`."""
     ended: int = 0
-    """Looks when it ended or began to linger."""
+    """Report count when it ended or began to linger."""
     end_order: int = 0
     until: float = 0.0
     """When lingering ends."""
@@ -82,13 +77,13 @@ class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
     signed: int | None = None
     """See `hash`; None: not computed yet."""
 
-    def start(self, looks: int, order: int) -> None:
+    def start(self, report_count: int, order: int) -> None:
         """It was seen to run."""
-        self.started, self.start_order = looks, order
+        self.started, self.start_order = report_count, order
 
-    def end(self, life: PodLife, looks: int, order: int) -> None:
+    def end(self, life: PodLife, report_count: int, order: int) -> None:
         """It ended, or its object is gone and its containers may still run."""
-        self.life, self.ended, self.end_order = life, looks, order
+        self.life, self.ended, self.end_order = life, report_count, order
 
     @property
     def hash(self) -> int:
@@ -113,13 +108,13 @@ class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
             return False
         return not self.pod.spec.init_containers
 
-    def is_settled(self, looks: int, sure: int = SURE) -> bool:
-        """Whether the report that makes it so many looks covers it for sure, by the age of what was seen of it."""
-        return self.cover is Cover.YES or (self.started is not None and looks >= self.started + sure)
+    def is_settled(self, report_count: int, sure: int = SURE) -> bool:
+        """Whether the latest report covers it for sure, by the age of what was seen of it."""
+        return self.cover is Cover.YES or (self.started is not None and report_count >= self.started + sure)
 
-    def is_forgotten(self, looks: int, sure: int = SURE) -> bool:
+    def is_forgotten(self, report_count: int, sure: int = SURE) -> bool:
         """Whether the report was surely made after it had ended."""
-        return self.life is not PodLife.LIVE and looks >= self.ended + sure
+        return self.life is not PodLife.LIVE and report_count >= self.ended + sure
 
     @property
     def is_predicted(self) -> bool:
@@ -134,7 +129,7 @@ class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
         )
 
     def _cover_at_end(self) -> Cover:
-        # A report shows a part of what a pod with plain init containers holds, and nobody knows which (engine spec R3).
+        # Of what a pod with plain init containers holds, a report shows a part that is not known (engine spec R3).
         known = self.listed is not None or not has_init_steps(self.pod)
         return Cover.DOUBT if self.cover is Cover.YES and not known else self.cover
 
@@ -174,7 +169,7 @@ class EndedPods:
         return until
 
     def forgotten(self, now: float) -> list[str]:
-        """Who left so long ago that nobody has to know any more; each is told once."""
+        """Pods that ended so long ago that they are forgotten; each is returned once."""
         found = []
         while self._left and next(iter(self._left.values())) <= now - REMEMBERED:
             found.append(next(iter(self._left)))

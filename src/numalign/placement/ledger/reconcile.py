@@ -1,14 +1,12 @@
-"""A report read into a node's book: pods covered, observed, corrected or forgotten.
+"""Reconciles a node's report with the pods that are known there.
 
-`ledger` calls `take` for a new report and `judge` once more when a pod turns up that the report may know. Which pods a
-report covers is `coverage`'s to say; here it is entered, and what contradicts a prediction is handed back.
+`ledger` calls `take` for a new report, and `judge` again when a pod appears that the report may cover. `coverage` says
+which pods a report covers; here that is entered: pods become observed, are corrected or forgotten. What contradicts a
+prediction is returned.
 
-Pods of one shape that may sit in each other's places.
-
-Where equal pods are pending together, what they hold in sum is known and which of them sits where is not (`commit`
-marks them as interchangeable). That is good enough until they part: when one of them ends, or a report covers some and
-not all. From then on each of the others may have any of the places.
-"""
+Pods of one shape that are pending together may be interchangeable (`commit` marks them): what they hold in sum is
+known, which of them holds which part is not. This holds until one of them ends or a report covers only some of them.
+From then on each of the others may be in any of their places."""
 
 from __future__ import annotations
 
@@ -80,78 +78,78 @@ class ReconcileResult(Struct):
 class Deadlines(Struct, frozen=True):
     """When a report that does not account for a running pod says something about the pod."""
 
-    looks: int
+    report_count: int
     sure: int
     latest: int
     """The order of the youngest pod that the report has."""
 
 
 def is_repeated(book: NodeLedger, facts: RowFacts) -> bool:
-    """Whether a report tells nothing that the one before did not, and there is no pod that waits for a word."""
+    """Whether a report says what the one before said, and no pod waits for a report."""
     return not book.unjudged and facts == book.facts and not any(map(_is_open, book.records.values()))
 
 
-def take(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods, *, again: bool = False) -> ReconcileResult:
+def take(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, *, again: bool = False) -> ReconcileResult:
     """Enter a new report, or the same one read anew."""
     vanished = book.take(facts, again=again)
-    findings = judge(book, facts, beliefs)
+    findings = judge(book, facts, unobserved)
     findings.vanished = vanished
     return findings
 
 
-def judge(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods) -> ReconcileResult:
+def judge(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> ReconcileResult:
     """Enter which pods the report covers, with what it says of them, and what it has of others."""
-    findings = _judged(book, facts, beliefs)
+    findings = _judged(book, facts, unobserved)
     if findings.has_strangers:
-        _meet_strangers(book, facts, beliefs)
+        _meet_strangers(book, facts, unobserved)
     elif book.unknown_pods.since:
         book.unknown_pods = UnknownPods()
     return findings
 
 
-def _meet_strangers(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods) -> None:
+def _meet_strangers(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> None:
     records = list(book.records.values())
     if facts.placements is None:
-        beliefs.ensure_all(records, book, facts)
-    book.unknown_pods.note(unexplained.found(facts, records, beliefs.resources), book.looks)
+        unobserved.ensure_all(records, book, facts)
+    book.unknown_pods.note(unexplained.found(facts, records, unobserved.resources), book.report_count)
 
 
-def _judged(book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods) -> ReconcileResult:
+def _judged(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> ReconcileResult:
     if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
         book.judged(is_exact=False)
-        return ReconcileResult(divergences=unexplained.unexplained(book, facts, beliefs, sure=False))
+        return ReconcileResult(divergences=unexplained.unexplained(book, facts, unobserved, sure=False))
     records, placements = _to_be_judged(book, facts.placements)
     wide = widened(records)
     remains = book.remains if coverage.lists_finished_pods(facts) else {}
-    node = coverage.NodeHistory(records, book.looks, remains, book.matched, placements)
-    judgement = coverage.judge(facts, node, beliefs.resources, lambda pods: beliefs.ensure_all(pods, book, facts))
+    node = coverage.NodeHistory(records, book.report_count, remains, book.matched, placements)
+    judgement = coverage.judge(facts, node, unobserved.resources, lambda pods: unobserved.ensure_all(pods, book, facts))
     book.judged(is_exact=judgement.is_exact, matches=judgement.is_exact and bool(facts.fingerprint))
-    told = judgement.is_exact or node.signs_known
-    # Where the report names every pod there is nobody to ask about.
+    is_known = judgement.is_exact or node.signs_known
+    # Where the report names every pod, none is overdue.
     latest = _latest(book.records.values(), judgement) if len(judgement.listed) < len(records) else 0
-    due = Deadlines(book.looks, coverage.sure(facts) if told else SURE, latest)
+    due = Deadlines(book.report_count, coverage.sure(facts) if is_known else SURE, latest)
     findings, entered = ReconcileResult(), False
     findings.has_strangers = _has_strangers(book, facts, len(judgement.listed) + len(book.records) - len(records))
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
         cover = judgement.covers.get(record.uid) or (COVERED if record.life is LIVE else Cover.NO)
         if listed is not None and (listed != record.listed or record.holding is None):
-            findings.divergences += _observe(record, listed, wide.get(record.uid), facts, beliefs)
+            findings.divergences += _observe(record, listed, wide.get(record.uid), facts, unobserved)
         elif cover is not COVERED and _is_overdue(record, due):
             findings.divergences += _nothing_held(record, facts) if cover is Cover.NO else ()
             cover = COVERED
         elif cover is record.cover and not record.pod.spec.init_containers:
             continue
-        _enter(book, record, cover, beliefs)
+        _enter(book, record, cover, unobserved)
         entered = True
     if facts.payload is not None and _can_be_read(judgement) and (entered or facts.payload != book.payload):
-        findings.divergences += _read_payload(book, facts, beliefs, wide)
-    _part(book, wide, beliefs)
+        findings.divergences += _read_payload(book, facts, unobserved, wide)
+    _part(book, wide, unobserved)
     findings.struck = [record.uid for record in records if record.life is not LIVE and _is_done_with(record, due)]
     for uid in findings.struck:
         book.strike(uid)
     if facts.placements is None:
-        findings.divergences += unexplained.unexplained(book, facts, beliefs, sure=judgement.is_exact)
+        findings.divergences += unexplained.unexplained(book, facts, unobserved, sure=judgement.is_exact)
     return findings
 
 
@@ -183,7 +181,7 @@ def _has_strangers(book: NodeLedger, facts: RowFacts, listed: int) -> bool:
     """`listed`: how many of the pods that we know the report names."""
     if facts.placements is not None:
         return listed < len(facts.placements)
-    return bool(facts.fingerprint) and book.matched is None and book.looks <= SURE
+    return bool(facts.fingerprint) and book.matched is None and book.report_count <= SURE
 
 
 def _is_open(record: PodRecord) -> bool:
@@ -195,64 +193,64 @@ def _is_open(record: PodRecord) -> bool:
 def _is_done_with(record: PodRecord, due: Deadlines) -> bool:
     """A report that came in since it ended does not cover it. If none ever did, that one may be from before its time,
     and the next one still have it."""
-    if record.life is not PodLife.ENDED or record.cover is not Cover.NO or due.looks <= record.ended:
+    if record.life is not PodLife.ENDED or record.cover is not Cover.NO or due.report_count <= record.ended:
         return False
-    return record.reported or record.end_order < due.latest or record.is_forgotten(due.looks, due.sure)
+    return record.reported or record.end_order < due.latest or record.is_forgotten(due.report_count, due.sure)
 
 
-def part(book: NodeLedger, beliefs: UnobservedPods) -> None:
+def part(book: NodeLedger, unobserved: UnobservedPods) -> None:
     """Pods that may sit in each other's places do not stay together: each of them may have any of the places."""
     for uid, holding in widened(book.records.values()).items():
-        _replace(book, book.records[uid], holding, beliefs)
+        _replace(book, book.records[uid], holding, unobserved)
 
 
-def refresh(book: NodeLedger, record: PodRecord, beliefs: UnobservedPods) -> None:
+def refresh(book: NodeLedger, record: PodRecord, unobserved: UnobservedPods) -> None:
     """Count a record whose pod or whose holding has changed."""
     facts = book.facts
     if facts is not None:
         if record.life is not LIVE or record.absent:
-            beliefs.ensure(record, facts)
-        record.hidden = beliefs.hidden(record, facts)
+            unobserved.ensure(record, facts)
+        record.hidden = unobserved.hidden(record, facts)
     book.put(record)
 
 
-def _enter(book: NodeLedger, record: PodRecord, cover: Cover, beliefs: UnobservedPods) -> None:
+def _enter(book: NodeLedger, record: PodRecord, cover: Cover, unobserved: UnobservedPods) -> None:
     book.cover(record, cover)
-    refresh(book, record, beliefs)
+    refresh(book, record, unobserved)
 
 
-def _part(book: NodeLedger, wide: Mapping[str, Holding], beliefs: UnobservedPods) -> None:
-    """Of pods that may sit in each other's places the report covers some, in places that it does not tell."""
+def _part(book: NodeLedger, wide: Mapping[str, Holding], unobserved: UnobservedPods) -> None:
+    """Of pods that may sit in each other's places the report covers some, in places that it does not name."""
     if not wide:
         return
     covered = {holding.shape for uid, holding in wide.items() if book.records[uid].cover is Cover.YES}
     for uid, holding in wide.items():
         record = book.records[uid]
         if record.cover is not Cover.YES and holding.shape in covered:
-            _replace(book, record, holding, beliefs)
+            _replace(book, record, holding, unobserved)
 
 
-def _replace(book: NodeLedger, record: PodRecord, holding: Holding, beliefs: UnobservedPods) -> None:
+def _replace(book: NodeLedger, record: PodRecord, holding: Holding, unobserved: UnobservedPods) -> None:
     if record.holding != holding:
         record.holding = holding
-        refresh(book, record, beliefs)
+        refresh(book, record, unobserved)
 
 
 def _observe(
-    record: PodRecord, listed: PodPlacement, wide: Holding | None, facts: RowFacts, beliefs: UnobservedPods
+    record: PodRecord, listed: PodPlacement, wide: Holding | None, facts: RowFacts, unobserved: UnobservedPods
 ) -> list[Divergence]:
-    seen = observed.read(listed, facts, beliefs.resources, reuses=recording.has_init_steps(record.pod))
+    seen = observed.read(listed, facts, unobserved.resources, reuses=recording.has_init_steps(record.pod))
     record.listed = listed
-    return _believe(record, seen, wide, facts, beliefs)
+    return _believe(record, seen, wide, facts, unobserved)
 
 
 def _believe(
-    record: PodRecord, seen: Observation, wide: Holding | None, facts: RowFacts, beliefs: UnobservedPods
+    record: PodRecord, seen: Observation, wide: Holding | None, facts: RowFacts, unobserved: UnobservedPods
 ) -> list[Divergence]:
     before = wide or record.holding
     wrong: list[Divergence] = []
     if before is not None and before.source is Source.PREDICTED:
-        wrong = observed.contradictions(before, seen, facts, beliefs.resources)
+        wrong = observed.contradictions(before, seen, facts, unobserved.resources)
     record.holding = Holding(
         uid=record.uid,
         name=record.name,
@@ -279,18 +277,18 @@ def _can_be_read(judgement: coverage.Coverage) -> bool:
 
 
 def _read_payload(
-    book: NodeLedger, facts: RowFacts, beliefs: UnobservedPods, wide: Mapping[str, Holding]
+    book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, wide: Mapping[str, Holding]
 ) -> list[Divergence]:
     """What upstream's codec says of the pods that the report covers."""
     book.payload = facts.payload
     covered = [record for record in book.records.values() if record.cover is Cover.YES]
-    found = payload.observed(facts.payload, covered, facts, beliefs) if facts.payload else {}
+    found = payload.observed(facts.payload, covered, facts, unobserved) if facts.payload else {}
     wrong: list[Divergence] = []
     for uid, seen in found.items():
         record = book.records[uid]
         if record.holding is None or record.holding.entries != seen.entries or not _is_observed(record):
-            wrong += _believe(record, seen, wide.get(uid), facts, beliefs)
-            refresh(book, record, beliefs)
+            wrong += _believe(record, seen, wide.get(uid), facts, unobserved)
+            refresh(book, record, unobserved)
     return wrong
 
 
@@ -302,11 +300,11 @@ def _is_overdue(record: PodRecord, due: Deadlines) -> bool:
     """It runs for so long that the report knows it, if it holds anything. One that was listed before still holds it."""
     if record.life is not PodLife.LIVE or record.listed is not None or record.started is None:
         return False
-    return record.start_order < due.latest or record.is_settled(due.looks, due.sure)
+    return record.start_order < due.latest or record.is_settled(due.report_count, due.sure)
 
 
 def _latest(records: Iterable[PodRecord], judgement: coverage.Coverage) -> int:
-    """The youngest decision of ours in a report that tells exactly whom it accounts for: whoever ran before that
+    """The youngest decision of ours in a report that says exactly which pods it covers: pods that ran before that
     decision was there, too, when the node was looked at."""
     if not judgement.is_exact:
         return 0

@@ -1,8 +1,8 @@
-"""The ledger's rows, mirrored in columns.
+"""Keeps the columns in step with the ledger.
 
-`exactflavour` brings facts and decisions here and reads rows; no other module writes to the ledger. A node that changed
-is read from the ledger once before the next decision, however many facts were about it. A decision that was charged to
-the columns enters the ledger at once, and its row need not be read again."""
+The exact flavour brings facts and decisions here and reads rows; no other module writes to the ledger. A node that
+changed is read from the ledger once before the next decision, however many facts were about it. A decision that was
+charged to the columns enters the ledger at once, and its row need not be read again."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Mirror:
                 self._read(name, number)
 
     def read_again(self) -> None:
-        """Read every node, for whoever doubts that rows follow the ledger."""
+        """Read every node again."""
         self._stale.update(dict.fromkeys(self.columns.rows))
         self.refresh()
 
@@ -300,7 +300,7 @@ def _zones(holding: Holding) -> list[tuple[int, ...]]:
 
 
 def _same_hardware(before: RowFacts, after: RowFacts) -> bool:
-    """Whether a report tells nothing new but what is free."""
+    """Whether a report says nothing new except what is free."""
     if before.rules is not after.rules and before.rules != after.rules:
         return False
     return before.supplies.stock is after.supplies.stock or before.supplies.stock == after.supplies.stock

@@ -1,14 +1,9 @@
-"""What the ledger supposes about pods that no report names.
+"""Holdings of pods that no report names: bounds from the spec alone.
 
-`Beliefs` turns specs into holdings where nothing better is known, and keeps apart what reports hide.
-
-What pods hold where nobody saw it: bounds from the spec alone.
-
-The ledger asks `anywhere` for a pod that was on the node before anything was known of it, and `hidden` for what plain
-init containers leave behind: the pod resources API does not list them, yet their CPUs and devices stay assigned until
-the pod ends, and their memory until a later container starts (engine spec R3). Later containers may use what an init
-container got, so the sum lies between the larger of the two and both together (engine spec R4).
-"""
+The ledger asks `UnobservedPods` for a pod that was on the node before anything was known of it (`anywhere`), and for
+what a report hides (`hidden`): the pod resources API does not list plain init containers, yet their CPUs and devices
+stay assigned until the pod ends, and their memory until a later container starts (engine spec R3). Later containers may
+reuse what an init container got, so the sum lies between the larger of the two and both together (engine spec R4)."""
 
 from __future__ import annotations
 

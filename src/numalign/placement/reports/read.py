@@ -1,7 +1,7 @@
 """Reads a node's report for the engine: any publisher's NodeTopology and the Node in, RowFacts out.
 
-`mirror` reads every report with a `ReportReader`. With our agent's facts every number is exact. A plain report of RTE
-or NFD works too, with what it carries: whatever the reader had to assume is in `assumptions`. What depends on the
+`ledger.sync` reads every report with a `ReportReader`. With our agent's facts every number is exact. A plain report of
+RTE or NFD works too, with what it carries: whatever the reader had to assume is in `assumptions`. What depends on the
 machine and on the kubelet's configuration is derived once (`StaticFacts`) and used for all reports that have it in
 common, of one node or of several; what is free is read from every report anew. Reading never fails, however odd a
 report is."""

@@ -1,8 +1,8 @@
-"""The CPUs of one row while a pod is tried on it: what the CPU manager would offer, and what it would take.
+"""The CPUs of one row while a pod is evaluated on it: what the CPU manager would offer, and what it would take.
 
-`rowmodel` asks for a listing, then takes CPUs container by container. CPUs that plain init containers hold can be had
-by the pod's later containers, so they stay in `have`; how many of them the picker chooses again is known between
-bounds only (engine spec R4). How a choice is split among zones comes from `rowcores`, or stays open."""
+`evaluate` asks for a listing, then takes CPUs container by container. Later containers of the pod can reuse the CPUs of
+plain init containers, so these stay in `have`; how many of them the picker chooses again is known between bounds only
+(engine spec R4). How a choice is split among zones comes from `cpusplit`, or stays open."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class CPUPool:
             taken.rest = taken.where = 0
 
     def _require_safe_spreading(self, where: int) -> None:
-        """Spreading may fail or never end, which only exact amounts tell (kubelet spec 5.7)."""
+        """Spreading may fail or never end, which only exact amounts show (kubelet spec 5.7)."""
         if self._peculiar or FULL_CORES in self.rules.cpu_options or where.bit_count() > cpusplit.SAFE_TO_SPREAD:
             raise Unsure(Cause.CPU_IDS)
 

@@ -1,8 +1,8 @@
 """How a choice of CPUs is split among zones, from counts.
 
-`rowcpus` asks here where the picker may take from several zones. On regular machines the split follows from how many
-cores of each zone have how many free threads (engine spec 5): a machine with just these cores is made up, and the
-kubelet's own picker is run on it. Which ids it takes there means nothing; how many of which zone does."""
+`cpus` asks this module where the picker may take from several zones. On regular machines the split follows from how
+many cores of each zone have how many free threads (engine spec 5): the module makes up a machine with just these cores
+and runs the kubelet's own picker on it. Which ids it takes there means nothing; how many of which zone does."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CoreCounts(Struct, frozen=True):
 
 
 def of(row: RowState) -> CoreCounts | None:
-    """None where counts do not tell the split: irregular machines, options that look at ids, cores not known."""
+    """None where counts do not determine the split: irregular machines, options that look at ids, cores not known."""
     rules, base = row.rules, row.base.get(CPU, ())
     one_socket_each = all(own & (own - 1) == 0 for own in rules.sockets)
     if not (rules.regular and rules.sockets and one_socket_each) or {ACROSS_CORES, BY_L3} & rules.cpu_options:

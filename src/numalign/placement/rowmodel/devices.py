@@ -1,8 +1,8 @@
-"""One device resource of one row while a pod is tried on it: what the device manager would offer, and take.
+"""One device resource of one row while a pod is evaluated on it: what the device manager would offer and take.
 
 Devices count by class, that is by the exact set of zones they are attached to; those without a zone are a class of
-their own. Which device of several classes is taken is the kubelet's or the plugin's choice, and nobody's to know
-(engine spec 5): such a choice stays open. Devices of plain init containers are taken over before any others."""
+their own. Which device of several classes is taken is the kubelet's or the plugin's choice (engine spec 5): such a
+choice stays open. Devices of plain init containers are reused before any others."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class DevicePool:
         return shares
 
     def _shares(self, need: int, alignment: Alignment, *, trusted: bool) -> Iterator[DeviceShare]:
-        """Aligned devices before all others; inside each of the two anybody's choice."""
+        """Aligned devices before all others; inside each of the two any choice is possible."""
         exact = not self.open and len(alignment.masks) < 2 and alignment.known
         aligned = self._free_classes(alignment.union if alignment.masks and self.has_topology else 0)
         every = self._free_classes(-1)

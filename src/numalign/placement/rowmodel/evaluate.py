@@ -1,8 +1,9 @@
-"""One pod on one row, decided as the kubelet would: the scalar reference of all kernels.
+"""Decides one pod on one row as the kubelet would: the reference of all kernels.
 
-`commit` and the engine ask it for single rows; kernels are held against it. A program is walked in admission order on
-pools of what the row has (engine spec 3 to 6). Amounts that are known exactly give exact answers; where they are known
-between bounds, or an answer hangs on the ids of CPUs or on a choice of devices, the verdict says so instead."""
+`commit`, the engine and `explain` ask it for single rows; tests compare kernels with it. A program is walked in
+admission order on pools of what the row has (engine spec 3 to 6). Amounts that are known exactly give exact answers.
+Where amounts are known between bounds, or an answer depends on the ids of CPUs or on a choice of devices, the verdict
+says so instead."""
 
 from __future__ import annotations
 

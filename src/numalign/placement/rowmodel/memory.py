@@ -1,4 +1,4 @@
-"""The memory of one row while a pod is tried on it: what the memory manager would offer, and what it would bind.
+"""The memory of one row while a pod is evaluated on it: what the memory manager would offer, and what it would bind.
 
 Amounts of all types are looked at together, with the groups that blocks of memory bind zones into (engine spec 3 and
 5). What plain init containers leave is known exactly, mask by mask. Where blocks lie somewhere in several zones, a mask
@@ -54,7 +54,7 @@ class MemoryPool:
         self.blocks: list[MemoryBlock] = []
 
     def _unknown_groups(self) -> int:
-        """Zones that may be in a group: where nobody knows the groups, all as soon as memory is in use, or may be.
+        """Zones that may be in a group: where the groups are not known, all as soon as memory is in use, or may be.
         Blocks are taken from their first zone on, so that the others may look untouched (engine spec R8 says less)."""
         if self.row.groups is not None or self.rules.policy == "single-numa-node":
             return 0
