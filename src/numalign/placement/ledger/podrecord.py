@@ -1,8 +1,9 @@
 """The ledger's record of one pod on one node, and of pods that ended.
 
 `ledger` makes and changes records, `coverage` judges them, `nodeledger` adds up their charges. Times are counted in
-reports: how many different reports of the node had come in (`report_count`). `EndedPods` remembers pods that finished or were deleted,
-so that late events about them are recognised, and pods that may still run after their object was deleted."""
+reports: how many different reports of the node had come in (`report_count`). `EndedPods` remembers pods that finished
+or were deleted, so that late events about them are recognised, and pods that may still run after their object was
+deleted."""
 
 from __future__ import annotations
 
