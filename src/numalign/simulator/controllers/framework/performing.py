@@ -9,7 +9,7 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.controllers.framework.actions import Action, Again, Create, Merge, Note, Remove, Update
-from numalign.simulator.controllers.framework.recording import Recorder
+from numalign.simulator.controllers.framework.events import Recorder
 from numalign.simulator.trees import Tree
 
 

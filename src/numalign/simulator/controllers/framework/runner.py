@@ -11,8 +11,8 @@ from typing import Final, Protocol
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.controllers.framework.actions import Action
+from numalign.simulator.controllers.framework.events import Recorder
 from numalign.simulator.controllers.framework.performing import Performer
-from numalign.simulator.controllers.framework.recording import Recorder
 from numalign.simulator.controllers.framework.views import Key, Views
 from numalign.simulator.controllers.framework.workqueue import WorkQueue
 
