@@ -8,7 +8,7 @@ from typing import Final
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, REPLICASETS
 from numalign.simulator.controllers.framework import owners
 from numalign.simulator.controllers.framework.actions import Action, Create, Note, Remove, Update
-from numalign.simulator.controllers.workloads import replicasets, revisions, rollouts, templates
+from numalign.simulator.controllers.workloads import pods, replicasets, revisions, rollouts
 from numalign.simulator.controllers.workloads.rollouts import Limits, Size
 from numalign.simulator.trees import Tree
 
@@ -31,7 +31,7 @@ def bounds(deployment: Tree) -> Limits:
 def newest(deployment: Tree, sets: Sequence[Tree]) -> Tree | None:
     """The replica set of the present template, the oldest one if there are several."""
     template = deployment["spec"]["template"]
-    return next((each for each in sets if templates.same(each["spec"]["template"], template)), None)
+    return next((each for each in sets if pods.same(each["spec"]["template"], template)), None)
 
 
 def is_saturated(deployment: Tree, new: Tree) -> bool:
@@ -49,10 +49,10 @@ def size(replicaset: Tree) -> Size:
 def first(deployment: Tree, old: Sequence[Tree], replicas: int) -> Tree:
     """A replica set of the present template, as it is created."""
     spec, metadata = deployment["spec"], deployment["metadata"]
-    digest = templates.digest(spec["template"], _collisions(deployment, old))
-    template = templates.hashed(spec["template"], digest)
+    digest = pods.digest(spec["template"], _collisions(deployment, old))
+    template = pods.hashed(spec["template"], digest)
     selector = dict(spec.get("selector") or {})
-    selector["matchLabels"] = (selector.get("matchLabels") or {}) | {templates.HASH_LABEL: digest}
+    selector["matchLabels"] = (selector.get("matchLabels") or {}) | {pods.HASH_LABEL: digest}
     bare: Tree = {"metadata": {"annotations": {}}}
     sizes = revisions.sizes(replicasets.replicas(deployment), bounds(deployment).most)
     return {
@@ -76,9 +76,9 @@ def first(deployment: Tree, old: Sequence[Tree], replicas: int) -> Tree:
 
 def _collisions(deployment: Tree, old: Sequence[Tree]) -> int:
     """Different templates of one hash: counted on until the name is free among the deployment's own."""
-    taken = {(each["metadata"].get("labels") or {}).get(templates.HASH_LABEL) for each in old}
+    taken = {(each["metadata"].get("labels") or {}).get(pods.HASH_LABEL) for each in old}
     collisions = 0
-    while templates.digest(deployment["spec"]["template"], collisions) in taken:
+    while pods.digest(deployment["spec"]["template"], collisions) in taken:
         collisions += 1
     return collisions
 

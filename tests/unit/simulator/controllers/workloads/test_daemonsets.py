@@ -1,12 +1,12 @@
 import pytest
 
 from numalign.simulator.controllers.framework.actions import Again, Create, Note, Remove
-from numalign.simulator.controllers.workloads import daemonsets, templates
+from numalign.simulator.controllers.workloads import daemonsets, pods
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, owner, pod
 
 TEMPLATE: Tree = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [], "nodeSelector": {"gpu": "yes"}}}
-CURRENT = {"app": "web", daemonsets.HASH_LABEL: templates.digest(TEMPLATE)}
+CURRENT = {"app": "web", daemonsets.HASH_LABEL: pods.digest(TEMPLATE)}
 
 
 def daemonset(**spec: object) -> Tree:

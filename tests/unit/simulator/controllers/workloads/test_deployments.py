@@ -7,9 +7,9 @@ from numalign.simulator.controllers.workloads import (
     deployments,
     deploymentsets,
     deploymentstatus,
+    pods,
     replicasets,
     revisions,
-    templates,
 )
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, ago, owner
@@ -26,7 +26,7 @@ def deployment(status: Tree | None = None, **spec: object) -> Tree:
 
 def replicaset(name: str, replicas: int, available: int, template: Tree = TEMPLATE, revision: int = 2) -> Tree:
     made = owner(name, {"replicas": replicas, "availableReplicas": available, "observedGeneration": 1})
-    made["spec"] |= {"template": templates.hashed(template, "hash"), "replicas": replicas}
+    made["spec"] |= {"template": pods.hashed(template, "hash"), "replicas": replicas}
     annotations = {revisions.REVISION: str(revision)} | revisions.sizes(4, 5)
     made["metadata"] |= {"annotations": annotations, "creationTimestamp": ago(9 - revision)}
     return made
@@ -45,7 +45,7 @@ def test_the_first_replica_set_has_the_hash_in_name_labels_and_selector() -> Non
     [create, told, _] = look(deployment())
     assert isinstance(create, Create)
     assert isinstance(told, Note)
-    digest = templates.digest(TEMPLATE)
+    digest = pods.digest(TEMPLATE)
     assert create.tree["metadata"]["name"] == f"web-{digest}"
     assert create.tree["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": digest}
     assert create.tree["spec"]["template"]["metadata"]["labels"]["pod-template-hash"] == digest
@@ -100,9 +100,9 @@ def test_the_oldest_empty_sets_go() -> None:
 
 def test_a_template_whose_hash_is_taken_gets_another() -> None:
     taken = replicaset("old", 0, 0, OTHER, 1)
-    taken["metadata"]["labels"] = {templates.HASH_LABEL: templates.digest(TEMPLATE)}
+    taken["metadata"]["labels"] = {pods.HASH_LABEL: pods.digest(TEMPLATE)}
     made = deploymentsets.first(deployment(), [taken], 1)
-    assert made["metadata"]["name"] == f"web-{templates.digest(TEMPLATE, 1)}"
+    assert made["metadata"]["name"] == f"web-{pods.digest(TEMPLATE, 1)}"
 
 
 def progressing(reason: str, updated: str, **more: object) -> Tree:
@@ -136,8 +136,8 @@ def test_lack_of_progress_is_looked_for_in_time() -> None:
 
 
 def test_a_hash_label_makes_no_other_template() -> None:
-    assert templates.same(TEMPLATE, templates.hashed(TEMPLATE, "x"))
-    assert templates.digest(TEMPLATE) == templates.digest(templates.hashed(TEMPLATE, "x")) != templates.digest(OTHER)
+    assert pods.same(TEMPLATE, pods.hashed(TEMPLATE, "x"))
+    assert pods.digest(TEMPLATE) == pods.digest(pods.hashed(TEMPLATE, "x")) != pods.digest(OTHER)
 
 
 def test_a_long_history_loses_its_beginning() -> None:
