@@ -10,7 +10,7 @@ from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINIT
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.cluster import ownership
 from numalign.simulator.controllers.cluster.ownership import Graph, Item
-from numalign.simulator.controllers.framework import served
+from numalign.simulator.controllers.framework import views
 from numalign.simulator.controllers.framework.actions import Action, Merge, Remove
 from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.controllers.framework.views import Key
@@ -36,7 +36,7 @@ class Garbage:
 
     def _watch_all(self) -> None:
         # Events own nothing and are owned by nothing.
-        for resource in served.kept(self._desk.api):
+        for resource in views.kept(self._desk.api):
             if resource not in self._seen and resource != EVENTS:
                 self._seen.add(resource)
                 self._desk.views.listen(resource, self._changed)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
-from numalign.simulator.controllers.framework import actions, conditions, served
+from numalign.simulator.controllers.framework import actions, conditions, views
 from numalign.simulator.controllers.framework.actions import Action, Again, Remove, Update
 from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.controllers.framework.views import Key
@@ -41,7 +41,7 @@ class Namespaces:
         api, namespace = self._desk.api, self._desk.views[NAMESPACES].get(key)
         if namespace is None or not namespace["metadata"].get("deletionTimestamp"):
             return []
-        inside = [resource for resource in served.kept(api) if resource.namespaced]
+        inside = [resource for resource in views.kept(api) if resource.namespaced]
         contents = {resource: api.list(resource, key[1]).items for resource in inside}
         return wanted(namespace, contents, api.clock.wall())
 
