@@ -25,9 +25,9 @@ from numalign.simulator.apiserver.http.connections import Connection
 from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
-from numalign.simulator.controllers.framework import manager
-from numalign.simulator.controllers.framework.manager import ControllerManager
+from numalign.simulator.controllers import manager
 from numalign.simulator.controllers.framework.views import Views
+from numalign.simulator.controllers.manager import ControllerManager
 from numalign.simulator.nodes.fleet import Fleet
 from numalign.simulator.nodes.specs import NodeSpec
 

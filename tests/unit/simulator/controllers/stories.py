@@ -19,7 +19,7 @@ from numalign.simulator.apiserver.storage.resources import (
     Resource,
 )
 from numalign.simulator.apiserver.verbs.api import Api, Change, Patch
-from numalign.simulator.controllers.framework import manager
+from numalign.simulator.controllers import manager
 from numalign.simulator.controllers.framework.runner import Controller
 from numalign.simulator.controllers.framework.views import Key, Views
 from numalign.simulator.controllers.workloads import revisions
