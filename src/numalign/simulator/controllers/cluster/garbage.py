@@ -63,14 +63,14 @@ class Garbage:
     def look(self, key: Key) -> Iterable[Action]:
         self._watch_all()
         found = self._graph.get(key[1])
-        return wanted(found, self._graph, self._serves) if found is not None else []
+        return reconcile(found, self._graph, self._serves) if found is not None else []
 
     def _serves(self, reference: Tree) -> bool:
         group, _, version = reference["apiVersion"].rpartition("/")
         return self._desk.api.state.registry.of_kind(group, version, reference["kind"]) is not None
 
 
-def wanted(item: Item, graph: Graph, serves: Serves) -> list[Action]:
+def reconcile(item: Item, graph: Graph, serves: Serves) -> list[Action]:
     if item.is_deleting and ORPHAN in item.finalizers:
         return [*(_without_owners(each, {item.uid}) for each in graph.dependents(item.uid)), _finalized(item, ORPHAN)]
     if item.waits_for_dependents():

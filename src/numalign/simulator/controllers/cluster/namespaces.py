@@ -43,10 +43,10 @@ class Namespaces:
             return []
         inside = [resource for resource in views.kept(api) if resource.namespaced]
         contents = {resource: api.list(resource, key[1]).items for resource in inside}
-        return wanted(namespace, contents, api.clock.wall())
+        return reconcile(namespace, contents, api.clock.wall())
 
 
-def wanted(namespace: Tree, contents: Contents, now: datetime) -> list[Action]:
+def reconcile(namespace: Tree, contents: Contents, now: datetime) -> list[Action]:
     """For a namespace that is being deleted."""
     left = {resource: objects for resource, objects in contents.items() if objects}
     if not left:

@@ -69,7 +69,7 @@ class NodeLifecycle:
         registered = self._registered(node)
         silent = clock.now() - self._seen[key[1]]
         on_node = self._desk.views[PODS].on_node(key[1])
-        return [*registered, *wanted(node, on_node, silent, clock.wall(), self._grace)]
+        return [*registered, *reconcile(node, on_node, silent, clock.wall(), self._grace)]
 
     def _registered(self, node: Tree) -> list[Action]:
         name = node["metadata"]["name"]
@@ -82,7 +82,7 @@ class NodeLifecycle:
         return [] if node is None else [_event(node, "RemovingNode", f"Removing Node {name} from Controller")]
 
 
-def wanted(node: Tree, on_node: Sequence[Tree], silent: float, now: datetime, grace: float = GRACE) -> list[Action]:
+def reconcile(node: Tree, on_node: Sequence[Tree], silent: float, now: datetime, grace: float = GRACE) -> list[Action]:
     """`silent` is how many seconds ago the last heartbeat was seen."""
     ready = conditions.find(conditions.listed(node), "Ready")
     allowed = grace if ready is not None else STARTUP_GRACE

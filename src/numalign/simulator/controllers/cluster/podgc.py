@@ -36,7 +36,7 @@ class PodGarbage:
         views, clock = self._desk.views, self._desk.api.clock
         every = list(views[PODS])
         gone = self._gone(every, clock.now())
-        return [*wanted(every, gone, self._threshold, clock.wall()), Again(PERIOD)]
+        return [*collect_pods(every, gone, self._threshold, clock.wall()), Again(PERIOD)]
 
     def _gone(self, every: Sequence[Tree], now: float) -> set[str]:
         named = {pod["spec"].get("nodeName") for pod in every}
@@ -45,7 +45,7 @@ class PodGarbage:
         return {name for name, since in self._missing.items() if now - since >= QUARANTINE}
 
 
-def wanted(every: Sequence[Tree], gone: Set[str], threshold: int, now: datetime) -> list[Action]:
+def collect_pods(every: Sequence[Tree], gone: Set[str], threshold: int, now: datetime) -> list[Action]:
     finished = sorted(filter(pods.is_finished, every), key=_expendable)
     surplus = finished[: max(0, len(finished) - threshold)] if threshold > 0 else []
     orphaned = [pod for pod in every if pod["spec"].get("nodeName") in gone]

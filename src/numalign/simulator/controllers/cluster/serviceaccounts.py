@@ -43,10 +43,12 @@ class ServiceAccounts:
         if namespace is None:
             return []
         account = views[SERVICEACCOUNTS].get((key[0], DEFAULT))
-        return wanted(namespace, account, views[CONFIGMAPS].get((key[0], ROOT_CA)), self._certificate)
+        return ensure_default_account(namespace, account, views[CONFIGMAPS].get((key[0], ROOT_CA)), self._certificate)
 
 
-def wanted(namespace: Tree, account: Tree | None, bundle: Tree | None, certificate: str) -> Sequence[Action]:
+def ensure_default_account(
+    namespace: Tree, account: Tree | None, bundle: Tree | None, certificate: str
+) -> Sequence[Action]:
     if namespace["metadata"].get("deletionTimestamp"):
         return []
     home = namespace["metadata"]["name"]

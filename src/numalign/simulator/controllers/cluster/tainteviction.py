@@ -45,7 +45,7 @@ class TaintEviction:
         if pod is None or not taints or pods.is_terminating(pod):
             return self._spared(key, pod)
         waited = now - self._since.setdefault(key, now)
-        actions = wanted(pod, taints, waited, self._desk.api.clock.wall())
+        actions = evict_intolerant(pod, taints, waited, self._desk.api.clock.wall())
         if not actions:
             return self._spared(key, pod)
         return actions
@@ -61,7 +61,7 @@ def lethal(node: Tree | None) -> list[Tree]:
     return [taint for taint in taints if taint.get("effect") == tolerating.NO_EXECUTE]
 
 
-def wanted(pod: Tree, taints: Sequence[Tree], waited: float, now: datetime) -> list[Action]:
+def evict_intolerant(pod: Tree, taints: Sequence[Tree], waited: float, now: datetime) -> list[Action]:
     """Nothing if the pod may stay for ever."""
     endures = tolerating.endures(taints, pod["spec"].get("tolerations") or ())
     if endures is None:

@@ -48,7 +48,7 @@ class Budgets:
         if budget is None:
             return []
         selected = [pod for pod in views[PODS].within(key[0]) if _selects(budget, pod) and not pods.is_finished(pod)]
-        return wanted(budget, selected, scale_of(views, selected), self._desk.api.clock.wall())
+        return reconcile(budget, selected, scale_of(views, selected), self._desk.api.clock.wall())
 
 
 def _selects(budget: Tree, pod: Tree) -> bool:
@@ -78,7 +78,7 @@ def _scaled(views: Views, namespace: str, held: Tree) -> Tree | None:
     return found if above is None else _scaled(views, namespace, above) or found
 
 
-def wanted(budget: Tree, selected: Sequence[Tree], scale: int | None, now: datetime) -> list[Action]:
+def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: datetime) -> list[Action]:
     """`scale` is how many pods there are meant to be."""
     disrupted, again = _disrupted(budget, selected, now)
     expected = _expected(budget, selected, scale)

@@ -57,7 +57,7 @@ class DaemonSets:
             return []
         claims = owners.claimed(DAEMONSETS, daemonset, PODS, views[PODS].candidates_of(daemonset))
         now = self._desk.api.clock.wall()
-        return claims or wanted(daemonset, views[PODS].owned_by(daemonset), list(views[NODES]), now)
+        return claims or reconcile(daemonset, views[PODS].owned_by(daemonset), list(views[NODES]), now)
 
 
 def _decisive(node: Tree) -> tuple[object, ...]:
@@ -66,7 +66,7 @@ def _decisive(node: Tree) -> tuple[object, ...]:
     return node["metadata"].get("labels"), spec.get("taints"), spec.get("unschedulable")
 
 
-def wanted(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now: datetime) -> list[Action]:
+def reconcile(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now: datetime) -> list[Action]:
     digest = pods.digest(daemonset["spec"]["template"])
     by_node = _by_node(owned)
     told = actions.status(DAEMONSETS, daemonset, status(daemonset, by_node, nodes, now))

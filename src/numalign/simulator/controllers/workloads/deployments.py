@@ -62,13 +62,13 @@ class Deployments:
             for each in sets
             if deploymentsets.is_recreated(deployment) and self._has_pods(each)
         }
-        return wanted(deployment, sets, running, self._desk.api.clock.wall())
+        return reconcile(deployment, sets, running, self._desk.api.clock.wall())
 
     def _has_pods(self, replicaset: Tree) -> bool:
         return not all(map(pods.is_finished, self._desk.views[PODS].owned_by(replicaset)))
 
 
-def wanted(deployment: Tree, sets: Sequence[Tree], running: set[str], now: datetime) -> list[Action]:
+def reconcile(deployment: Tree, sets: Sequence[Tree], running: set[str], now: datetime) -> list[Action]:
     """`running` names the replica sets of which any pod is left; Recreate waits for those."""
     ordered = pods.oldest_first(sets)
     if deployment["metadata"].get("deletionTimestamp"):

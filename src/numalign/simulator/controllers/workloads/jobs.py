@@ -41,10 +41,10 @@ class Jobs:
         job = views[JOBS].get(key)
         if job is None:
             return [_released(pod) for pod in views[PODS].within(key[0]) if _is_left_by(pod, key[1])]
-        return wanted(job, views[PODS].owned_by(job), self._desk.api.clock.wall())
+        return reconcile(job, views[PODS].owned_by(job), self._desk.api.clock.wall())
 
 
-def wanted(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
+def reconcile(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
     if _finished(job) is not None:
         return [*_expired(job, now), *(_released(pod) for pod in owned if is_tracked(pod))]
     counted = tally(job, owned, now)

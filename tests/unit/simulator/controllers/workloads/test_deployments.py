@@ -33,7 +33,7 @@ def replicaset(name: str, replicas: int, available: int, template: Tree = TEMPLA
 
 
 def look(deployment: Tree, *sets: Tree, running: set[str] | None = None) -> list[Action]:
-    return deployments.wanted(deployment, sets, running or set(), NOW)
+    return deployments.reconcile(deployment, sets, running or set(), NOW)
 
 
 def scaled(actions: list[Action]) -> dict[str, int]:
