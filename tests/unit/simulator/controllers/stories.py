@@ -22,7 +22,7 @@ from numalign.simulator.apiserver.verbs.api import Api, Change, Patch
 from numalign.simulator.controllers import manager
 from numalign.simulator.controllers.framework.runner import Controller
 from numalign.simulator.controllers.framework.views import Key, Views
-from numalign.simulator.controllers.workloads import revisions
+from numalign.simulator.controllers.workloads import deployments
 from numalign.simulator.trees import Tree
 
 Story = Callable[["Cluster"], Awaitable[None]]
@@ -128,7 +128,7 @@ class Cluster:
 
     def sizes(self) -> list[int]:
         """Of the replica sets, by revision."""
-        sets = sorted(self.views[REPLICASETS], key=revisions.revision)
+        sets = sorted(self.views[REPLICASETS], key=deployments.revision)
         return [each["spec"]["replicas"] for each in sets]
 
 

@@ -13,7 +13,7 @@ from numalign.simulator.controllers.framework import actions, labelling, moments
 from numalign.simulator.controllers.framework.actions import Action, Again, Create, Note, Remove
 from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.controllers.framework.views import Key, full_name
-from numalign.simulator.controllers.workloads import pods, replicasets, rollouts
+from numalign.simulator.controllers.workloads import deployments, pods, replicasets
 from numalign.simulator.trees import Tree
 
 HASH_LABEL: Final = "controller-revision-hash"
@@ -140,7 +140,7 @@ def _rolled(daemonset: Tree, by_node: dict[str, list[Tree]], digest: str, now: d
     if strategy.get("type") == "OnDelete":
         return []
     amount = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-    may_miss = max(1, rollouts.share(amount, len(by_node), up=True))
+    may_miss = max(1, deployments.share(amount, len(by_node), up=True))
     available = {id(pod) for there in by_node.values() for pod in there if _is_available(daemonset, pod, now)}
     old = [pod for there in by_node.values() for pod in there if pods.is_active(pod) and _hash(pod) != digest]
     useless = [pod for pod in old if id(pod) not in available]
