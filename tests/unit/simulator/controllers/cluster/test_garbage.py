@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.controllers.cluster import garbage
-from numalign.simulator.controllers.cluster.ownership import Graph, Item
+from numalign.simulator.controllers.cluster.garbage import Graph, Item
 from numalign.simulator.controllers.framework.actions import Action, Merge, Remove
 from numalign.simulator.trees import Tree
 
