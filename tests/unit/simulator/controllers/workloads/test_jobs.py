@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.simulator.controllers.framework.actions import Action, Create, Merge, Remove, Update
-from numalign.simulator.controllers.workloads import jobindexes, jobs, jobtally
+from numalign.simulator.controllers.workloads import jobs
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, owner, pod
 
-TRACKED = [jobtally.TRACKING]
+TRACKED = [jobs.TRACKING]
 
 
 def job(status: Tree | None = None, **spec: object) -> Tree:
@@ -79,12 +79,12 @@ INDEXES = {"": [], "0": [0], "0,1": [0, 1], "0-2": [0, 1, 2], "1,3-5,7,8": [1, 3
 
 @pytest.mark.parametrize("text, indexes", INDEXES.items())
 def test_completed_indexes_as_text(text: str, indexes: list[int]) -> None:
-    assert jobindexes.written(indexes) == text
+    assert jobs.written(indexes) == text
 
 
 @given(st.sets(st.integers(0, 200)))
 def test_completed_indexes_are_read_back(indexes: set[int]) -> None:
-    assert jobindexes.read(jobindexes.written(indexes)) == indexes
+    assert jobs.read(jobs.written(indexes)) == indexes
 
 
 @given(st.integers(0, 8), st.integers(0, 8), st.lists(st.sampled_from(["Running", "Failed", "Succeeded"]), max_size=8))
