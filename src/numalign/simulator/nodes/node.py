@@ -14,7 +14,7 @@ from numalign.api.objects.node import Taint
 from numalign.kubelet.refusals import StartRefusal
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
-from numalign.simulator.nodes import nodeobjects, nodetypes
+from numalign.simulator.nodes import nodeobjects, specs
 from numalign.simulator.nodes.agenda import Entry
 from numalign.simulator.nodes.heartbeat import Heartbeat
 from numalign.simulator.nodes.kubelet import mirrors
@@ -114,7 +114,7 @@ class SimulatedNode:
     def set_health(self, resource: str, device: str, *, healthy: bool) -> None:
         """A device falls ill or recovers; containers that hold it keep it."""
         kubelet = self.standing.kubelet
-        machine = nodetypes.with_health(kubelet.machine, resource, device, healthy=healthy)
+        machine = specs.with_health(kubelet.machine, resource, device, healthy=healthy)
         self.standing.make = self._around.makes.of(machine, kubelet.settings)
         self._heartbeat.refresh()
         self._happened("devices")

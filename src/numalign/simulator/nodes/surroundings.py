@@ -17,7 +17,7 @@ from numalign.simulator.nodes import nodeobjects
 from numalign.simulator.nodes.agenda import Agenda
 from numalign.simulator.nodes.kubelet.workloads import Workload
 from numalign.simulator.nodes.nodeobjects import Happening
-from numalign.simulator.nodes.nodetypes import Makes
+from numalign.simulator.nodes.specs import Makes
 from numalign.simulator.trees import Tree
 
 

@@ -22,7 +22,7 @@ from numalign.kubelet.predicates import Lacking
 from numalign.kubelet.start import Kubelet
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
-from numalign.simulator.nodes import nodetypes
+from numalign.simulator.nodes import specs
 from numalign.simulator.nodes.agenda import Entry
 from numalign.simulator.nodes.kubelet import predicates
 from numalign.simulator.nodes.kubelet.mirrors import MIRROR
@@ -237,5 +237,5 @@ class KubeletLoop:
 
     def _lenient(self) -> Kubelet:
         kubelet = self._standing.kubelet
-        well = nodetypes.all_well(kubelet.machine)
+        well = specs.all_well(kubelet.machine)
         return kubelet if well == kubelet.machine else self._around.makes.of(well, kubelet.settings).kubelet

@@ -7,9 +7,8 @@ from numalign.api.nrt import normalise, topologymanager, wire
 from numalign.kubelet import plainreport, presets, report
 from numalign.simulator.nodes.kubelet.standing import Standing
 from numalign.simulator.nodes.nodeobjects import Identity
-from numalign.simulator.nodes.nodetypes import Makes
 from numalign.simulator.nodes.publisher import badreports, reports
-from numalign.simulator.nodes.specs import Dialect, NodeSpec
+from numalign.simulator.nodes.specs import Dialect, Makes, NodeSpec
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage
 
