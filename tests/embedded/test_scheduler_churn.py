@@ -18,8 +18,8 @@ from numalign.placement.verdicts import evaluation
 from numalign.scheduler.choose import noderanks
 from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle
 from numalign.simulator.controllers.framework.runner import Desk
-from numalign.simulator.nodes import heartbeat
-from numalign.simulator.nodes.heartbeat import Heartbeat
+from numalign.simulator.nodes.kubelet import heartbeat
+from numalign.simulator.nodes.kubelet.heartbeat import Heartbeat
 from tests.embedded import schedulerchurn as churning
 from tests.embedded.schedulerchurn import HOUR, Churn
 

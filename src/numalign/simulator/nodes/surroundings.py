@@ -15,9 +15,9 @@ from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
 from numalign.simulator.nodes import nodeobjects
 from numalign.simulator.nodes.agenda import Agenda
-from numalign.simulator.nodes.kubelet.workloads import Workload
 from numalign.simulator.nodes.nodeobjects import Happening
 from numalign.simulator.nodes.specs import Makes
+from numalign.simulator.nodes.workloads import Workload
 from numalign.simulator.trees import Tree
 
 

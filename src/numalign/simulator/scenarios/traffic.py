@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from numalign.simulator.nodes.kubelet import workloads
+from numalign.simulator.nodes import workloads
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.scenarios.story import Choice, Deletion, Objects, Stream, Traffic
 from numalign.simulator.trees import Tree

@@ -19,12 +19,12 @@ from numalign.simulator.apiserver.storage.resources import (
 )
 from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.clock import Clock
+from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.fleet import Fleet
-from numalign.simulator.nodes.kubelet import workloads
-from numalign.simulator.nodes.kubelet.workloads import Workload
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.nodes.publisher import nrtcrd
 from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.nodes.workloads import Workload
 from numalign.simulator.trees import Tree
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.simulator.nodes.kubelet import workloads
+from numalign.simulator.nodes import workloads
 from numalign.simulator.scenarios import traffic
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.scenarios.story import Choice, Deletion, Objects, Stream

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import Container
 from numalign.kube.backoff import Exponential
 from numalign.kubelet.demand import Role
-from numalign.simulator.nodes.kubelet.workloads import Run
+from numalign.simulator.nodes.workloads import Run
 
 BACKOFF: Final = Exponential(first=10.0, longest=300.0)
 FORGOTTEN_AFTER: Final = 600.0

@@ -14,7 +14,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet.demand import Role, identity
 from numalign.simulator.nodes.kubelet.containers import KILLED, LOST, STOPPED, ContainerRun, Ended
-from numalign.simulator.nodes.kubelet.workloads import Workload
+from numalign.simulator.nodes.workloads import Workload
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.nodes.agenda import Entry
-from numalign.simulator.nodes.kubelet.standing import Standing
+from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.nodes.publisher import badreports, reports
 from numalign.simulator.nodes.publisher.occurrences import Occurrence
 from numalign.simulator.nodes.publisher.reportwriting import ReportWriter

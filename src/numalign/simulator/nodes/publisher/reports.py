@@ -19,7 +19,7 @@ from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet import plainreport, report
 from numalign.simulator import trees
-from numalign.simulator.nodes.kubelet.standing import Standing
+from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.nodes.specs import Dialect
 from numalign.simulator.trees import Tree
 

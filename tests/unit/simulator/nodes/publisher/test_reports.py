@@ -5,8 +5,8 @@ import pytest
 from numalign.agent.publish import forms
 from numalign.api.nrt import normalise, topologymanager, wire
 from numalign.kubelet import plainreport, presets, report
-from numalign.simulator.nodes.kubelet.standing import Standing
 from numalign.simulator.nodes.nodeobjects import Identity
+from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.nodes.publisher import badreports, reports
 from numalign.simulator.nodes.specs import Dialect, Makes, NodeSpec
 from numalign.simulator.trees import Tree

@@ -12,7 +12,7 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES
 from numalign.simulator.nodes import nodeobjects
 from numalign.simulator.nodes.agenda import Entry
-from numalign.simulator.nodes.kubelet.standing import Standing
+from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.nodes.surroundings import Surroundings
 from numalign.simulator.trees import Tree
 
