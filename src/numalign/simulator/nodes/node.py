@@ -15,16 +15,14 @@ from numalign.kubelet.refusals import StartRefusal
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes import nodeobjects, specs
-from numalign.simulator.nodes.agenda import Entry
+from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
 from numalign.simulator.nodes.kubelet import staticpods
 from numalign.simulator.nodes.kubelet.heartbeat import Heartbeat
 from numalign.simulator.nodes.kubelet.loop import KubeletLoop
 from numalign.simulator.nodes.nodeobjects import Happening, Identity
 from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.nodes.publisher.exporter import Exporter
-from numalign.simulator.nodes.publisher.occurrences import Occurrence
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.nodes.surroundings import Surroundings
 from numalign.simulator.trees import Tree
 
 

@@ -12,12 +12,12 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.predicates import Lacking
 from numalign.simulator.apiserver.storage.resources import PODS
+from numalign.simulator.nodes.environment import Surroundings
 from numalign.simulator.nodes.kubelet import podstatus
 from numalign.simulator.nodes.kubelet.podlife import PodLife
 from numalign.simulator.nodes.kubelet.podstatus import Site
 from numalign.simulator.nodes.nodeobjects import Happening
 from numalign.simulator.nodes.nodestate import Standing
-from numalign.simulator.nodes.surroundings import Surroundings
 from numalign.simulator.trees import Tree
 
 

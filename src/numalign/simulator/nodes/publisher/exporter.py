@@ -13,13 +13,11 @@ from msgspec import Struct
 
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.simulator.apiserver.storage.errors import StatusError
-from numalign.simulator.nodes.agenda import Entry
+from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
 from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.nodes.publisher import badreports, reports
-from numalign.simulator.nodes.publisher.occurrences import Occurrence
 from numalign.simulator.nodes.publisher.reportwriting import ReportWriter
 from numalign.simulator.nodes.specs import Dialect
-from numalign.simulator.nodes.surroundings import Surroundings
 from numalign.simulator.trees import Tree
 
 Trigger = Literal["periodic", "reactive"]
