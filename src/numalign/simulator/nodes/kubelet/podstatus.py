@@ -14,8 +14,7 @@ from msgspec import Struct
 from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod, ResourceRequirements
 from numalign.kubelet.demand import Role
-from numalign.simulator.nodes.kubelet.containers import ContainerRun, Ended
-from numalign.simulator.nodes.kubelet.podlife import PodLife
+from numalign.simulator.nodes.kubelet.podlife import ContainerRun, Ended, PodLife
 from numalign.simulator.trees import Tree
 
 KUBELETS_OWN: Final = (
