@@ -26,7 +26,7 @@ from numalign.simulator.nodes import specs
 from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
 from numalign.simulator.nodes.kubelet import predicates
 from numalign.simulator.nodes.kubelet.podlife import Move, PodLife
-from numalign.simulator.nodes.kubelet.podwriter import PodWriter
+from numalign.simulator.nodes.kubelet.podstatus import PodWriter
 from numalign.simulator.nodes.kubelet.staticpods import MIRROR
 from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.trees import Tree
