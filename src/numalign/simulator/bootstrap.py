@@ -12,7 +12,7 @@ from numalign.simulator.apiserver.defaults import kinds, pods
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.verbs.api import Api
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.trees import Tree
 
 MANAGER: Final = "numalign"
@@ -37,4 +37,4 @@ def pieces() -> Iterator[tuple[Resource, Tree]]:
                 "description": "For what the cluster cannot do without.",
             },
         )
-    yield resources.CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd()
+    yield resources.CUSTOMRESOURCEDEFINITIONS, crd.crd()

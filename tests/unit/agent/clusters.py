@@ -30,7 +30,7 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NODES
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.cluster import HERE
-from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
+from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.trees import Tree
 from tests.unit.agent import kubelet_looks as looks
 

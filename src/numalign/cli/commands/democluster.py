@@ -126,7 +126,7 @@ def _taken(embedded: Cluster) -> Snapshot:
     """The cluster as `kubectl get -o json` would print it."""
     from numalign.scheduler.snapshot import files
     from numalign.simulator.apiserver.storage.resources import NODES, PODS
-    from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
+    from numalign.simulator.nodes.publisher.crd import RESOURCE
 
     items = [tree for resource in (NODES, RESOURCE, PODS) for tree in embedded.api.list(resource).items]
     return files.read(msgspec.json.encode({"kind": "List", "items": items}), "the embedded cluster")

@@ -11,7 +11,7 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES
 from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.nodes.publisher import reports
-from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
+from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.nodes.specs import Dialect
 from numalign.simulator.trees import Tree
 
