@@ -21,7 +21,7 @@ from numalign.cli.explain.answer import Told
 if TYPE_CHECKING:
     from numalign.scheduler.snapshot.snapshot import Snapshot
     from numalign.simulator.cluster import Cluster
-    from numalign.simulator.scenarios.playing import Played
+    from numalign.simulator.scenarios.play import Played
     from numalign.simulator.scenarios.story import Story
 
 STORY: Final = "burst"
@@ -49,13 +49,13 @@ class Seen(Struct, frozen=True):
 
 def tell(page: Page) -> list[str]:
     """Adds it to the page; what did not hold, as sentences."""
-    from numalign.simulator.scenarios import catalogue, judging, playing
+    from numalign.simulator.scenarios import catalogue, judging, play
 
     story = catalogue.story(STORY)
     seen: list[Seen] = []
     played = {
-        BLIND: playing.play(story, BLIND),
-        OURS: playing.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
+        BLIND: play.play(story, BLIND),
+        OURS: play.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
     }
     _tell(page, story, {name: judging.measures(each.lines) for name, each in played.items()})
     _tell_storm(page, played[BLIND])

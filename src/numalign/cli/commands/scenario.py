@@ -63,13 +63,13 @@ def run(
 ) -> None:
     """Play a scenario and judge it. Ends with 0 if everything held that was expected, else with 1."""
     from numalign.cli.commands import clusterinputs
-    from numalign.simulator.scenarios import history, judging, playing
+    from numalign.simulator.scenarios import history, judging, play
 
     try:
         story = clusterinputs.story(which)
         recordings.require_file(record)
         progress = Progress(story.lasts)
-        played = playing.play(story, scheduler, seed, progress.at)
+        played = play.play(story, scheduler, seed, progress.at)
     except BadObject as problem:
         output.fail(str(problem))
     recordings.write(record, history.encode(played.lines))
