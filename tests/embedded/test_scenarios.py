@@ -5,7 +5,7 @@ import pytest
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.scheduler.choose import profiles
-from numalign.simulator.scenarios import catalogue, history, judging, play, scenariofile
+from numalign.simulator.scenarios import catalogue, history, judge, play, scenariofile
 
 
 @pytest.mark.parametrize("name", catalogue.names())
@@ -13,7 +13,7 @@ def test_a_story_of_the_catalogue_goes_as_it_says(name: str) -> None:
     story = catalogue.story(name)
     played = play.play(story)
     assert played.refused == []
-    assert judging.judge(story, DEFAULT_SCHEDULER, played.lines) == []
+    assert judge.judge(story, DEFAULT_SCHEDULER, played.lines) == []
 
 
 @pytest.mark.parametrize("name", catalogue.names())
@@ -21,7 +21,7 @@ def test_our_scheduler_keeps_what_the_story_asks_of_it(name: str) -> None:
     story = catalogue.story(name)
     played = play.play(story, profiles.NAME)
     assert played.refused == []
-    assert judging.judge(story, profiles.NAME, played.lines) == []
+    assert judge.judge(story, profiles.NAME, played.lines) == []
 
 
 def test_our_scheduler_is_deterministic_too() -> None:
@@ -72,7 +72,7 @@ def test_a_fault_befalls_a_node_and_the_cluster_lives_on(fault: str, expected: d
     story = scenariofile.read(STORY | {"faults": [befalls], "expect": {"any": expected}}, "story")
     played = play.play(story)
     assert played.refused == []
-    assert judging.judge(story, DEFAULT_SCHEDULER, played.lines) == []
+    assert judge.judge(story, DEFAULT_SCHEDULER, played.lines) == []
 
 
 def test_what_the_api_server_refuses_is_told_with_its_time() -> None:

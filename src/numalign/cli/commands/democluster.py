@@ -49,7 +49,7 @@ class Seen(Struct, frozen=True):
 
 def tell(page: Page) -> list[str]:
     """Adds it to the page; what did not hold, as sentences."""
-    from numalign.simulator.scenarios import catalogue, judging, play
+    from numalign.simulator.scenarios import catalogue, judge, play
 
     story = catalogue.story(STORY)
     seen: list[Seen] = []
@@ -57,13 +57,13 @@ def tell(page: Page) -> list[str]:
         BLIND: play.play(story, BLIND),
         OURS: play.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
     }
-    _tell(page, story, {name: judging.measures(each.lines) for name, each in played.items()})
+    _tell(page, story, {name: judge.measures(each.lines) for name, each in played.items()})
     _tell_storm(page, played[BLIND])
     _tell_zones(page, seen[0])
     words = _waiting(played[OURS])
     page.add(f"{WAITING} waits, and its condition says why:")
     page.add(words or "(nothing was said)", indent=INDENT)
-    judged = (judging.judge(story, name, each.lines) for name, each in played.items())
+    judged = (judge.judge(story, name, each.lines) for name, each in played.items())
     missed = [str(violation) for violations in judged for violation in violations]
     return [*missed, *_tell_why(page, seen[0].told), *([] if words else [f"{WAITING} was not told why it waits"])]
 
