@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from numalign.cli import main
-from numalign.simulator import registry as running
+from numalign.simulator import hosting as running
 from tests.embedded import clusters
 from tests.embedded.kubectl import Like
 
