@@ -23,7 +23,8 @@ from numalign.api.nrt import normalise
 from numalign.kube import loops
 from numalign.lab import controlplane
 from numalign.lab.controlplane import Programs
-from numalign.simulator import bootstrap, clock
+from numalign.simulator import clock
+from numalign.simulator import cluster as bootstrap
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http import certificates, server
 from numalign.simulator.apiserver.http.certificates import Certificates

@@ -22,7 +22,7 @@ from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kubelet import presets, start, versions
 from numalign.kubelet.settings import Settings
-from numalign.simulator import bootstrap, pipes, virtualtime
+from numalign.simulator import cluster, pipes, virtualtime
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http.connections import Connection
 from numalign.simulator.apiserver.http.routes import Router
@@ -72,7 +72,7 @@ class Town:
         self.clock = virtualtime.clock(random.Random(1))
         self.api = Api(self.clock, random.Random(1), admission=admission)
         self.away = self.hangs = False
-        bootstrap.furnish(self.api)
+        cluster.furnish(self.api)
         self.add_node()
 
     def add_node(self) -> str:

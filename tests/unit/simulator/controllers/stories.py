@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from numalign.kube.clock import microtime
-from numalign.simulator import bootstrap, schedulers, virtualtime
+from numalign.simulator import cluster, schedulers, virtualtime
 from numalign.simulator import cluster as embedded
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.storage.resources import (
@@ -43,7 +43,7 @@ class Cluster:
         self._tasks = asyncio.TaskGroup()
         self._starting: list[asyncio.Task[None]] = []
         self._started: set[str] = set()
-        bootstrap.furnish(self.api)
+        cluster.furnish(self.api)
         self.manager = manager.ControllerManager(self.api, self.views, controllers or manager.every("certificate"))
         self.scheduler = schedulers.node_totals(chance)
         self.api.subscribe(PODS, self._kubelet)
