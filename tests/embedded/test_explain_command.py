@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from numalign.simulator import hosting as running
+from numalign.simulator import registry as running
 from tests.embedded import clusters
 from tests.embedded.clusters import Up
 from tests.embedded.test_scheduler_process import PODS, REPORTS, free_port, page, scheduler

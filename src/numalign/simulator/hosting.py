@@ -1,12 +1,6 @@
 """An embedded cluster in real time, served over HTTP to kubectl and everybody else, until it is told to end.
 
-`numalign cluster up` calls `host` in a process of its own. The kubeconfig that leads there is in its folder.
-
-Embedded clusters that run in the background, each in a folder of its own.
-
-`hosting` holds a cluster's folder while it runs, `numalign cluster` looks into them. The rules are those of all things
-that are kept so (`process.background`).
-"""
+`numalign cluster up` calls `host` in a process of its own. The kubeconfig that leads there is in its folder."""
 
 from __future__ import annotations
 
@@ -26,35 +20,13 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.kube import loops
-from numalign.process import background
-from numalign.simulator import clock, cluster, schedulers
-from numalign.simulator.apiserver.http import certificates, server
+from numalign.simulator import clock, cluster, registry, schedulers
+from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.registry import Running
 from numalign.simulator.scenarios import play
 from numalign.simulator.scenarios.story import Story
-
-
-class Running(Struct, frozen=True):
-    """What a cluster tells about itself once it is up."""
-
-    name: str
-    pid: int
-    url: str
-    kubeconfig: str
-    nodes: int
-    words: str
-    """What it is, for people."""
-
-
-SHELF: Final = background.Shelf(
-    kind="Cluster", command="numalign cluster", variable="NUMALIGN_CLUSTERS", place="clusters", told=Running
-)
-AlreadyRuns = background.AlreadyRuns
-
-home, folder, held = SHELF.home, SHELF.folder, SHELF.held
-announce, running, every, end = SHELF.announce, SHELF.running, SHELF.every, SHELF.end
-
 
 LOG: Final = logging.getLogger(__name__)
 USER: Final = "embedded"
@@ -81,7 +53,7 @@ class Hosted(Struct, frozen=True, kw_only=True):
 
 def host(hosted: Hosted) -> None:
     """Returns when a signal has ended it; AlreadyRuns if one of this name is up."""
-    with held(hosted.name) as place, loops.runner() as runner:
+    with registry.held(hosted.name) as place, loops.runner() as runner:
         runner.run(_host(hosted, place))
 
 
@@ -89,7 +61,7 @@ async def _host(hosted: Hosted, place: Path) -> None:
     ended = asyncio.Event()
     for what in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(what, ended.set)
-    made = certificates.made(place) if hosted.secure else None
+    made = server.make_certificates(place) if hosted.secure else None
     token = secrets.token_urlsafe(24) if hosted.secure else ""
     chances, listening = random.Random(hosted.seed), ListenOptions(port=hosted.port, certificates=made, token=token)
     authority = made.authority.read_text() if made else ""
@@ -101,7 +73,7 @@ async def _host(hosted: Hosted, place: Path) -> None:
             await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
         async with server.serve(embedded.api, listening) as address:
             file = _write_kubeconfig(place, address, authority, token)
-            announce(place, _running(hosted, address, file))
+            registry.announce(place, _running(hosted, address, file))
             LOG.info("%s serves %s at %s", hosted.name, hosted.words, address.url)
             playing_on = asyncio.create_task(_play(hosted, embedded))
             await ended.wait()

@@ -14,7 +14,8 @@ from numalign.api.errors import BadObject
 from numalign.cli import output
 
 if TYPE_CHECKING:
-    from numalign.simulator.hosting import Hosted, Running
+    from numalign.simulator.hosting import Hosted
+    from numalign.simulator.registry import Running
 
 app = typer.Typer(help="An embedded cluster for kubectl, on made-up machines.", no_args_is_help=True)
 
@@ -57,7 +58,7 @@ def up(
 ) -> None:
     """Start a cluster, and say which KUBECONFIG leads to it."""
     from numalign.cli.commands import clusterinputs
-    from numalign.simulator import hosting
+    from numalign.simulator import registry
 
     try:
         asked = clusterinputs.Asked(nodes, machine, policy, scope, kubelet_config, reports, scenario)
@@ -67,8 +68,8 @@ def up(
             "zone_aware_scheduler": with_scheduler,
         }
         hosted = clusterinputs.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
-        if hosting.running(name) is not None:
-            raise hosting.AlreadyRuns("Cluster", name, "", f"runs already; `numalign cluster down {name}` ends it")
+        if registry.running(name) is not None:
+            raise registry.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
         if foreground:
             return _stay(hosted)
         found = _started(name)
@@ -80,10 +81,10 @@ def up(
 @app.command(epilog="Example: numalign cluster down")
 def down(name: Name = "numalign") -> None:
     """End a cluster; nothing of it stays."""
-    from numalign.simulator import hosting
+    from numalign.simulator import registry
 
     try:
-        ended = hosting.end(name)
+        ended = registry.end(name)
     except BadObject as problem:
         output.fail(str(problem))
     if not ended:
@@ -94,9 +95,9 @@ def down(name: Name = "numalign") -> None:
 @app.command(epilog="Example: numalign cluster status -o json")
 def status(fmt: OutputFormat = output.Format.TABLE) -> None:
     """List the clusters that run on this machine."""
-    from numalign.simulator import hosting
+    from numalign.simulator import registry
 
-    found = hosting.every()
+    found = registry.every()
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(found, fmt))
     output.show("\n\n".join(map(_lines, found)) or "no cluster runs; `numalign cluster up` starts one")
@@ -124,9 +125,9 @@ def _stay(hosted: Hosted) -> None:
 
 def _started(name: str) -> Running:
     """The same command again, in a process that stays; what it says goes into a file of its folder."""
-    from numalign.simulator import hosting
+    from numalign.simulator import registry
 
-    place = hosting.folder(name)
+    place = registry.folder(name)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = place / "log"
     with open(log, "wb") as said:
@@ -136,7 +137,7 @@ def _started(name: str) -> Running:
         )
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until and process.poll() is None:
-        found = hosting.running(name)
+        found = registry.running(name)
         if found is not None and found.pid == process.pid:
             return found
         time.sleep(LOOK)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from numalign.cli import output
 from numalign.cli.commands import democluster
-from numalign.simulator import hosting
+from numalign.simulator import registry
 
 NAME = "demo"
 PROGRAM = "numalign"
@@ -33,7 +33,7 @@ The scheduler numalign runs in it. {waiting} comes half a minute later. To look 
 
 def kept() -> str:
     """What to say once it is up; gives up where it does not come up."""
-    found = hosting.running(NAME) or _started()
+    found = registry.running(NAME) or _started()
     return WORDS.format(
         words=found.words,
         url=found.url,
@@ -51,7 +51,7 @@ def program() -> str:
     return PROGRAM if shutil.which(PROGRAM) or called.name != PROGRAM else str(called)
 
 
-def _started() -> hosting.Running:
+def _started() -> registry.Running:
     asked = (
         "cluster",
         "up",
@@ -66,7 +66,7 @@ def _started() -> hosting.Running:
     done = subprocess.run(
         [sys.executable, "-m", "numalign.cli", *asked], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
-    found = hosting.running(NAME)
+    found = registry.running(NAME)
     if done.returncode or found is None:
         output.fail(f"the cluster did not come up: {done.stderr.strip() or done.stdout.strip()}")
     return found

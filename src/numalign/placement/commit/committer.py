@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet import demand as demands
@@ -57,7 +58,7 @@ class Committer:
         self._mirror = mirror
         self._shapes = shapes
         self._trusting = trust_bind_order
-        self._alone: dict[Looks, Placement] = {}
+        self._alone: BoundedCache[Looks, Placement] = BoundedCache(MOST_ALONE)
         """Where nobody is pending, and numbers alone decide."""
 
     def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> Committed | None:
@@ -69,7 +70,7 @@ class Committer:
         known = self._alone.get(looks) if looks is not None else None
         placement = known or self._found(pod, shape, row, coming)
         if looks is not None and placement.path is Path.ALONE:
-            self._remember(looks, placement)
+            self._alone.keep(looks, placement)
         self.paths[placement.path] += 1
         if not placement.verdict.fits:
             return None
@@ -84,11 +85,6 @@ class Committer:
             lambda number: self.program(number, rules),
             trust_bind_order=self._trusting,
         )
-
-    def _remember(self, looks: Looks, placement: Placement) -> None:
-        if len(self._alone) >= MOST_ALONE:
-            self._alone.clear()
-        self._alone[looks] = placement
 
     def revised(self, row: Row) -> Sequence[Holding]:
         """Pending pods that may be in more places than was known, the row having more room than they were placed on."""

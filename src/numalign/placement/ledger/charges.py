@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from numalign.api.caches import BoundedCache
 from numalign.placement.ledger.holdings import Entry, Holding
 
 MOST_KNOWN: Final = 8192
@@ -84,13 +85,11 @@ def _newcomers(entries: Entries) -> Share:
     """Of a pod that the report knows nothing of. Replicas hold the same entries, and have one share between them."""
     known = _KNOWN.get(id(entries))
     if known is None:
-        if len(_KNOWN) >= MOST_KNOWN:
-            _KNOWN.clear()
-        known = _KNOWN[id(entries)] = entries, _charge(entries, (), certain=True)
+        known = _KNOWN.keep(id(entries), (entries, _charge(entries, (), certain=True)))
     return known[1]
 
 
-_KNOWN: Final[dict[int, tuple[Entries, Share]]] = {}
+_KNOWN: Final[BoundedCache[int, tuple[Entries, Share]]] = BoundedCache(MOST_KNOWN)
 """By the identity of entries, which are kept with it, so that nothing else gets it."""
 
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.demand import Role
 from numalign.placement.columns import requests
@@ -127,7 +128,7 @@ class Beliefs:
         self.resources = resources
         self.problems: Counter[Problem] = Counter()
         self._shapes = shapes
-        self._anywhere: dict[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = {}
+        self._anywhere: BoundedCache[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = BoundedCache(MOST_KNOWN)
         """Of nodes without devices in several zones; replicas on nodes of one make have the same."""
 
     def ensure_all(self, records: Iterable[Record], book: Book, facts: RowFacts) -> None:
@@ -155,9 +156,7 @@ class Beliefs:
             return known
         entries = anywhere(requests.program(shape, facts.rules, self.resources), facts, self.resources)
         if not facts.classes:
-            if len(self._anywhere) >= MOST_KNOWN:
-                self._anywhere.clear()
-            self._anywhere[key] = entries
+            self._anywhere.keep(key, entries)
         return entries
 
     def hidden(self, record: Record, facts: RowFacts) -> tuple[Entry, ...]:

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.attributes.coremap import Core as PublishedCore
+from numalign.api.caches import BoundedCache
 from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology as cputopology
 from numalign.kubelet.cpu.topology import CPUTopology
@@ -115,13 +116,10 @@ def cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> Cores
     if known is not None and known[0] is published and known[1] == zones:
         return known[2]
     found = _cores(zones, published)
-    if len(_LATEST) >= MAKES:
-        _LATEST.clear()
-    _LATEST[id(published)] = published, zones, found
-    return found
+    return _LATEST.keep(id(published), (published, zones, found))[2]
 
 
-_LATEST: Final[dict[int, tuple[tuple[PublishedCore, ...], tuple[int, ...], Cores | None]]] = {}
+_LATEST: Final[BoundedCache[int, tuple[tuple[PublishedCore, ...], tuple[int, ...], Cores | None]]] = BoundedCache(MAKES)
 """By the identity of maps, which are kept with it, so that nothing else gets it: hundreds of cores make a hash slow."""
 
 

@@ -20,6 +20,7 @@ from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
 from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.caches import BoundedCache
 from numalign.api.nrt import fingerprint
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.placementcodec import Payload
@@ -113,7 +114,7 @@ class ReportReader:
 
     def __init__(self) -> None:
         self._by_node: dict[str, StaticFacts] = {}
-        self._by_make: dict[int, StaticFacts] = {}
+        self._by_make: BoundedCache[int, StaticFacts] = BoundedCache(MAKES)
         """The latest of all nodes whose Nodes say the same, by the identity of `StaticFacts.basis.node`."""
 
     def read(self, topology: NodeTopology, node: Node | None) -> RowFacts:
@@ -126,18 +127,13 @@ class ReportReader:
             known = self._by_make.get(id(node))
             if known is None or known.basis != basis:
                 known = static_facts(topology, basis)
-                self._remember(known)
+                self._by_make.keep(id(known.basis.node), known)
             self._by_node[topology.node] = known
         return _row_facts(topology, known, table)
 
     def forget(self, node: str) -> None:
         """The node has no report any more."""
         self._by_node.pop(node, None)
-
-    def _remember(self, facts: StaticFacts) -> None:
-        if len(self._by_make) >= MAKES:
-            self._by_make.clear()
-        self._by_make[id(facts.basis.node)] = facts
 
 
 def read(topology: NodeTopology, node: Node | None) -> RowFacts:

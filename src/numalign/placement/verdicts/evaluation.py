@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from numalign.api.caches import BoundedCache
 from numalign.placement import kernels
 from numalign.placement.columns import fit, intent, requests
 from numalign.placement.columns.changelog import Rows
@@ -46,7 +47,7 @@ class Evaluation:
         self.scoring = scoring
         self._columns = columns
         self._lanes = KeptLanes(columns)
-        self._by_looks: dict[tuple[int, int, Looks], Judged] = {}
+        self._by_looks: BoundedCache[tuple[int, int, Looks], Judged] = BoundedCache(MOST_LOOKS)
         """What the kernel said to rows one by one, by shape, kind and looks: nodes of one kind fill up alike."""
         self._usual = UNREPORTED
         """The kind that more than half of the rows were of; none yet, or none at all."""
@@ -161,9 +162,7 @@ class Evaluation:
         known, looks = self._by_looks, (table.shape.number, kind, self._columns.looks(row))
         found = known.get(looks)
         if found is None:
-            if len(known) >= MOST_LOOKS:
-                known.clear()
-            found = known[looks] = self.kernel.evaluate_row(self.block(kind), row, self.plan(table, kind))
+            found = known.keep(looks, self.kernel.evaluate_row(self.block(kind), row, self.plan(table, kind)))
         return found
 
     def _kind_to_ask(self, rows: Rows) -> int:

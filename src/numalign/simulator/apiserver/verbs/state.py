@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from numalign.api.caches import BoundedCache
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas.registry import Registry
 from numalign.simulator.apiserver.storage import errors as refusals
@@ -120,7 +121,7 @@ class _StoreReader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._decoded: dict[bytes, Tree] = {}
+        self._decoded: BoundedCache[bytes, Tree] = BoundedCache(REMEMBERED)
         self._all: dict[tuple[str, str], tuple[int, list[Tree]]] = {}
 
     def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None:
@@ -129,9 +130,7 @@ class _StoreReader:
             return None
         tree = self._decoded.get(found.data)
         if tree is None:
-            if len(self._decoded) >= REMEMBERED:
-                self._decoded.clear()
-            tree = self._decoded[found.data] = trees.decoded(found.data)
+            tree = self._decoded.keep(found.data, trees.decoded(found.data))
         return tree
 
     def all(self, resource: Resource) -> list[Tree]:

@@ -12,8 +12,8 @@ import pytest
 
 from numalign.api.errors import BadObject
 from numalign.process import background
-from numalign.simulator import hosting
-from numalign.simulator.hosting import Running
+from numalign.simulator import registry
+from numalign.simulator.registry import Running
 
 ELSEWHERE = multiprocessing.get_context("spawn")
 
@@ -28,8 +28,8 @@ def hold(name: str, stubborn: bool, ready: Connection) -> None:
     """A cluster that does nothing but hold its folder."""
     if stubborn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with hosting.held(name) as place:
-        hosting.announce(place, said(name, os.getpid()))
+    with registry.held(name) as place:
+        registry.announce(place, said(name, os.getpid()))
         ready.send(None)
         signal.pause()
 
@@ -51,28 +51,28 @@ def holder(home: Path) -> Iterator[SpawnProcess]:
 
 def test_a_cluster_that_runs_says_what_it_is(holder: SpawnProcess) -> None:
     assert holder.pid is not None
-    assert hosting.running("a") == said("a", holder.pid)
-    assert hosting.every() == [said("a", holder.pid)]
+    assert registry.running("a") == said("a", holder.pid)
+    assert registry.every() == [said("a", holder.pid)]
 
 
 def test_a_folder_is_held_once(holder: SpawnProcess) -> None:
-    with pytest.raises(hosting.AlreadyRuns, match=r"Cluster a.*runs already"), hosting.held("a"):
+    with pytest.raises(registry.AlreadyRuns, match=r"Cluster a.*already runs"), registry.held("a"):
         pass
 
 
 def test_a_cluster_ends_when_asked_and_leaves_the_name_free(holder: SpawnProcess) -> None:
-    assert hosting.end("a")
-    assert hosting.running("a") is None
-    with hosting.held("a"):
+    assert registry.end("a")
+    assert registry.running("a") is None
+    with registry.held("a"):
         pass
 
 
 def test_a_cluster_that_died_does_not_run_whatever_its_folder_says(holder: SpawnProcess) -> None:
     holder.kill()
     holder.join()
-    assert hosting.running("a") is None
-    assert hosting.every() == []
-    assert not hosting.end("a")
+    assert registry.running("a") is None
+    assert registry.every() == []
+    assert not registry.end("a")
 
 
 def test_a_cluster_that_will_not_end_is_ended(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,23 +81,23 @@ def test_a_cluster_that_will_not_end_is_ended(home: Path, monkeypatch: pytest.Mo
     process = ELSEWHERE.Process(target=hold, args=("b", True, theirs), daemon=True)
     process.start()
     ours.recv()
-    assert hosting.end("b")
+    assert registry.end("b")
     process.join()
     assert process.exitcode == -signal.SIGKILL
 
 
 def test_nothing_runs_where_nothing_was_started() -> None:
-    assert hosting.running("a") is None
-    assert hosting.every() == []
+    assert registry.running("a") is None
+    assert registry.every() == []
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "UPPER", "x" * 64])
 def test_names_are_kept_inside_their_folder(name: str) -> None:
-    with pytest.raises(BadObject, match="is no name"):
-        hosting.folder(name)
+    with pytest.raises(BadObject, match="is not a valid name"):
+        registry.folder(name)
 
 
 def test_a_folder_with_garbage_is_no_cluster(home: Path) -> None:
-    with hosting.held("a") as place:
+    with registry.held("a") as place:
         (place / "cluster.json").write_text("{")
-        assert hosting.every() == []
+        assert registry.every() == []
