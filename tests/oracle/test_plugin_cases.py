@@ -20,7 +20,7 @@ from numalign.oracle.plugin.suites.suite import Outcome
 from tests.oracle import plugincases
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = "\n".join(path.read_text() for path in sorted(DOCS.glob("compatibility*.md")))
+PAGES = "\n".join(path.read_text() for path in sorted(DOCS.glob("compatibility/p*.md")))
 ANCHORS = set(re.findall(r"^#+ ([a-z0-9-]+)$", PAGES, re.MULTILINE))
 
 FREE_TEXT = {"integration_cache": {"note"}, "tm.merge": {"reasons", "unsatisfied"}}

@@ -270,7 +270,6 @@ class Mirror:
         if template is NOTHING:
             return  # a node without a report: the pod is entered when it is seen there
         assert isinstance(template, Template), "pods that are placed by numbers have one"
-        assert node is not None
         assert pod is not None
         holding, revised = template.holding(pod), tuple[Holding, ...]()
         if not holding.entries:

@@ -104,7 +104,7 @@ def _state(scheduler: Scheduler) -> State:
         rows=tuple(sorted(rows, key=rows.__getitem__)),
         start=scheduler.cycle.start,
         assumed=tuple(
-            AssumedPod(uid, each.decision.node or "", each.is_bound, each.decision.score)
+            AssumedPod(uid, each.decision.node, each.is_bound, each.decision.score)
             for uid, each in cluster.assumed.items()
         ),
         nominated=tuple(

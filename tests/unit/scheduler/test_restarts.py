@@ -1,7 +1,7 @@
-"""A new engine in the middle of it all, with nothing but objects to go by: pods of the old one are where it believes
-them to be, and pods that it places itself are admitted, in every order.
+"""A scheduler that starts anew in the middle of it all, with nothing but objects to go by: pods of the old one are
+where the new one believes them to be, and pods that it places itself are admitted, in every order.
 
-Beside `test_admitted`: there one engine sees everything."""
+Beside `test_admitted`: there one scheduler sees everything."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ import pytest
 
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod
-from numalign.placement.engine import Engine
-from numalign.placement.facts import Forecast, NodeSeen, PodSeen, ReportSeen
 from numalign.placement.ledger import reconcile
-from numalign.placement.settings import Settings
+from tests.placing import KERNELS, Placing, foretold
 from tests.unit.placement import clusters
 from tests.unit.placement.clusters import ModelNode
-from tests.unit.placement.test_admitted import Story
+from tests.unit.scheduler.test_admitted import Story
 
 RESTARTS = 0.15
 """The chance that the engine starts anew before a pod is placed."""
 
 
 class Restarting(Story):
-    def __init__(self, seed: int, *, foretelling: bool) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, *, foretelling: bool, compiled: bool = False) -> None:
+        super().__init__(seed, compiled=compiled)
         self.foretelling = foretelling
         self.chances = Random(~seed)
         self.delivered: dict[str, NodeTopology] = {name: node.topology for name, node in self.nodes.items()}
@@ -43,25 +41,23 @@ class Restarting(Story):
     def restart(self) -> None:
         """Objects come in any order, and so do pods that nobody has reported."""
         self.count["restarts"] += 1
-        self.engine = Engine(Settings())
+        self.placing = Placing(compiled=self.compiled)
         for name, node in self.nodes.items():
-            self.engine.apply(NodeSeen(node.node))
-            self.engine.apply(ReportSeen(self.delivered[name], self.now))
+            self.placing.node(node.node)
+            self.placing.report(self.delivered[name], self.now)
         pods = [pod for node in self.nodes.values() for pod in self.living(node)]
         for pod in self.chances.sample(pods, k=len(pods)):
-            self.engine.apply(PodSeen(pod, self.now, self.forecast(pod)))
+            self.placing.cluster.pod(self.foretold(pod), self.now)
             self.count["pending"] += pod.status.phase == "Pending"
 
     def living(self, node: ModelNode) -> list[Pod]:
         running = [clusters.on_node(pod, node.name, "Running") for pod in node.state.active.values()]
         return [*running, *node.bound.values()]
 
-    def forecast(self, pod: Pod) -> Forecast | None:
-        """As the binding carried it: what the engine believed then."""
+    def foretold(self, pod: Pod) -> Pod:
+        """As the binding left it: with what the scheduler believed then."""
         decision = self.promised.get(pod.metadata.uid)
-        if decision is None or not self.foretelling:
-            return None
-        return {each.container: each.zones for each in decision.placement if each.zones} or None
+        return foretold(pod, decision) if decision is not None and self.foretelling else pod
 
 
 class EndingThenRestarting(Restarting):
@@ -80,16 +76,17 @@ class EndingThenRestarting(Restarting):
             self.report(node)
 
 
-def restarted(seeds: range, *, foretelling: bool) -> Counter[str]:
+def restarted(seeds: range, *, foretelling: bool, compiled: bool = False) -> Counter[str]:
     total: Counter[str] = Counter()
     for seed in seeds:
-        total.update(Restarting(seed, foretelling=foretelling).tell(30))
+        total.update(Restarting(seed, foretelling=foretelling, compiled=compiled).tell(30))
     return total
 
 
+@KERNELS
 @pytest.mark.parametrize("foretelling", [True, False], ids=["with forecasts", "without"])
-def test_an_engine_that_starts_anew_goes_on_where_the_old_one_ended(foretelling: bool) -> None:
-    total = restarted(range(20), foretelling=foretelling)
+def test_a_scheduler_that_starts_anew_goes_on_where_the_old_one_ended(foretelling: bool, compiled: bool) -> None:
+    total = restarted(range(20), foretelling=foretelling, compiled=compiled)
     assert total["restarts"] > 20
     assert total["pending"] > 40
 
@@ -97,7 +94,7 @@ def test_an_engine_that_starts_anew_goes_on_where_the_old_one_ended(foretelling:
 def test_pods_that_ended_unheard_and_are_still_reported_would_be_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconcile, "_has_strangers", lambda *_: False)
     with pytest.raises(AssertionError):
-        restarted(range(23, 24), foretelling=False)
+        restarted(range(3, 4), foretelling=False)
 
 
 def ended(seeds: range, *, foretelling: bool) -> list[int]:

@@ -1,35 +1,35 @@
-"""The most common case, faster still: every container in a zone that has room for all it asks.
+"""The most common case, fast: every container in the best zone that has room for all it asks.
 
-`compiled` tries this first, because little of a row has to be loaded for it. The answer is that of `simple`, or
-`GENERAL` wherever anything else could matter. Part of the row kernels: see `work` for their language."""
+If one zone has room for everything, all lists agree on single zones, and the kubelet takes the best such zone under
+every policy that aligns (engine spec 4). `scalar` and `compiled` try this before `walk`, because little of a row has to
+be loaded for it. It never refuses a row: wherever anything else could matter, the answer is `UNDECIDED`. Part of the
+row kernels: see `work` for their language."""
 
 from __future__ import annotations
 
-from numalign.placement.kernels.plan import ZONES, Plan
+from typing import Final
+
+from numalign.placement.kernels.plan import SINGLE, ZONES, Plan
 from numalign.placement.kernels.scoring import NOTHING_ASKED, combined, counted, summed_up
-from numalign.placement.kernels.simple import ANYWHERE, GENERAL, stored
 from numalign.placement.kernels.work import Work
 
+UNDECIDED: Final = -9
+NO_ZONE: Final = -1
 
-def decide_directly(plan: Plan, work: Work) -> int:
-    """The row's score, or `GENERAL`. Only `free`, `allocatable` and `cells` are looked at."""
-    if not plan.plain or plan.as_a_whole or plan.full_cores:
-        return GENERAL
+
+def decide(plan: Plan, work: Work) -> int:
+    """The row's score, or `UNDECIDED`. Reads `free`, `allocatable` and `cells` only; for plans of `in_one_zone`."""
     total, count = 0, 0
     for step in range(plan.steps):
-        zone = ANYWHERE
-        if plan.cpus[step] > 0 or plan.memory[step] < plan.devices[step]:
-            zone = zone_with_room(plan, work, step)
-        elif plan.memory[step] < plan.memory[step + 1]:
-            # Whether devices lie in zones at all is not looked at here.
-            return GENERAL
-        if zone < 0:
-            return GENERAL
-        work.masks[step] = stored(plan, zone)
-        if zone == ANYWHERE:
+        if plan.cpus[step] == 0 and plan.memory[step] == plan.memory[step + 1]:
+            work.masks[step] = 0 if plan.policy == SINGLE else plan.every
             continue
+        zone = zone_with_room(plan, work, step)
+        if zone == NO_ZONE:
+            return UNDECIDED
+        work.masks[step] = 0 if plan.policy == SINGLE and plan.zones == 1 else 1 << zone
         score = score_and_take(plan, work, step, zone)
-        if score >= 0:
+        if score != NOTHING_ASKED:
             total += score
             count += 1
     return summed_up(total, count)
@@ -48,11 +48,11 @@ def zone_with_room(plan: Plan, work: Work, step: int) -> int:
                 break
         if room:
             return zone
-    return GENERAL
+    return NO_ZONE
 
 
 def score_and_take(plan: Plan, work: Work, step: int, zone: int) -> int:
-    """Twin of `scoring.container` for a single zone, which is charged on the way."""
+    """`scoring.container` for a single zone, which is charged on the way."""
     count, first, second = 0, 0, 0
     for item in range(plan.memory[step] - 1, plan.memory[step + 1]):
         cpus = item < plan.memory[step]
