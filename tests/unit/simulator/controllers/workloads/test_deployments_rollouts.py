@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.simulator.controllers.workloads import rollouts
-from numalign.simulator.controllers.workloads.rollouts import Limits, Size
+from numalign.simulator.controllers.workloads import deployments
+from numalign.simulator.controllers.workloads.deployments import Limits, Size
 
 LIMITS = {
     "defaults": (4, "25%", "25%", Limits(4, 1, 1)),
@@ -17,7 +17,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("replicas, surge, unavailable, limits", LIMITS.values(), ids=LIMITS)
 def test_limits(replicas: int, surge: int | str, unavailable: int | str, limits: Limits) -> None:
-    assert rollouts.limits(replicas, surge, unavailable) == limits
+    assert deployments.limits(replicas, surge, unavailable) == limits
 
 
 GROWN = {
@@ -30,7 +30,7 @@ GROWN = {
 
 @pytest.mark.parametrize("new, total, limits, grown", GROWN.values(), ids=GROWN)
 def test_how_far_the_new_one_grows(new: int, total: int, limits: Limits, grown: int) -> None:
-    assert rollouts.grown(new, total, limits) == grown
+    assert deployments.grown(new, total, limits) == grown
 
 
 # The cases that the real controller's comment works through: 10 replicas, 2 unavailable, 3 surge.
@@ -44,7 +44,7 @@ SHRUNK = {
 
 @pytest.mark.parametrize("old, new, scales", SHRUNK.values(), ids=SHRUNK)
 def test_what_old_ones_give_up(old: list[Size], new: Size, scales: dict[str, int]) -> None:
-    assert rollouts.shrunk(old, new, Limits(10, 3, 2)) == scales
+    assert deployments.shrunk(old, new, Limits(10, 3, 2)) == scales
 
 
 @st.composite
@@ -59,9 +59,9 @@ def test_a_rollout_keeps_its_limits_whatever_the_pace(limits: Limits, pace: list
     """`pace`: how many new pods become available after each step; in the end all do."""
     old, new = Size("old", limits.replicas, limits.replicas), Size("new", 0, 0)
     for ready in [*pace, *[limits.replicas] * (4 * limits.replicas)]:
-        size = rollouts.grown(new.wanted, old.wanted + new.wanted, limits)
+        size = deployments.grown(new.wanted, old.wanted + new.wanted, limits)
         if size == new.wanted:
-            left = rollouts.shrunk([old], new, limits).get("old", old.wanted)
+            left = deployments.shrunk([old], new, limits).get("old", old.wanted)
             old = Size("old", left, min(old.available, left))
         new = Size("new", size, min(size, new.available + ready))
         assert old.wanted + new.wanted <= limits.most
@@ -75,7 +75,7 @@ def test_scaling_in_the_middle_of_a_rollout_moves_towards_what_is_allowed(
 ) -> None:
     ordered = sorted(wanted, reverse=True)
     sizes = [Size(str(number), size, size, sum(wanted)) for number, size in enumerate(ordered)]
-    after = {each.name: each.wanted for each in sizes} | dict(rollouts.spread(sizes, Limits(replicas, surge, 0)))
+    after = {each.name: each.wanted for each in sizes} | dict(deployments.spread(sizes, Limits(replicas, surge, 0)))
     allowed = replicas + surge if replicas else 0
     # Rounding may leave more to take away than the largest one has; the next look takes the rest.
     assert sum(after.values()) == allowed or allowed < sum(after.values()) < sum(wanted)

@@ -11,8 +11,7 @@ from numalign.api.objects.node import Taint
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.simulator.nodes.nodeobjects import Identity
-from numalign.simulator.nodes.nodetypes import Make
-from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.nodes.specs import Make, NodeSpec
 
 
 class Standing:

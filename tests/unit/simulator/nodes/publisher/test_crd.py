@@ -12,7 +12,7 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd as nrtcrd
 from numalign.simulator.trees import Tree
 from numalign.simulator.virtualtime import START
 from tests.unit.simulator.nodes import stage

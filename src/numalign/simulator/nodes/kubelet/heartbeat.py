@@ -11,9 +11,8 @@ from numalign.kube.clock import microtime
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES
 from numalign.simulator.nodes import nodeobjects
-from numalign.simulator.nodes.agenda import Entry
-from numalign.simulator.nodes.kubelet.standing import Standing
-from numalign.simulator.nodes.surroundings import Surroundings
+from numalign.simulator.nodes.environment import Entry, Surroundings
+from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.trees import Tree
 
 BEAT: Final = 10.0

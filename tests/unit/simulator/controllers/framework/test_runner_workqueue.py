@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.simulator.controllers.framework.workqueue import RETRY, WorkQueue
+from numalign.simulator.controllers.framework.runner import RETRY, WorkQueue
 
 ADDED = st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 20)), max_size=40)
 

@@ -1,4 +1,4 @@
-from numalign.simulator.nodes.kubelet import mirrors
+from numalign.simulator.nodes.kubelet import staticpods
 from numalign.simulator.trees import Tree
 
 STATIC: Tree = {
@@ -8,25 +8,25 @@ STATIC: Tree = {
 
 
 def test_a_mirror_is_named_after_its_node_and_bound_to_it() -> None:
-    tree = mirrors.mirror(STATIC, "n1", "u-1", "T")
+    tree = staticpods.mirror(STATIC, "n1", "u-1", "T")
     assert (tree["metadata"]["name"], tree["metadata"]["namespace"]) == ("proxy-n1", "default")
     assert tree["spec"]["nodeName"] == "n1"
     assert tree["metadata"]["ownerReferences"][0]["uid"] == "u-1"
 
 
 def test_a_mirror_says_that_it_is_one_and_keeps_what_was_said() -> None:
-    annotations = mirrors.mirror(STATIC, "n1", "u-1", "T")["metadata"]["annotations"]
+    annotations = staticpods.mirror(STATIC, "n1", "u-1", "T")["metadata"]["annotations"]
     assert annotations["a"] == "b"
-    assert annotations[mirrors.MIRROR] == annotations[mirrors.HASH]
-    assert (annotations[mirrors.SEEN], annotations[mirrors.SOURCE]) == ("T", "file")
+    assert annotations[staticpods.MIRROR] == annotations[staticpods.HASH]
+    assert (annotations[staticpods.SEEN], annotations[staticpods.SOURCE]) == ("T", "file")
 
 
 def test_a_mirror_tolerates_being_where_it_is() -> None:
-    tolerations = mirrors.mirror(STATIC, "n1", "u-1", "T")["spec"]["tolerations"]
+    tolerations = staticpods.mirror(STATIC, "n1", "u-1", "T")["spec"]["tolerations"]
     assert tolerations == [{"key": "k"}, {"operator": "Exists", "effect": "NoExecute"}]
 
 
 def test_the_same_file_has_another_hash_on_another_node_and_is_not_changed() -> None:
-    one, other = (mirrors.mirror(STATIC, node, "u", "T") for node in ("n1", "n2"))
-    assert one["metadata"]["annotations"][mirrors.HASH] != other["metadata"]["annotations"][mirrors.HASH]
+    one, other = (staticpods.mirror(STATIC, node, "u", "T") for node in ("n1", "n2"))
+    assert one["metadata"]["annotations"][staticpods.HASH] != other["metadata"]["annotations"][staticpods.HASH]
     assert "nodeName" not in STATIC["spec"]

@@ -2,8 +2,8 @@ import pytest
 
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
-from numalign.simulator.nodes.kubelet import workloads
-from numalign.simulator.nodes.kubelet.workloads import Run
+from numalign.simulator.nodes import workloads
+from numalign.simulator.nodes.workloads import Run
 
 SIDECAR = {"name": "side", "restartPolicy": "Always"}
 

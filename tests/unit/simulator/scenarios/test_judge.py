@@ -2,9 +2,9 @@
 
 import pytest
 
-from numalign.simulator.scenarios import history, judging
+from numalign.simulator.scenarios import history, judge
 from numalign.simulator.scenarios.history import Line
-from numalign.simulator.scenarios.judging import Violation
+from numalign.simulator.scenarios.judge import Violation
 from numalign.simulator.scenarios.story import Expectation
 
 
@@ -17,28 +17,28 @@ RUN = [NODE, line("created"), line("bound", 1.0, node="n"), line("started", 3.0,
 
 
 def test_a_pod_that_runs_is_counted_and_its_wait_measured() -> None:
-    found = judging.measures(RUN)
+    found = judge.measures(RUN)
     assert (found["created"], found["bound"], found["running"], found["longest-wait"]) == (1, 1, 1, 3.0)
-    assert judging.broken(RUN) == []
+    assert judge.broken(RUN) == []
 
 
 @pytest.mark.parametrize("end", ["finished", "failed", "deleted"])
 def test_what_ended_does_not_run(end: history.What) -> None:
-    assert judging.measures([*RUN, line(end, 9.0, node="n")])["running"] == 0
+    assert judge.measures([*RUN, line(end, 9.0, node="n")])["running"] == 0
 
 
 def test_a_storm_of_rejections_is_counted_by_owner() -> None:
     storm = [line("rejected", at, f"p{at}", "n", owner="web", why="TopologyAffinityError") for at in (1.0, 2.0, 5.0)]
-    found = judging.measures([*storm, line("rejected", 3.0, "b", "n", why="OutOfcpu")])
+    found = judge.measures([*storm, line("rejected", 3.0, "b", "n", why="OutOfcpu")])
     assert (found["rejected"], found["misaligned"], found["most-rejected"]) == (4, 3, 3)
 
 
 def test_what_has_no_node_is_pending() -> None:
-    assert judging.measures([NODE, line("created")])["pending"] == 1
+    assert judge.measures([NODE, line("created")])["pending"] == 1
 
 
 def test_every_measure_has_words_and_a_number() -> None:
-    assert set(judging.measures([])) == set(judging.MEASURES)
+    assert set(judge.measures([])) == set(judge.MEASURES)
 
 
 BROKEN = {
@@ -56,12 +56,12 @@ BROKEN = {
 
 @pytest.mark.parametrize("lines, words", BROKEN.values(), ids=BROKEN)
 def test_what_may_never_happen(lines: list[Line], words: str) -> None:
-    assert judging.broken(lines) == [Violation("", words)]
+    assert judge.broken(lines) == [Violation("", words)]
 
 
 def test_an_expectation_that_was_missed_says_what_was_found() -> None:
     expected = [Expectation("rejected", "==", 0), Expectation("bound", ">=", 1)]
-    (missed,) = judging.missed(expected, judging.measures([*RUN, line("rejected")]))
+    (missed,) = judge.missed(expected, judge.measures([*RUN, line("rejected")]))
     assert str(missed) == "rejected == 0: it was 1"
 
 

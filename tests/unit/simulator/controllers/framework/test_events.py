@@ -1,4 +1,4 @@
-from numalign.simulator.controllers.framework.announcing import BURST, COMBINED, Announcer, Told, Write
+from numalign.simulator.controllers.framework.events import BURST, COMBINED, Announcer, Told, Write
 
 
 def told(message: str, about: str = "web", reason: str = "SuccessfulCreate") -> Told:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.simulator.nodes.agenda import Agenda
+from numalign.simulator.nodes.environment import Agenda
 
 
 @given(st.lists(st.integers(min_value=0, max_value=5)))

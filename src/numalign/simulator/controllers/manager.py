@@ -8,12 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.controllers.cluster.claims import Claims
-from numalign.simulator.controllers.cluster.garbage import Garbage
-from numalign.simulator.controllers.cluster.namespaces import Namespaces
-from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle
-from numalign.simulator.controllers.cluster.podgc import PodGarbage
-from numalign.simulator.controllers.cluster.serviceaccounts import ServiceAccounts
-from numalign.simulator.controllers.cluster.tainteviction import TaintEviction
+from numalign.simulator.controllers.cluster.garbage import Garbage, PodGarbage
+from numalign.simulator.controllers.cluster.namespaces import Namespaces, ServiceAccounts
+from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle, TaintEviction
 from numalign.simulator.controllers.framework.runner import Controller, Runner
 from numalign.simulator.controllers.framework.views import Views
 from numalign.simulator.controllers.workloads.budgets import Budgets

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.simulator.nodes.kubelet import workloads
-from numalign.simulator.scenarios import traffic
+from numalign.simulator.nodes import workloads
+from numalign.simulator.scenarios import play
 from numalign.simulator.scenarios.durations import Span
+from numalign.simulator.scenarios.play import Creation
 from numalign.simulator.scenarios.story import Choice, Deletion, Objects, Stream
-from numalign.simulator.scenarios.traffic import Creation
 
 MIX = (Choice(name="small", spec={"containers": []}), Choice(name="large", spec={"schedulerName": "mine"}, weight=3))
 
@@ -21,7 +21,7 @@ def stream(**changes: Any) -> Stream:
 
 
 def pods(seed: int = 1, **changes: Any) -> list[Creation]:
-    made = traffic.calls([stream(**changes)], "numalign", seed)
+    made = play.calls([stream(**changes)], "numalign", seed)
     assert all(isinstance(call, Creation) for call in made)
     return [call for call in made if isinstance(call, Creation)]
 
@@ -52,7 +52,7 @@ def test_a_lifetime_is_written_on_the_pod() -> None:
 
 def test_templates_of_workloads_go_to_whoever_plays() -> None:
     deployment = {"kind": "Deployment", "spec": {"replicas": 2, "template": {"spec": {"containers": []}}}}
-    (call,) = traffic.calls([Objects(0.0, (deployment,))], "numalign", 1)
+    (call,) = play.calls([Objects(0.0, (deployment,))], "numalign", 1)
     assert isinstance(call, Creation)
     assert call.tree["spec"]["template"]["spec"] == {"schedulerName": "numalign", "containers": []}
     assert "schedulerName" not in deployment["spec"]["template"]["spec"]  # type: ignore[index]
@@ -60,4 +60,4 @@ def test_templates_of_workloads_go_to_whoever_plays() -> None:
 
 def test_calls_are_in_the_order_of_time() -> None:
     late, early = Deletion(at=9.0, api_version="v1", kind="Pod", name="a"), stream(at=0.0, pods=2)
-    assert [call.at for call in traffic.calls([late, early], "x", 1)][-1] == 9.0
+    assert [call.at for call in play.calls([late, early], "x", 1)][-1] == 9.0

@@ -4,8 +4,8 @@ from msgspec import structs
 from numalign.kubelet import presets
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
-from numalign.simulator.nodes import nodetypes
-from numalign.simulator.nodes.nodetypes import Makes
+from numalign.simulator.nodes import specs
+from numalign.simulator.nodes.specs import Makes
 
 GPUS = presets.machine("gpu-8")
 
@@ -27,12 +27,12 @@ def test_a_kubelet_that_would_not_start_is_refused() -> None:
 
 
 def test_one_device_falls_ill_and_all_can_be_made_well() -> None:
-    ill = nodetypes.with_health(GPUS, presets.GPU, "gpu-3", healthy=False)
+    ill = specs.with_health(GPUS, presets.GPU, "gpu-3", healthy=False)
     assert [each.id for each in ill.devices[presets.GPU].devices if not each.healthy] == ["gpu-3"]
-    assert nodetypes.all_well(ill) == GPUS
+    assert specs.all_well(ill) == GPUS
 
 
 def test_the_machine_itself_is_left_as_it_was() -> None:
     before = structs.asdict(GPUS)
-    nodetypes.with_health(GPUS, presets.GPU, "gpu-3", healthy=False)
+    specs.with_health(GPUS, presets.GPU, "gpu-3", healthy=False)
     assert structs.asdict(GPUS) == before
