@@ -9,11 +9,18 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from numalign.api.decode.structs import Wire
+from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import resources
 from numalign.kube.client import Client
 from numalign.lab import accounts, rights
 from numalign.lab.rights import Holder, Right
-from numalign.lab.settling import Thing
+
+
+class AnyObject(Wire, frozen=True):
+    """An object of any kind, of which only existence matters."""
+
+    metadata: ObjectMeta = ObjectMeta()
 
 
 async def grant(client: Client, nodes: Iterable[str]) -> None:
@@ -35,5 +42,5 @@ def _needed(every: Iterable[Right]) -> list[Right]:
 
 
 async def _create(client: Client, thing: dict[str, Any]) -> None:
-    resource = resources.of(rights.API_VERSION, f"{thing['kind'].lower()}s", thing["kind"], Thing)
+    resource = resources.of(rights.API_VERSION, f"{thing['kind'].lower()}s", thing["kind"], AnyObject)
     await client.create(resource.within(thing["metadata"].get("namespace", "")), thing)

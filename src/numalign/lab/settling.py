@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
 
-from numalign.api.decode.structs import Wire
-from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import ResourceList
 from numalign.kube import errors, resources
@@ -19,6 +17,7 @@ from numalign.kube.client import Client
 from numalign.kube.resources import Named, Target
 from numalign.kubelet.machine import Machine
 from numalign.lab.errors import LabError
+from numalign.lab.granting import AnyObject
 from numalign.lab.labs import Lab
 from numalign.scheduler import main
 from numalign.simulator.nodes.publisher import crd
@@ -30,17 +29,11 @@ PER_NODE: Final = 15.0
 LOOK: Final = 0.25
 
 
-class Thing(Wire, frozen=True):
-    """An object of any kind, of which only existence matters."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
 DEFINITIONS: Final = resources.of(
-    "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", Thing
+    "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", AnyObject
 )
-ACCOUNT: Final = resources.of("v1", "serviceaccounts", "ServiceAccount", Thing).at("default", "default")
-TRUST: Final = resources.of("v1", "configmaps", "ConfigMap", Thing).at("kube-root-ca.crt", "default")
+ACCOUNT: Final = resources.of("v1", "serviceaccounts", "ServiceAccount", AnyObject).at("default", "default")
+TRUST: Final = resources.of("v1", "configmaps", "ConfigMap", AnyObject).at("kube-root-ca.crt", "default")
 
 
 async def define_reports(lab: Lab) -> None:
