@@ -15,7 +15,7 @@ from numalign.kube.client import Client
 from numalign.kube.objects import DeleteOptions
 from numalign.kube.resources import NODES, PODS
 from numalign.lab import up
-from numalign.lab.labs import Lab
+from numalign.lab.lab import Lab
 from numalign.lab.node import LabNode
 from numalign.lab.spec import LabSpec
 

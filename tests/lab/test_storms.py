@@ -11,7 +11,7 @@ import pytest
 from numalign.api.objects.pod import Pod
 from numalign.kube import resources
 from numalign.kube.resources import NODES, PODS
-from numalign.lab.granting import AnyObject
+from numalign.lab.accounts import AnyObject
 from numalign.scheduler.choose import profiles
 from tests.lab import live as lives
 from tests.lab import metrics

@@ -9,11 +9,12 @@ from msgspec import Struct, structs
 
 from numalign.api.decode import fields
 from numalign.cli import inputs, yamlfiles
-from numalign.lab import deviceconfig, spec
+from numalign.lab import node as deviceconfig
+from numalign.lab import spec
 from numalign.lab.spec import NodeSpec
 
 
-class Asked(Struct, frozen=True):
+class NodeOptions(Struct, frozen=True):
     """The options that describe nodes."""
 
     nodes: int
@@ -24,7 +25,7 @@ class Asked(Struct, frozen=True):
     devices: Path | None
 
 
-def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
+def nodes_of(asked: NodeOptions) -> tuple[NodeSpec, ...]:
     """Equal nodes with numbered names."""
     machine = inputs.machine(asked.machine)
     config = _mapping(asked.kubelet_config, "KubeletConfiguration") if asked.kubelet_config else None

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.lab.campaign import history, judging, report
-from numalign.lab.campaign.history import Holding, Line
+from numalign.lab.campaign import history, judge, report
+from numalign.lab.campaign.history import Holding, Line, PodHistory
 from numalign.lab.campaign.report import Run
-from numalign.lab.campaign.stories import PodStory
 
 DEVICES = {"example.com/gpu": 1}
 RUN = Run(seed=1, minutes=1, nodes=("n",))
@@ -40,11 +39,11 @@ def turned_away(why: str = "TopologyAffinityError", **told: Any) -> list[Line]:
 
 
 def test_a_pod_where_it_was_foretold_is_all_right() -> None:
-    assert judging.judge(placed()).good
+    assert judge.judge(placed()).good
 
 
 def test_a_pod_that_its_kubelet_turned_away_was_rejected() -> None:
-    (found,) = judging.judge(turned_away()).rejected
+    (found,) = judge.judge(turned_away()).rejected
     assert (found.pod, found.node, found.why) == ("a", "n", "TopologyAffinityError: no")
 
 
@@ -76,7 +75,7 @@ EXCUSES = {
 
 @pytest.mark.parametrize("before, devices, excused", EXCUSES.values(), ids=EXCUSES)
 def test_devices_that_nobody_could_know_to_be_gone(before: list[Line], devices: dict[str, int], excused: bool) -> None:
-    verdict = judging.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
+    verdict = judge.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
@@ -96,12 +95,12 @@ LEFTOVERS = {
 def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[Line], excused: bool) -> None:
     there = [*placed("b", at=1.0, zones=(1,)), line(7.0, "asked-to-go", "b")]
     refused = [structs.replace(each, foretold={"main": ((1,),)}) for each in turned_away()]
-    verdict = judging.judge([*there, *before, *refused])
+    verdict = judge.judge([*there, *before, *refused])
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
 def test_a_pod_in_other_zones_than_foretold_was_mispredicted() -> None:
-    (found,) = judging.judge(placed(zones=(2,), sits=(0,))).mispredicted
+    (found,) = judge.judge(placed(zones=(2,), sits=(0,))).mispredicted
     assert found.why == "main: foretold {2}; CPUs in {0}, memory in {0}, devices: none"
 
 
@@ -120,8 +119,8 @@ PLACES = {
 def test_a_place_is_compared_with_every_set_that_was_possible(
     choices: tuple[tuple[int, ...], ...], holding: Holding, right: bool
 ) -> None:
-    pod = PodStory("a", "a", 0.0, bound=1.0, foretold={"main": choices}, holds={"main": holding})
-    assert (list(judging.misplaced(pod)) == []) is right
+    pod = PodHistory("a", "a", 0.0, bound=1.0, foretold={"main": choices}, holds={"main": holding})
+    assert (list(judge.misplaced(pod)) == []) is right
 
 
 LEFT = {
@@ -146,14 +145,14 @@ LEFT = {
 @pytest.mark.parametrize("leaving, excused", LEFT.values(), ids=LEFT)
 def test_a_pod_that_took_the_place_of_one_that_had_just_left(leaving: list[Line], excused: bool) -> None:
     there = [*placed("b", at=1.0, zones=(0,)), line(4.0, "told", node="n", uids=("b",))]
-    verdict = judging.judge([*there, *leaving, *placed("a", at=20.0, zones=(2,), sits=(0,))])
+    verdict = judge.judge([*there, *leaving, *placed("a", at=20.0, zones=(2,), sits=(0,))])
     assert (len(verdict.overtaken), len(verdict.mispredicted)) == ((1, 0) if excused else (0, 1))
 
 
 def test_a_pod_that_another_one_came_before_which_was_bound_about_then() -> None:
     late = placed("b", at=20.5, zones=(0,))
     early = placed("a", at=20.8, zones=(0,), sits=(1,))
-    (found,) = judging.judge([*late, *early]).overtaken
+    (found,) = judge.judge([*late, *early]).overtaken
     assert found.why.endswith("; b came first")
 
 
@@ -163,26 +162,26 @@ TOLD = {"no report named it": ((), True), "a report had": (("b",), False)}
 @pytest.mark.parametrize("uids, excused", TOLD.values(), ids=TOLD)
 def test_a_pod_in_the_place_that_another_one_was_expected_in(uids: tuple[str, ...], excused: bool) -> None:
     elsewhere = [*placed("b", at=10.0, zones=(1,), sits=(0,)), line(15.0, "told", node="n", uids=uids)]
-    verdict = judging.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(1,))])
+    verdict = judge.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(1,))])
     assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
 
 
 @pytest.mark.parametrize("uids, excused", TOLD.values(), ids=TOLD)
 def test_a_pod_whose_place_another_one_has_that_was_expected_elsewhere(uids: tuple[str, ...], excused: bool) -> None:
     elsewhere = [*placed("b", at=10.0, zones=(0,), sits=(2,)), line(15.0, "told", node="n", uids=uids)]
-    verdict = judging.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(3,))])
+    verdict = judge.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(3,))])
     assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
 
 
 def test_a_pod_that_came_first_and_sits_elsewhere_explains_nothing() -> None:
     late = placed("b", at=20.5, zones=(3,))
     early = placed("a", at=20.8, zones=(0,), sits=(1,))
-    assert len(judging.judge([*late, *early]).mispredicted) == 1
+    assert len(judge.judge([*late, *early]).mispredicted) == 1
 
 
 def test_where_a_kubelet_need_not_keep_to_zones_nothing_is_compared() -> None:
     lines = placed(zones=(2,), sits=(0,))
-    assert judging.judge([structs.replace(each, loose=each.what == "bound") for each in lines]).good
+    assert judge.judge([structs.replace(each, loose=each.what == "bound") for each in lines]).good
 
 
 LOSSES = {
@@ -194,12 +193,12 @@ LOSSES = {
 
 @pytest.mark.parametrize("after", LOSSES.values(), ids=LOSSES)
 def test_a_pod_can_be_lost(after: list[Line]) -> None:
-    assert len(judging.judge([line(1.0, "created", "a"), *after]).lost) == 1
+    assert len(judge.judge([line(1.0, "created", "a"), *after]).lost) == 1
 
 
 def test_a_pod_that_was_asked_to_go_before_it_was_seen_is_not_lost() -> None:
     """It was made, and deleted, while the server's stream was broken."""
-    assert judging.judge([line(1.0, "asked-to-go", "a"), line(2.0, "created", "a"), line(2.1, "gone", "a")]).good
+    assert judge.judge([line(1.0, "asked-to-go", "a"), line(2.0, "created", "a"), line(2.1, "gone", "a")]).good
 
 
 ENDS = {
@@ -214,7 +213,7 @@ ENDS = {
 
 @pytest.mark.parametrize("after", ENDS.values(), ids=ENDS)
 def test_a_pod_that_was_to_end_is_not_lost(after: list[Line]) -> None:
-    assert judging.judge([line(1.0, "created", "a"), *after]).good
+    assert judge.judge([line(1.0, "created", "a"), *after]).good
 
 
 LAGS = {
@@ -244,7 +243,7 @@ LAGS = {
 
 @pytest.mark.parametrize("lines, late", LAGS.values(), ids=LAGS)
 def test_reports_have_a_period_to_catch_up_once_the_cause_is_gone(lines: list[Line], late: int) -> None:
-    assert len(judging.judge(lines).late) == late
+    assert len(judge.judge(lines).late) == late
 
 
 def test_a_history_is_read_from_a_file_as_it_was_written() -> None:

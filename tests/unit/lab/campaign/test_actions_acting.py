@@ -11,11 +11,11 @@ from typing import Any, cast
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.objects import Status
-from numalign.lab.campaign.acting import Acting
+from numalign.lab.campaign.actions import Actions
 from numalign.lab.campaign.history import History
 from numalign.lab.campaign.script import Create, Delete, Fault
-from numalign.lab.campaign.watching import Watching
-from numalign.lab.labs import Lab
+from numalign.lab.campaign.watch import Observer
+from numalign.lab.lab import Lab
 
 AWAY = errors.Unreachable("get", "pods", "away")
 
@@ -52,7 +52,7 @@ class Program:
         return lambda: self.done.append(deed)
 
 
-def acting(server: Server, *parts: Program) -> tuple[Acting, History]:
+def acting(server: Server, *parts: Program) -> tuple[Actions, History]:
     history = History()
 
     async def looked_again() -> None:
@@ -60,7 +60,7 @@ def acting(server: Server, *parts: Program) -> tuple[Acting, History]:
 
     watching = SimpleNamespace(history=history, looked_again=looked_again)
     lab = SimpleNamespace(every_part=lambda: iter(parts))
-    return Acting(cast(Lab, lab), cast(Client, server), cast(Watching, watching)), history
+    return Actions(cast(Lab, lab), cast(Client, server), cast(Observer, watching)), history
 
 
 MADE = SimpleNamespace(metadata=SimpleNamespace(uid="u-1"))
