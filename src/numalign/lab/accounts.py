@@ -1,18 +1,9 @@
-"""The accounts of a lab's API server: one per component with a token, and their kubeconfigs.
+"""The accounts of a lab's API server, the rights of numalign's programs, and the roles that grant them.
 
-Kubelets and Kubernetes components have the same accounts as in any cluster, so that RBAC and the node authorizer apply
-as there. Programs of numalign have only the rights that `granting` gives them. Other programs are administrators.
-
-The rights of numalign's programs at an API server, as data, and the roles that grant them. Pure.
-
-`granting` grants them in a lab. Tests compare them with the documentation of the programs and with the requests that
-the programs make. Every other request is refused.
-
-Grants numalign's programs their rights in a lab's API server.
-
-`assembling` calls `grant` once the server is up, before any program starts. Every agent may change only its own Node
-and report; agents have as a group what RBAC cannot limit that way.
-"""
+`up` creates accounts and kubeconfigs and calls `grant` before any program starts. Kubelets and Kubernetes components
+have the same accounts as in any cluster, so that RBAC and the node authorizer apply as there. Programs of numalign have
+only the rights listed here; tests compare them with the documentation and with the requests that the programs make.
+Every agent may change only its own Node and report. Other programs are administrators."""
 
 from __future__ import annotations
 

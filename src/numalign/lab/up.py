@@ -1,18 +1,9 @@
-"""Starts a lab from its specification and removes it again.
+"""Starts a lab from its specification, waits until it is ready, and removes it again.
 
-`numalign lab up`, campaigns and tests enter `up(spec)`. The calling process is the parent of every program; they end
-with it. Programs that end unexpectedly are restarted, as by an init system. Leaving the block removes the lab's folder;
-after a failed start the folder stays for its logs.
-
-Waits until a lab is ready: CRD defined, nodes Ready, reports published.
-
-`assembling` calls these functions in turn. If a program ends meanwhile, LabError contains the end of its log.
-
-Starts the parts of a lab: builds programs, starts the API server, creates accounts, starts nodes.
-
-`up` calls `start`, which returns when every node is Ready and has a report if it has a publisher. If a program fails,
-LabError contains the end of its log.
-"""
+`numalign lab up`, campaigns and tests enter `up(spec)`. It returns when every node is Ready and has a report if it has
+a publisher. The calling process is the parent of every program; they end with it. Programs that end unexpectedly are
+restarted, as by an init system. If a program fails to start, LabError contains the end of its log. Leaving the block
+removes the lab's folder; after a failed start the folder stays for its logs."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from msgspec import Struct, structs
 
 from numalign.api.decode import fields
 from numalign.cli import inputs, yamlfiles
-from numalign.lab import node as deviceconfig
 from numalign.lab import spec
 from numalign.lab.spec import NodeSpec
 
@@ -36,11 +35,11 @@ def nodes_of(asked: NodeOptions) -> tuple[NodeSpec, ...]:
     return spec.repeated(_with_devices(one, asked.devices), asked.nodes)
 
 
-def _with_devices(node: NodeSpec, path: Path | None) -> NodeSpec:
+def _with_devices(one: NodeSpec, path: Path | None) -> NodeSpec:
     if path is None:
-        return node
+        return one
     devices = _mapping(path, "Devices")
-    return structs.replace(node, devices=devices, machine=deviceconfig.known(node.machine, devices, str(path)))
+    return structs.replace(one, devices=devices, machine=node.known(one.machine, devices, str(path)))
 
 
 def _mapping(path: Path, kind: str) -> dict[str, Any]:

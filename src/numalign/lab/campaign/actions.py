@@ -1,14 +1,9 @@
-"""Performs the steps of a campaign: creates and deletes pods, stops and restarts programs of the lab.
+"""Performs the steps of a campaign: pods, faults, and rests in which every pod must reach its right state.
 
-`running` and `resting` call it. Requests are repeated until the API server answers, since the campaign may have stopped
-it. Programs return after the time that the script sets.
-
-Rests of a campaign: all programs run, no pod arrives, and every pod must reach its right state.
-
-`running` calls it. A pod is in its right state if it runs, has ended, or waits with a reason and fits on no node
-according to the model and the kubelets' checkpoints. A pod that does not get there in time is stuck. `drain` makes room
-until no pod waits.
-"""
+`run` calls it. Requests are repeated until the API server answers, since the campaign may have stopped it. Programs
+return after the time that the script sets. At a rest all programs run and no pod arrives. A pod is in its right state
+if it runs, has ended, or waits with a reason and fits on no node according to the model and the kubelets' checkpoints.
+A pod that does not get there in time is stuck."""
 
 from __future__ import annotations
 
@@ -72,7 +67,7 @@ class Actions:
                 made = await insist(lambda: self._client.get(PODS.at(name, NAMESPACE)))
                 self.uids[name] = made.metadata.uid
             case Delete(name=name, forced=forced):
-                self._history.write("asked-to-go", name=name, uid=self.uids.get(name, ""))
+                self._history.write("deletion-requested", name=name, uid=self.uids.get(name, ""))
                 options = AT_ONCE if forced else DeleteOptions()
                 with contextlib.suppress(errors.NotFound):
                     await insist(lambda: self._client.delete(PODS.at(name, NAMESPACE), options))
@@ -102,7 +97,7 @@ class Actions:
 
     async def _away(self, fault: Fault) -> None:
         part = next(each for each in self._lab.every_part() if each.program.title == fault.part)
-        self._history.write("away", name=fault.part, why=fault.how, words=fault.words)
+        self._history.write("down", name=fault.part, why=fault.how, words=fault.words)
         if fault.how == "hang":
             part.pause()
             await asyncio.sleep(fault.away)
@@ -115,7 +110,7 @@ class Actions:
         if fault.part == SERVER:
             await insist(lambda: self._client.every(NODES.everywhere()))
         self._gone.discard(fault.part)
-        self._history.write("back", name=fault.part)
+        self._history.write("up", name=fault.part)
         if fault.part == SERVER:
             # Watches take up to a minute to reconnect by themselves.
             await self._watching.looked_again()
@@ -200,7 +195,7 @@ class RestChecks:
             self._watching.history.write("stuck", name=pod.metadata.name, uid=uid, node=pod.spec.node_name, words=why)
 
     async def _delete(self, pod: Pod) -> None:
-        self._watching.history.write("asked-to-go", name=pod.metadata.name, uid=pod.metadata.uid)
+        self._watching.history.write("deletion-requested", name=pod.metadata.name, uid=pod.metadata.uid)
         with contextlib.suppress(errors.NotFound):
             await insist(lambda: self._client.delete(PODS.at(pod.metadata.name, NAMESPACE)))
 

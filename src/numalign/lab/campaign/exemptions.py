@@ -114,7 +114,7 @@ class _ReportsBefore(Struct):
             late = line.at > bound - LAST
             if line.node != node or line.at > bound:
                 continue
-            if line.what == "told":
+            if line.what == "reported":
                 told.uids = told.uids.union(line.uids) if late else frozenset(line.uids)
             elif line.what in ("behind", "level"):
                 told.behind = line.what == "behind" or (late and told.behind)

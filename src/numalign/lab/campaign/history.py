@@ -1,11 +1,7 @@
-"""The history of a campaign: one line per event of a pod, a node or a program, in order.
+"""The history of a campaign: one line per event of a pod, a node or a program, and the life of each pod rebuilt from
+it.
 
-`watching`, `acting` and `resting` write lines; `judging` reads them, from memory or from a saved file.
-
-Rebuilds from a history what happened to each pod, and when programs were down. Pure.
-
-`judging` and `excuses` read it; `report` counts it.
-"""
+`watch` and `actions` write lines; `judge`, `exemptions` and `report` read them, from memory or from a saved file."""
 
 from __future__ import annotations
 
@@ -23,17 +19,17 @@ What = Literal[
     "waits",
     "started",
     "ended",
-    "asked-to-go",
+    "deletion-requested",
     "gone",
     "holds",
     "freed",
     "stuck",
     "offers",
-    "told",
+    "reported",
     "behind",
     "level",
-    "away",
-    "back",
+    "down",
+    "up",
 ]
 NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -68,7 +64,7 @@ class Line(Struct, frozen=True, omit_defaults=True, kw_only=True):
     phase: str = ""
     why: str = ""
     words: str = ""
-    foretold: Mapping[str, tuple[Zones, ...]] = NOTHING
+    predicted: Mapping[str, tuple[Zones, ...]] = NOTHING
     """By container, the predicted sets of zones, of which the kubelet chooses one."""
     loose: bool = False
     """Whether the kubelet's policy does not enforce zones."""
@@ -112,7 +108,7 @@ class PodHistory(Struct):
     devices: Mapping[str, int] = field(default_factory=dict)
     node: str = ""
     bound: float | None = None
-    foretold: Mapping[str, tuple[Zones, ...]] = field(default_factory=dict)
+    predicted: Mapping[str, tuple[Zones, ...]] = field(default_factory=dict)
     loose: bool = False
     """Whether its kubelet's policy does not enforce zones."""
     holds: dict[str, Holding] = field(default_factory=dict)
@@ -136,7 +132,7 @@ class PodHistory(Struct):
     @property
     def wanted(self) -> frozenset[int]:
         """Predicted zones of all containers."""
-        return frozenset(zone for choices in self.foretold.values() for choice in choices for zone in choice)
+        return frozenset(zone for choices in self.predicted.values() for choice in choices for zone in choice)
 
     @property
     def zones(self) -> frozenset[int]:
@@ -146,7 +142,7 @@ class PodHistory(Struct):
 def of(lines: Sequence[Line]) -> dict[str, PodHistory]:
     """By uid. Pods of other schedulers are left out."""
     # While the server was down, a deletion may have been requested before the pod was seen.
-    asked = {line.uid: line.at for line in lines if line.what == "asked-to-go"}
+    asked = {line.uid: line.at for line in lines if line.what == "deletion-requested"}
     pods: dict[str, PodHistory] = {}
     for line in lines:
         if line.what == "created" and line.uid not in pods:
@@ -159,7 +155,7 @@ def of(lines: Sequence[Line]) -> dict[str, PodHistory]:
 def _tell(pod: PodHistory, line: Line) -> None:
     match line.what:
         case "bound":
-            pod.node, pod.bound, pod.foretold, pod.loose = line.node, line.at, line.foretold, line.loose
+            pod.node, pod.bound, pod.predicted, pod.loose = line.node, line.at, line.predicted, line.loose
         case "holds":
             pod.holds, pod.held = {**pod.holds, **line.holds}, pod.held or line.at
         case "freed":
@@ -176,8 +172,8 @@ def absences(lines: Iterable[Line], parts: Sequence[str]) -> Iterator[tuple[floa
     """When these programs were down; infinite if one did not return."""
     away: dict[str, float] = {}
     for line in lines:
-        if line.name in parts and line.what == "away":
+        if line.name in parts and line.what == "down":
             away[line.name] = line.at
-        elif line.name in parts and line.what == "back" and line.name in away:
+        elif line.name in parts and line.what == "up" and line.name in away:
             yield away.pop(line.name), line.at
     yield from ((begun, float("inf")) for begun in away.values())

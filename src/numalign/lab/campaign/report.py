@@ -69,7 +69,7 @@ def of(run: Run, lines: Sequence[Line]) -> Report:
         lost=verdict.lost,
         late_reports=verdict.late,
         longest_lag=max((seconds for _, _, seconds in judge.lags(lines)), default=0.0),
-        faults=dict(sorted(Counter(_kind(line) for line in lines if line.what == "away").items())),
+        faults=dict(sorted(Counter(_kind(line) for line in lines if line.what == "down").items())),
         good=verdict.good,
     )
 

@@ -1,13 +1,9 @@
-"""Repairs a kubelet whose memory manager state is inconsistent, as an operator would.
-
-A kubelet that is killed between two writes refuses to start ("please drain node and remove policy state file").
-`running` runs this beside the campaign; it drains the node, removes the file and records the repair as a fault.
-
-Runs a campaign: starts a lab, performs the script, judges the history.
+"""Runs a campaign: starts a lab, performs the script, repairs kubelets, judges the history.
 
 `numalign lab campaign` and tests call `run`. It ends by itself or when cancelled, and reports on the history so far
-either way.
-"""
+either way. A kubelet that is killed between two writes of its memory state refuses to start ("please drain node and
+remove policy state file"). The campaign then drains the node and removes the file, as an operator would, and records
+this as a fault."""
 
 from __future__ import annotations
 
@@ -64,7 +60,7 @@ class KubeletRepair:
     async def _mend(self, node: LabNode) -> None:
         title = node.kubelet.program.title
         words = f"{title} finds its memory state broken; node drained, file removed"
-        self._history.write("away", name=title, why=BROKEN, words=words)
+        self._history.write("down", name=title, why=BROKEN, words=words)
         await self._drain(node.name)
         await asyncio.to_thread(node.kubelet.stop)
         node.memory_state.unlink(missing_ok=True)
@@ -72,7 +68,7 @@ class KubeletRepair:
         self._read[node.name] = node.kubelet.program.log.stat().st_size
         # On this thread: the program ends when this thread ends.
         node.kubelet.start()
-        self._history.write("back", name=title)
+        self._history.write("up", name=title)
 
 
 SAY_EVERY: Final = 20.0
@@ -143,7 +139,7 @@ class Campaign:
         return report.of(run, self.history.lines)
 
     def _ended_by_themselves(self) -> Iterator[tuple[str, int]]:
-        ours = Counter(line.name for line in self.history.lines if line.what == "away" and line.why != "hang")
+        ours = Counter(line.name for line in self.history.lines if line.what == "down" and line.why != "hang")
         for part in self._lab.every_part():
             title = part.program.title
             if part.starts - 1 > ours[title]:

@@ -1,18 +1,10 @@
-"""Generates the schedule of a campaign from a seed: pods created and deleted, programs stopped, rests. Pure.
+"""Generates a campaign from a seed: its nodes, its pods, and the schedule of pods, faults and rests. Pure.
 
-`running` performs the steps in order. Pods arrive in bursts that keep the nodes about full. No program is stopped twice
-at the same time, and all run again before the next rest, in which the campaign checks every pod.
-
-The nodes of a campaign: few, each of another kind, so that every manager of the kubelet is used.
-
-Two and eight zones, four topology manager policies and both scopes, devices, huge pages, whole cores, and one node
-without the static memory policy.
-
-Generates the pods of a campaign: requests for every manager of the kubelet, in sizes that a node can take. Pure.
-
-`script` asks for one pod at a time. Every pod fits on at least one empty node according to the model, so that none
-waits for ever. An annotation tells the lab's runtime, which runs nothing, how long containers take.
-"""
+`run` performs the steps in order. Nodes are few and each of another kind, so that every manager of the kubelet is used.
+Pods arrive in bursts that keep the nodes about full; every pod fits on at least one empty node according to the model,
+so that none waits for ever. An annotation tells the lab's runtime, which runs nothing, how long containers take. No
+program is stopped twice at the same time, and all run again before the next rest, in which the campaign checks every
+pod."""
 
 from __future__ import annotations
 

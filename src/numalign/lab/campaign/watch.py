@@ -1,13 +1,7 @@
-"""Reads a kubelet's checkpoints: the assignments that its managers wrote.
+"""Records a campaign's history: pods and nodes from the API server, assignments from the kubelets' checkpoints.
 
-`watching` reads them several times a second; `resting` asks the model whether a pod fits beside them.
-
-Records a campaign's history: pods and nodes from the API server, assignments from the kubelets' checkpoints.
-
-`running` runs it during the whole campaign. Checkpoints are read several times a second, because a kubelet removes a
-pod's assignments soon after its end. An agent's report is compared with the checkpoint for pods that are not
-terminating.
-"""
+`run` runs it during the whole campaign. Checkpoints are read several times a second, because a kubelet removes a pod's
+assignments soon after its end. An agent's report is compared with the checkpoint for pods that are not terminating."""
 
 from __future__ import annotations
 
@@ -164,8 +158,8 @@ class Observer:
     def _bound(self, pod: Pod) -> None:
         meta, node = pod.metadata, pod.spec.node_name
         loose = self._lab.nodes[node].spec.settings.topology_policy not in STRICT
-        foretold = placementannotation.decode(meta) or {}
-        self.history.write("bound", name=meta.name, uid=meta.uid, node=node, foretold=foretold, loose=loose)
+        predicted = placementannotation.decode(meta) or {}
+        self.history.write("bound", name=meta.name, uid=meta.uid, node=node, predicted=predicted, loose=loose)
 
     def _node(self, change: Change[Node]) -> None:
         if change.new is None:
@@ -187,7 +181,7 @@ class Observer:
         cpus = {zone.id: zone.resources["cpu"].available // 1000 for zone in told.zones if "cpu" in zone.resources}
         free = ", ".join(f"{zone}: {count}" for zone, count in cpus.items())
         uids = tuple(sorted(pod.uid for pod in pods))
-        self.history.write("told", node=told.node, uids=uids, words=f"CPUs free by zone {free}")
+        self.history.write("reported", node=told.node, uids=uids, words=f"CPUs free by zone {free}")
         offered = Counter[str]()
         for zone in told.zones:
             offered.update({name: amounts.allocatable for name, amounts in zone.resources.items() if "/" in name})

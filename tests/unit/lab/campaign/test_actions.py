@@ -1,95 +1,136 @@
-"""Which pods are all right when a campaign rests, and which are stuck."""
+"""Steps performed while the API server may be away, and programs that come back."""
 
 from __future__ import annotations
 
+import asyncio
+import signal
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
-from numalign.agent.sources.checkpoints import DeviceCheckpoint
-from numalign.api.decode import decode
-from numalign.api.objects.pod import Pod
+from numalign.kube import errors
 from numalign.kube.client import Client
-from numalign.kubelet import admission, presets
-from numalign.lab import spec
-from numalign.lab.campaign import watch
-from numalign.lab.campaign.actions import RestChecks
-from numalign.lab.campaign.history import Holding
-from numalign.lab.campaign.watch import Checkpoints, Observer
+from numalign.kube.objects import Status
+from numalign.lab.campaign.actions import Actions
+from numalign.lab.campaign.history import History
+from numalign.lab.campaign.script import Create, Delete, Fault
+from numalign.lab.campaign.watch import Observer
+from numalign.lab.lab import Lab
 
-NODE = spec.node("n", presets.machine("2x16"))
-REFUSED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}
-RUNS = {"phase": "Running"}
+AWAY = errors.Unreachable("get", "pods", "away")
 
 
-def pod(
-    name: str,
-    cpus: int,
-    *,
-    node: str = "",
-    status: dict[str, Any] | None = None,
-    devices: dict[str, str] | None = None,
-    **meta: Any,
-) -> Pod:
-    amounts = {"cpu": str(cpus), "memory": "1Gi"} | (devices or {})
-    container = {"name": "main", "resources": {"requests": amounts, "limits": amounts}}
-    body = {
-        "metadata": {"name": name, "uid": name, **meta},
-        "spec": {"nodeName": node, "containers": [container]},
-        "status": status or {},
-    }
-    return decode.decode(Pod, body)
+class Server:
+    """Answers with what is next; an error is raised."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def __getattr__(self, verb: str) -> Any:
+        async def call(*_: object) -> object:
+            self.asked.append(verb)
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
 
 
-def held(*pods: Pod) -> Checkpoints:
-    """What a kubelet has written down when these came one after the other."""
-    kubelet = NODE.modelled
-    state = kubelet.initial()
-    for each in pods:
-        state, outcome = admission.admit(kubelet, state, each)
-        assert outcome.admitted
-    assert state.cpu is not None
-    return Checkpoints((), state.cpu, state.memory, DeviceCheckpoint(state.devices, {}, {}))
+class Program:
+    """A part of a lab that only notes what is done to it."""
+
+    def __init__(self, title: str) -> None:
+        self.program = SimpleNamespace(title=title, log=Path("log"))
+        self.done: list[str] = []
+
+    def stop(self, how: signal.Signals) -> None:
+        self.done.append(how.name)
+
+    def __getattr__(self, deed: str) -> Any:
+        return lambda: self.done.append(deed)
 
 
-def wrong(there: list[Pod], found: Checkpoints) -> dict[str, str]:
-    watching = SimpleNamespace(pods={each.metadata.uid: each for each in there}, books={"n": found})
-    return RestChecks((NODE,), cast(Client, None), cast(Observer, watching)).wrong()
+def acting(server: Server, *parts: Program) -> tuple[Actions, History]:
+    history = History()
+
+    async def looked_again() -> None:
+        history.write("level")
+
+    watching = SimpleNamespace(history=history, looked_again=looked_again)
+    lab = SimpleNamespace(every_part=lambda: iter(parts))
+    return Actions(cast(Lab, lab), cast(Client, server), cast(Observer, watching)), history
 
 
-FULL = [pod("a", 15, node="n", status=RUNS), pod("b", 16, node="n", status=RUNS)]
-CASES = {
-    "it runs": (pod("c", 1, node="n", status=RUNS), held(), ""),
-    "it is done": (pod("c", 1, node="n", status={"phase": "Succeeded"}), held(), ""),
-    "it fits nowhere, and somebody said so": (pod("c", 17, status=REFUSED), held(), ""),
-    "nobody said so": (pod("c", 17), held(), "pending without a reason"),
-    "it fits": (pod("c", 4, status=REFUSED), held(), "fits on n, and waits: no room"),
-    "its devices are on other nodes": (pod("c", 4, status=REFUSED, devices={"example.com/gpu": "1"}), held(), ""),
-    "it is bound": (pod("c", 4, node="n"), held(), "is bound, and does not start"),
-    "it is to go": (
-        pod("c", 4, node="n", status=RUNS, deletionTimestamp="2026-01-01T00:00:00Z"),
-        held(),
-        "is to go, and stays",
-    ),
-}
+MADE = SimpleNamespace(metadata=SimpleNamespace(uid="u-1"))
 
 
-@pytest.mark.parametrize("one, found, why", CASES.values(), ids=CASES)
-def test_a_pod_at_rest(one: Pod, found: Checkpoints, why: str) -> None:
-    assert wrong([one], found).get("c", "") == why
+def test_a_pod_is_made_once_the_server_is_back() -> None:
+    server = Server(AWAY, MADE, MADE)
+    actor, _ = acting(server)
+    asyncio.run(actor.perform(Create(0.0, "a", {})))
+    assert server.asked == ["create", "create", "get"]
+    assert actor.uids == {"a": "u-1"}
 
 
-def test_a_pod_may_wait_for_others_that_hold_what_it_needs() -> None:
-    waiting = pod("c", 4, status=REFUSED)
-    assert wrong([*FULL, waiting], held(*FULL)) == {}
-    assert "fits on n" in wrong([FULL[0], waiting], held(*FULL))["c"]
+def test_who_asked_for_a_deletion_is_written_down_even_if_the_pod_is_gone() -> None:
+    actor, history = acting(Server(errors.NotFound("delete", "pods", 404, Status())))
+    actor.uids["a"] = "u-1"
+    asyncio.run(actor.perform(Delete(0.0, "a", True)))
+    assert [(line.what, line.uid) for line in history.lines] == [("deletion-requested", "u-1")]
 
 
-def test_books_tell_in_which_zones_a_container_is() -> None:
-    found = watch.holdings(NODE.machine, held(*FULL))
-    assert found == {"a": {"main": Holding((0,), (0,))}, "b": {"main": Holding((1,), (1,))}}
+def test_what_is_killed_is_started_again_and_what_hangs_goes_on() -> None:
+    kubelet, agent = Program("n/kubelet"), Program("n/agent")
+    actor, history = acting(Server([]), kubelet, agent)
+
+    async def faults() -> None:
+        actor.take_away(Fault(0.0, "n/kubelet", "kill", 0.0))
+        actor.take_away(Fault(0.0, "n/agent", "hang", 0.0))
+        await actor.all_back()
+
+    asyncio.run(faults())
+    assert (kubelet.done, agent.done) == (["SIGKILL", "start"], ["pause", "resume"])
+    assert sorted(line.what for line in history.lines) == ["down", "down", "up", "up"]
 
 
-def test_what_is_given_back_one_by_one_was_held_all_the_same() -> None:
-    assert Holding(memory=(0,)).over(Holding((0,), (0,), ((1,),))) == Holding((0,), (0,), ((1,),))
+def test_what_is_away_already_is_left_in_peace() -> None:
+    kubelet = Program("n/kubelet")
+    actor, _ = acting(Server([]), kubelet)
+
+    async def faults() -> None:
+        actor.take_away(Fault(0.0, "n/kubelet", "kill", 0.0))
+        actor.take_away(Fault(0.0, "n/kubelet", "end", 0.0))
+        await actor.all_back()
+
+    asyncio.run(faults())
+    assert kubelet.done == ["SIGKILL", "start"]
+
+
+def test_what_is_away_when_the_campaign_ends_does_not_come_back() -> None:
+    kubelet = Program("n/kubelet")
+    actor, _ = acting(Server([]), kubelet)
+
+    async def faults() -> None:
+        actor.take_away(Fault(0.0, "n/kubelet", "kill", 0.01))
+        while not kubelet.done:
+            await asyncio.sleep(0)
+        actor.let_go()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(faults())
+    assert kubelet.done == ["SIGKILL"]
+
+
+def test_a_server_is_back_once_it_answers_and_everything_is_looked_at_again() -> None:
+    server, part = Server(AWAY, [], []), Program("kube-apiserver")
+    actor, history = acting(server, part)
+
+    async def faults() -> None:
+        actor.take_away(Fault(0.0, "kube-apiserver", "end", 0.0))
+        await actor.all_back()
+
+    asyncio.run(faults())
+    assert part.done == ["SIGTERM", "start"]
+    assert [line.what for line in history.lines] == ["down", "up", "level"]

@@ -56,4 +56,4 @@ def test_a_broken_memory_state_is_removed_from_a_drained_node(
     asyncio.run(looked(SimpleNamespace(nodes={"n": node}), history, drained))
     assert (drained, state.exists()) == (["n"] if helped else [], not helped)
     assert kubelet.did == (["stop", "start"] if helped else [])
-    assert [line.what for line in history.lines] == (["away", "back"] if helped else [])
+    assert [line.what for line in history.lines] == (["down", "up"] if helped else [])

@@ -26,8 +26,8 @@ AMOUNTS = {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"}
 SPEC = {"containers": [{"name": "main", "resources": {"requests": AMOUNTS, "limits": AMOUNTS}}]}
 
 
-def pod(node: str = "", *, foretold: str = "", **status: Any) -> Pod:
-    notes = {"numalign.io/placement": foretold} if foretold else {}
+def pod(node: str = "", *, predicted: str = "", **status: Any) -> Pod:
+    notes = {"numalign.io/placement": predicted} if predicted else {}
     meta = {"name": "a", "uid": "u", "namespace": "default", "annotations": notes}
     return decode.decode(Pod, {"metadata": meta, "spec": SPEC | {"nodeName": node}, "status": status})
 
@@ -56,9 +56,9 @@ def test_every_step_of_a_pod_is_a_line() -> None:
 
 def test_a_pod_that_is_seen_late_has_all_its_steps() -> None:
     watcher = watching()
-    watcher._pod(Change(None, pod("n", foretold="v1;main=0|1", phase="Failed", reason="OutOfcpu", message="full")))
+    watcher._pod(Change(None, pod("n", predicted="v1;main=0|1", phase="Failed", reason="OutOfcpu", message="full")))
     created, bound, ended = watcher.history.lines
-    assert (created.what, bound.foretold, bound.loose) == ("created", {"main": ((0,), (1,))}, False)
+    assert (created.what, bound.predicted, bound.loose) == ("created", {"main": ((0,), (1,))}, False)
     assert (ended.phase, ended.why, ended.words) == ("Failed", "OutOfcpu", "full")
 
 
