@@ -21,7 +21,7 @@ from numalign.simulator.apiserver.storage.store import WatchCache
 from numalign.simulator.apiserver.verbs.api import Api, Change
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.scenarios import judging
+from numalign.simulator.scenarios import judge
 from numalign.simulator.scenarios.history import Line, Recorder
 from numalign.simulator.trees import Tree
 from tests.embedded.faultproxy import Weather
@@ -53,7 +53,7 @@ class Told:
     @property
     def broken(self) -> list[str]:
         breaches = [each for replica in self.replicas for each in replica.breaches]
-        return [*map(str, judging.bound_twice(self.lines)), *breaches]
+        return [*map(str, judge.bound_twice(self.lines)), *breaches]
 
     @property
     def bounced(self) -> list[Line]:
