@@ -215,7 +215,7 @@ BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy"
 
 
 def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
-    """The object with its defaults. Raises StatusError if it cannot be decoded or is not admitted; may change `tree`."""
+    """The object with its defaults. Raises StatusError if it is invalid or not admitted; may change `tree`."""
     builtin.check_types(resource, tree)
     if old is None and resource.namespaced:
         admit_into(resource, tree, lookup)
