@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from numalign.api.decode import fields
 from numalign.cli import inputs, yamlfiles
-from numalign.lab import spec
+from numalign.lab import node, spec
 from numalign.lab.spec import NodeSpec
 
 
