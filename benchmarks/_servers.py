@@ -20,7 +20,7 @@ from benchmarks._cluster import Cluster
 from benchmarks._wire import Endpoint
 from numalign.api.decode import structs
 from numalign.api.nrt import normalise
-from numalign.kube import loops
+from numalign.kube import clock as loops
 from numalign.lab import controlplane
 from numalign.lab.controlplane import Programs
 from numalign.simulator import bootstrap, clock

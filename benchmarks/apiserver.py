@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from benchmarks import table
-from numalign.kube import loops
+from numalign.kube import clock as loops
 from numalign.simulator import clock
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http import server

@@ -23,13 +23,14 @@ import msgspec
 
 from benchmarks import apiserver, client, table
 from numalign.api.objects.meta import ObjectMeta
-from numalign.kube import binding, loops, request
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
+from numalign.kube import binding, request
+from numalign.kube import clock as loops
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
 from numalign.kube.resources import PODS
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Server
 from numalign.kube.transport.tls import Contexts, Trust
 from numalign.simulator import clock
 from numalign.simulator.apiserver import admission

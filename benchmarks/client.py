@@ -19,13 +19,14 @@ import msgspec
 
 from benchmarks import _pods, table
 from numalign.api.objects.meta import ObjectMeta
-from numalign.kube import binding, loops
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
+from numalign.kube import binding
+from numalign.kube import clock as loops
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
 from numalign.kube.resources import PODS
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Server
 from numalign.kube.watch.informer import Informer, Options
 
 PODS_LISTED: Final = 20_000

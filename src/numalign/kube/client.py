@@ -1,23 +1,21 @@
-"""The verbs of the API, typed: what a caller asks for, and the struct that comes back.
+"""The verbs of the Kubernetes API, typed.
 
-Everything that talks to a cluster holds one `Client`. A target says which object or objects (`PODS.at("web",
-"default")`, `NODES.everywhere()`), its `sub("status")` a part of one. Whatever the server does not grant is raised as
-one of `errors`. Following a resource is `informer`, pods' binding and eviction are `binding`."""
+Everything that talks to a cluster holds one `Client`. A target names an object or a collection (`PODS.at("web",
+"default")`, `NODES.everywhere()`), and its `sub("status")` a subresource. Failures are raised as `errors`. Watches are
+`watch.informer`; binding and eviction are `binding`."""
 
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
 from numalign.api.decode import decode, structs
+from numalign.kube import decode as reading
 from numalign.kube import request
-from numalign.kube.access.auth import Access
 from numalign.kube.clock import Clock, SystemClock
-from numalign.kube.objects import PLAIN_DELETION, DeleteOptions, Document, Scale
 from numalign.kube.request import EVERYTHING, PAGE, PatchKind, Selection
-from numalign.kube.resources import Named, Target
-from numalign.kube.transport.ratelimit import Bucket
-from numalign.kube.transport.sending import Sender
+from numalign.kube.resources import PLAIN_DELETION, DeleteOptions, Document, Named, Scale, Target
+from numalign.kube.transport.auth import Access
+from numalign.kube.transport.sender import Bucket, Sender
 from numalign.kube.transport.transport import DEFAULT_LIMITS, Limits
-from numalign.kube.watch import reading
 
 T = TypeVar("T", bound=Named)
 

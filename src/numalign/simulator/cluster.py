@@ -14,10 +14,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Final
 
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
+from numalign.kube.transport import auth
 from numalign.kube.transport import dial as dialing
-from numalign.kube.transport.server import Server
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Server
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import bootstrap, pipes, schedulers
 from numalign.simulator.apiserver import admission

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.kube import loops
+from numalign.kube import clock as loops
 from numalign.simulator import clock, cluster, registry, schedulers
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
