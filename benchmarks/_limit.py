@@ -117,5 +117,5 @@ def event(pod: _Meta, namespace: str, node: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    with clock.runner() as runner:
+    with clock.event_loop_runner() as runner:
         runner.run(run(msgspec.json.decode(sys.argv[1], type=Task)))

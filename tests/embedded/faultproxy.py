@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 import httptools
 from msgspec import Struct
 
-from numalign.kube.decode import Lines
+from numalign.kube.lists import Lines
 from numalign.kube.transport.connection import Broken, Connection, IncomingResponse, Response
 from numalign.kube.transport.dial import CannotConnect, Dial, Server
 from numalign.simulator import pipes

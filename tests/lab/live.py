@@ -44,7 +44,7 @@ class Live:
     @contextlib.contextmanager
     def up(wanted: LabSpec) -> Iterator[Live]:
         """A lab of its own, ended with the block."""
-        with clock.runner() as runner:
+        with clock.event_loop_runner() as runner:
             context = up.up(wanted)
             lab = runner.run(context.__aenter__())
             try:

@@ -22,7 +22,7 @@ SEED = 10
 def played(able: None) -> Iterator[tuple[Report, list[Line]]]:
     asked = Asked(minutes=SECONDS / 60, seed=SEED, name=f"campaign-{os.getpid()}")
     said: list[str] = []
-    with clock.runner() as runner:
+    with clock.event_loop_runner() as runner:
         yield runner.run(running.run(asked, said.append))
 
 

@@ -106,7 +106,7 @@ def _asked(source: Source, ask: Callable[[Client], Awaitable[T]]) -> T:
             return await ask(client)
 
     try:
-        with clock.runner() as runner:
+        with clock.event_loop_runner() as runner:
             return runner.run(asked())
     except errors.KubeError as problem:
         raise BadObject("Cluster", "", "", f"cannot be asked: {problem}") from None

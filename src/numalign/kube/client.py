@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 from typing import TypeVar
 
 from numalign.api.decode import decode, structs
-from numalign.kube import decode as reading
-from numalign.kube import request
+from numalign.kube import lists, request
 from numalign.kube.clock import Clock, SystemClock
 from numalign.kube.request import EVERYTHING, PAGE, PatchKind, Selection
 from numalign.kube.resources import PLAIN_DELETION, DeleteOptions, Document, Named, Scale, Target
@@ -43,16 +42,16 @@ class Client:
 
     async def pages(
         self, target: Target[T], selection: Selection = EVERYTHING, limit: int = PAGE
-    ) -> AsyncIterator[reading.Page[T]]:
-        """All objects, `limit` per page; an object that cannot be decoded is returned as `reading.Unreadable`."""
+    ) -> AsyncIterator[lists.Page[T]]:
+        """All objects, `limit` per page; an object that cannot be decoded is returned as `lists.Unreadable`."""
         token, more = "", True
         while more:
-            page = reading.page(target.resource, await self.sender.call(request.page(target, selection, limit, token)))
+            page = lists.page(target.resource, await self.sender.call(request.page(target, selection, limit, token)))
             yield page
             token = page.metadata.continue_
             more = bool(token)
 
-    async def every(self, target: Target[T], selection: Selection = EVERYTHING) -> list[T | reading.Unreadable]:
+    async def every(self, target: Target[T], selection: Selection = EVERYTHING) -> list[T | lists.Unreadable]:
         return [item async for page in self.pages(target, selection) for item in page.items]
 
     async def create(self, target: Target[T], thing: structs.Wire | Document) -> T:
@@ -83,7 +82,7 @@ class Client:
         return decode.decode(Scale, await self.sender.call(asked))
 
     async def _object(self, target: Target[T], asked: request.Request) -> T:
-        found = reading.one(target.resource, await self.sender.call(asked))
-        if isinstance(found, reading.Unreadable):
+        found = lists.one(target.resource, await self.sender.call(asked))
+        if isinstance(found, lists.Unreadable):
             raise found.problem
         return found

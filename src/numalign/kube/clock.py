@@ -52,7 +52,7 @@ def microtime(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-def runner() -> asyncio.Runner:
+def event_loop_runner() -> asyncio.Runner:
     """uvloop where it is installed, otherwise asyncio's own event loop."""
     return asyncio.Runner(loop_factory=new_loop)
 

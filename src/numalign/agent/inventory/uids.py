@@ -19,7 +19,7 @@ from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
-from numalign.kube.decode import Unreadable
+from numalign.kube.lists import Unreadable
 from numalign.kube.request import Selection
 
 LOG: Final = logging.getLogger(__name__)

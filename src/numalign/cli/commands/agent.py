@@ -133,7 +133,7 @@ def run(
         )
         address = (bind_address, port) if port else None
         setup = Setup(node=node, manner=manner, places=places, proxy=configz, address=address)
-        with clock.runner() as runner:
+        with clock.event_loop_runner() as runner:
             runner.run(_run(setup, access.default(kubeconfig)))
     except errors.BadObject as problem:
         output.fail(str(problem))
@@ -240,7 +240,7 @@ def gc(
             return True
 
     try:
-        with clock.runner() as runner:
+        with clock.event_loop_runner() as runner:
             well = runner.run(swept())
     except (errors.BadObject, KubeError) as problem:
         output.fail(str(problem))

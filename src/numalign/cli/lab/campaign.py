@@ -58,7 +58,7 @@ def _played(asked: Asked) -> tuple[Report, list[Line]]:
 
     # An unavailable server is part of the campaign.
     logging.getLogger("numalign.kube").setLevel(logging.ERROR)
-    with clock.runner() as runner:
+    with clock.event_loop_runner() as runner:
         return runner.run(running.run(asked, _say))
 
 

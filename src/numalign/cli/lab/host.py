@@ -38,7 +38,7 @@ def require(wanted: LabSpec) -> None:
 
 def stay(wanted: LabSpec) -> None:
     """Run the lab until a signal."""
-    with suppress(asyncio.CancelledError), clock.runner() as runner:
+    with suppress(asyncio.CancelledError), clock.event_loop_runner() as runner:
         runner.run(tasks.until_signalled(_hold(wanted)))
 
 

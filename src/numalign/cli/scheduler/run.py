@@ -89,7 +89,7 @@ def run(
     except BadObject as problem:
         output.fail(str(problem))
     try:
-        with clock.runner() as runner:
+        with clock.event_loop_runner() as runner:
             runner.run(_served(read, found, pages))
     except LeadershipLost as problem:
         output.fail(str(problem), 1)

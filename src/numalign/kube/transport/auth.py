@@ -15,8 +15,7 @@ from urllib.parse import quote
 
 from numalign.api import errors
 from numalign.kube.clock import Clock
-from numalign.kube.transport import dial as dialing
-from numalign.kube.transport.dial import Dial, Server
+from numalign.kube.transport.dial import Dial, Server, dial
 from numalign.kube.transport.tls import Certificate, Contexts
 
 Headers = tuple[tuple[str, str], ...]
@@ -89,7 +88,7 @@ class Access:
     """None: plain HTTP."""
     namespace: str = "default"
     """The default namespace of the context or the pod."""
-    dial: Dial = dialing.dial
+    dial: Dial = dial
     """Opens connections; an embedded server in the same process replaces it."""
 
 

@@ -87,7 +87,7 @@ class Transport:
     async def send(
         self, request: Request, headers: Headers, context: ssl.SSLContext | None, wanted: Wanted = always
     ) -> Response:
-        """TimeoutError, `exchange.Broken`, `dialing.CannotConnect` or `Unwanted` if there is no complete answer."""
+        """TimeoutError, `Broken`, `CannotConnect` or `Unwanted` if there is no complete answer."""
         await self._enter()
         self._busy += 1
         try:
@@ -106,7 +106,7 @@ class Transport:
             self._room.release()
 
     async def prepare(self, context: ssl.SSLContext | None) -> None:
-        """Opens one more idle connection, if the bound allows; `dialing.CannotConnect` if that fails."""
+        """Opens one more idle connection, if the bound allows; `CannotConnect` if that fails."""
         async with self._room:
             if len(self._idle) + self._busy >= self._limits.connections:
                 return

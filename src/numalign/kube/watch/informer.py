@@ -13,9 +13,9 @@ from typing import Any, Final, Generic, NoReturn, TypeVar, cast
 from msgspec import Struct
 
 from numalign.api.errors import BadObject
-from numalign.kube import decode, errors, request
+from numalign.kube import errors, lists, request
 from numalign.kube.client import Client
-from numalign.kube.decode import Unreadable
+from numalign.kube.lists import Unreadable
 from numalign.kube.resources import Named, Status, Target
 from numalign.kube.transport.connection import IncomingResponse
 from numalign.kube.watch.store import Change, ListedObjects, Store
@@ -197,7 +197,7 @@ class Informer(Generic[T]):
             self._watch.ended(clock.now(), clock.chance())
 
     async def _read(self, asked: request.Request, answer: IncomingResponse, step: Follow) -> None:
-        split = decode.Lines()
+        split = lists.Lines()
         while self._watch.is_collecting:
             piece = await self._piece(answer, self._watch.patience(step))
             if not piece:
@@ -207,7 +207,7 @@ class Informer(Generic[T]):
                     await self._finish_finding()
         await self._hear(asked, answer, split, self._watch.patience(step))
 
-    async def _hear(self, asked: request.Request, answer: IncomingResponse, split: decode.Lines, quiet: float) -> None:
+    async def _hear(self, asked: request.Request, answer: IncomingResponse, split: lists.Lines, quiet: float) -> None:
         """Handles events until the stream ends; TimeoutError after `quiet` seconds of silence."""
         clock, left = self._sender.clock, quiet
         while True:
@@ -231,24 +231,24 @@ class Informer(Generic[T]):
             self._left = True
             self._stream.abandon()
 
-    def _page(self, body: bytes) -> decode.Page[T]:
+    def _page(self, body: bytes) -> lists.Page[T]:
         try:
-            return decode.page(self._target.resource, body)
+            return lists.page(self._target.resource, body)
         except BadObject as problem:
             raise errors.Unreachable("list", self._target.words, str(problem)) from None
 
-    def _events(self, split: decode.Lines, piece: bytes) -> Iterator[decode.WatchEvent[T]]:
+    def _events(self, split: lists.Lines, piece: bytes) -> Iterator[lists.WatchEvent[T]]:
         try:
             for line in split.feed(piece):
-                yield decode.watch_event(self._target.resource, line)
-        except (BadObject, decode.LineTooLong) as problem:
+                yield lists.watch_event(self._target.resource, line)
+        except (BadObject, lists.LineTooLong) as problem:
             raise errors.Unreachable("watch", self._target.words, str(problem)) from None
 
     async def _piece(self, answer: IncomingResponse, quiet: float) -> bytes:
         async with self._sender.clock.timeout(quiet):
             return await answer.read()
 
-    def _take(self, asked: request.Request, event: decode.WatchEvent[T]) -> bool:
+    def _take(self, asked: request.Request, event: lists.WatchEvent[T]) -> bool:
         """True if the event completes the initial state."""
         thing = event.object
         if isinstance(thing, Status):
@@ -256,7 +256,7 @@ class Informer(Generic[T]):
         meta = thing.metadata
         meaning = self._watch.saw(event.type, meta.resource_version, meta.annotations)
         self._count(event.type, meaning)
-        if meaning is not Meaning.COMPLETE and not isinstance(thing, decode.Bookmark):
+        if meaning is not Meaning.COMPLETE and not isinstance(thing, lists.Bookmark):
             self._use(thing, meaning, gone=event.type == DELETED)
         return meaning is Meaning.COMPLETE
 

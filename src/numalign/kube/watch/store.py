@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from numalign.api.objects.meta import ObjectMeta
-from numalign.kube.decode import Unreadable
+from numalign.kube.lists import Unreadable
 from numalign.kube.resources import Named
 
 T = TypeVar("T", bound=Named)

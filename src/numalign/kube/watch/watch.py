@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from numalign.kube import errors
 from numalign.kube.backoff import BackoffManager
-from numalign.kube.decode import BOOKMARK
+from numalign.kube.lists import BOOKMARK
 from numalign.kube.request import Since
 
 INITIAL_END: Final = "k8s.io/initial-events-end"

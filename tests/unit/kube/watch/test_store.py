@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numalign.api.errors import BadObject
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
-from numalign.kube.decode import Unreadable
+from numalign.kube.lists import Unreadable
 from numalign.kube.watch.store import Change, ListedObjects, Store
 
 Thing = Pod | Unreadable

@@ -30,7 +30,7 @@ def test_it_started_before_it_loaded_anything() -> None:
 
 
 def test_without_proc_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "ITSELF", Path("/nonexistent"))
+    monkeypatch.setattr(metrics, "PROC_SELF", Path("/nonexistent"))
     found = told()
     assert "process_resident_memory_bytes" not in found
     assert found["process_start_time_seconds"] == pytest.approx(metrics.LOADED_AT, abs=1e-3)
