@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.rules.rule import Refusal, Rows, Scores
-from numalign.placement.verdicts.pick import Codes
 from numalign.scheduler.choose import certainty, filtering, scoring, zonefilter
 from numalign.scheduler.choose.filtering import Filtered, Refused
 from numalign.scheduler.choose.profiles import Profile

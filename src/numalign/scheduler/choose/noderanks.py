@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import Flags, World
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, Fixed, Rows, Scores
-from numalign.placement.verdicts.pick import Codes
 from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import certainty
 from numalign.scheduler.choose.bestranks import OUT, Podium

@@ -14,12 +14,11 @@ from msgspec import structs
 from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision
+from numalign.placement.decisions import Codes, Decision
 from numalign.placement.engine import Engine
 from numalign.placement.explain import whatif as engines
 from numalign.placement.explain.whatif import NO_PODS, NOBODY_HOLDS, WhatIf
 from numalign.placement.rules.rule import Rows
-from numalign.placement.verdicts.pick import Codes
 from numalign.scheduler.choose.profiles import Profile
 
 
