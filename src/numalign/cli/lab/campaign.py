@@ -53,12 +53,12 @@ def campaign(
 
 
 def _played(asked: CampaignOptions) -> tuple[Report, list[Line]]:
-    from numalign.kube import loops
+    from numalign.kube import clock
     from numalign.lab.campaign import run
 
     # An unavailable server is part of the campaign.
     logging.getLogger("numalign.kube").setLevel(logging.ERROR)
-    with loops.runner() as runner:
+    with clock.event_loop_runner() as runner:
         return runner.run(run.run(asked, _say))
 
 

@@ -18,8 +18,7 @@ from msgspec import structs
 from numalign.api.objects.pod import Pod
 from numalign.kube import errors
 from numalign.kube.client import Client
-from numalign.kube.objects import DeleteOptions
-from numalign.kube.resources import NODES, PODS
+from numalign.kube.resources import NODES, PODS, DeleteOptions
 from numalign.kubelet import admission
 from numalign.lab import controlplane
 from numalign.lab.campaign.script import SCHEDULERS, Create, Delete, Fault
