@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.ledger.holdings import Entry
+from numalign.placement.columns.holdings import Entry
 
 
 class Randomness(Protocol):
