@@ -19,9 +19,9 @@ from numalign.api.schedulerconfig import configuration, durations, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
+from numalign.placement import referenceargs as reference
 from numalign.placement import settings as engines
-from numalign.placement.reference import args as reference
-from numalign.placement.reference.args import CacheArgs, NodeResourceTopologyMatchArgs
+from numalign.placement.referenceargs import CacheArgs, NodeResourceTopologyMatchArgs
 from numalign.placement.settings import CacheMode, Flavour
 from numalign.scheduler.queue import queue
 from numalign.scheduler.queue.backoff import PodBackoff
