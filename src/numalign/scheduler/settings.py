@@ -98,7 +98,7 @@ def engine(config: Configuration) -> engines.Settings:
     return engines.Settings(
         flavour=own.flavour,
         cache_mode=own.cache_mode or _cache_mode(own, topology),
-        strategy=engines.Strategy(strategy.type) if strategy is not None else engines.Strategy.LEAST_ALLOCATED,
+        strategy=reference.Strategy(strategy.type) if strategy is not None else reference.Strategy.LEAST_ALLOCATED,
         weights=reference.weights(topology),
         trust_bind_order=own.trust_bind_order,
         live_shapes=own.live_shapes,
