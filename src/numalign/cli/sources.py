@@ -17,13 +17,13 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.cli import yamlfiles
 from numalign.cli.scheduler import pages
-from numalign.cli.scheduler.pages import ANYBODY, Reach
+from numalign.cli.scheduler.pages import ANONYMOUS, ServerAccess
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from numalign.api.schedulerconfig.configuration import Configuration
-    from numalign.cli.topology.writers import Publication
+    from numalign.cli.topology.writers import ReportWriter
     from numalign.kube.client import Client
     from numalign.scheduler.snapshot.snapshot import Snapshot
 
@@ -53,7 +53,7 @@ class Source(Struct, frozen=True, kw_only=True):
     context: str = ""
     snapshot: str = ""
     server: str = ""
-    reach: Reach = ANYBODY
+    reach: ServerAccess = ANONYMOUS
     config: str = ""
 
     @property
@@ -89,7 +89,7 @@ def taken(source: Source) -> Snapshot:
     return _asked(source, lambda client: collect.taken(client, config))
 
 
-def publications(source: Source) -> dict[str, Publication]:
+def publications(source: Source) -> dict[str, ReportWriter]:
     """By node, who wrote its report and when; nothing where only the API server could tell."""
     from numalign.cli.topology import writers
 

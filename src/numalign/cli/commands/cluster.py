@@ -61,7 +61,7 @@ def up(
     from numalign.simulator import registry
 
     try:
-        asked = clusterinputs.Asked(nodes, machine, policy, scope, kubelet_config, reports, scenario)
+        asked = clusterinputs.ClusterOptions(nodes, machine, policy, scope, kubelet_config, reports, scenario)
         served = {"scheduler": scheduler, "blind": blind_scheduler, "ours": with_scheduler}
         hosted = clusterinputs.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
         if registry.running(name) is not None:

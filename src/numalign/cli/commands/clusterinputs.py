@@ -23,7 +23,7 @@ from numalign.simulator.scenarios.story import Story
 OPTIONS = "the options"
 
 
-class Asked(Struct, frozen=True):
+class ClusterOptions(Struct, frozen=True):
     """The options that describe nodes, as they were typed."""
 
     nodes: int
@@ -35,7 +35,7 @@ class Asked(Struct, frozen=True):
     scenario: str
 
 
-def hosted(asked: Asked, *, name: str, **how: Any) -> Hosted:
+def hosted(asked: ClusterOptions, *, name: str, **how: Any) -> Hosted:
     told = story(asked.scenario) if asked.scenario else None
     nodes = told.nodes if told else nodes_of(asked)
     words = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
@@ -43,7 +43,7 @@ def hosted(asked: Asked, *, name: str, **how: Any) -> Hosted:
     return Hosted(name=name, nodes=nodes, words=words, story=told, **how)
 
 
-def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
+def nodes_of(asked: ClusterOptions) -> tuple[NodeSpec, ...]:
     machine = inputs.machine(asked.machine)
     group = {
         "name": "node",

@@ -16,7 +16,7 @@ from numalign.cli.admit import matrix, reporting
 from numalign.cli.admit.report import Resource
 from numalign.cli.drawing import INDENT, Page
 from numalign.cli.explain import draw
-from numalign.cli.explain.answer import Told
+from numalign.cli.explain.answer import ExplainOutput
 
 if TYPE_CHECKING:
     from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -43,7 +43,7 @@ class Seen(Struct, frozen=True):
     """The node with nothing on it."""
     after: Sequence[Resource]
     pods: Sequence[str]
-    told: Told | None
+    told: ExplainOutput | None
     """The pod that waits, explained."""
 
 
@@ -86,7 +86,7 @@ def _tell_zones(page: Page, seen: Seen) -> None:
         page.add()
 
 
-def _tell_why(page: Page, told: Told | None) -> list[str]:
+def _tell_why(page: Page, told: ExplainOutput | None) -> list[str]:
     """The short form of `numalign explain pod`; what did not hold."""
     if told is None or told.asked is None or told.fits:
         return [f"{WAITING} does not wait"]

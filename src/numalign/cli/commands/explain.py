@@ -11,13 +11,13 @@ import typer
 from numalign.cli import output, sources, yamlfiles
 from numalign.cli.output import Format
 from numalign.cli.scheduler import pages
-from numalign.cli.scheduler.pages import Reach
+from numalign.cli.scheduler.pages import ServerAccess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numalign.api.objects.pod import Pod
-    from numalign.cli.explain.answer import Told
+    from numalign.cli.explain.answer import ExplainOutput
 
 DOES_NOT_FIT = 1
 MOST_COPIES = 100_000
@@ -61,7 +61,7 @@ def pod(
 
     space, _, plain = name.rpartition("/")
     full_name = f"{namespace or space or 'default'}/{plain}"
-    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
     source = sources.Source(
         kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
     )
@@ -94,7 +94,7 @@ def shape(
     from numalign.api.errors import BadObject
     from numalign.cli.explain import questions
 
-    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
     source = sources.Source(
         kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
     )
@@ -127,7 +127,7 @@ def _pods(files: Sequence[str], replicas: int) -> list[Pod]:
     ]
 
 
-def _show(told: Told, fmt: Format, *, every: bool) -> NoReturn:
+def _show(told: ExplainOutput, fmt: Format, *, every: bool) -> NoReturn:
     from numalign.cli.explain import draw
 
     for problem in told.problems:

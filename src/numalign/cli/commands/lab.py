@@ -44,7 +44,7 @@ def build(
     """Build missing binaries into the cache, and print where all are."""
     try:
         wanted = catalogue.chosen(names or [])
-        progress = Progress(wanted)
+        progress = BuildProgress(wanted)
         built = list(binaries.build(wanted, progress.announce))
     except (LabError, BadObject) as problem:
         output.fail(str(problem))
@@ -55,7 +55,7 @@ def build(
         print(f"{each.binary.name:<24} {'built' if each.fresh else 'ready':<6} {each.path}")
 
 
-class Progress:
+class BuildProgress:
     """Prints on stderr what is being built and the estimated time left on two cores."""
 
     def __init__(self, wanted: tuple[Binary, ...]) -> None:

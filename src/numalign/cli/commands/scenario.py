@@ -68,7 +68,7 @@ def run(
     try:
         story = clusterinputs.story(which)
         recordings.require_file(record)
-        progress = Progress(story.lasts)
+        progress = ScenarioProgress(story.lasts)
         played = playing.play(story, scheduler, seed, progress.at)
     except BadObject as problem:
         output.fail(str(problem))
@@ -95,7 +95,7 @@ def _page(story: Story, scheduler: str, measures: Mapping[str, float], violation
     return "\n".join([head, *numbers, "", *([f"DID NOT HOLD: {each}" for each in violations] or [held])])
 
 
-class Progress:
+class ScenarioProgress:
     """Says on stderr how far the story is, if it takes long."""
 
     def __init__(self, lasts: float) -> None:

@@ -9,7 +9,7 @@ import typer
 from numalign.cli import output, sources
 from numalign.cli.output import Format
 from numalign.cli.scheduler import pages
-from numalign.cli.scheduler.pages import Reach
+from numalign.cli.scheduler.pages import ServerAccess
 
 app = typer.Typer()
 
@@ -35,11 +35,11 @@ def topology(
     from numalign.api.errors import BadObject
     from numalign.cli.topology import answer, draw
 
-    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
     source = sources.Source(kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach)
     try:
         with sources.at_once():
-            asked = answer.Asked(sources.taken(source), sources.publications(source))
+            asked = answer.ReportedCluster(sources.taken(source), sources.publications(source))
             told, problems = answer.nodes(asked, node)
     except BadObject as problem:
         output.fail(str(problem))

@@ -27,7 +27,7 @@ EXAMPLES: Final = 3
 """Nodes of a cause that are named."""
 
 
-class NodeTold(Reported, frozen=True, kw_only=True):
+class NodeOutput(Reported, frozen=True, kw_only=True):
     """One node's answer; a node that fits has nothing but its name."""
 
     node: str
@@ -45,7 +45,7 @@ class NodeTold(Reported, frozen=True, kw_only=True):
     lacks: tuple[Lacking, ...] = ()
 
 
-class CauseTold(Reported, frozen=True, kw_only=True):
+class CauseOutput(Reported, frozen=True, kw_only=True):
     """Nodes that refuse for one kind of reason."""
 
     nodes: int
@@ -55,7 +55,7 @@ class CauseTold(Reported, frozen=True, kw_only=True):
     examples: tuple[str, ...]
 
 
-class Placed(Reported, frozen=True, kw_only=True):
+class PlacementOutput(Reported, frozen=True, kw_only=True):
     """Where a pod is or would be. By container the zones, or all sets of zones that are possible."""
 
     node: str
@@ -65,7 +65,7 @@ class Placed(Reported, frozen=True, kw_only=True):
     holds: tuple[Held, ...] = ()
 
 
-class PodTold(Reported, frozen=True, kw_only=True):
+class PodOutput(Reported, frozen=True, kw_only=True):
     namespace: str
     name: str
     scheduler: str
@@ -77,14 +77,14 @@ class PodTold(Reported, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()
     reason: str = ""
     message: str = ""
-    placed: Placed | None = None
+    placed: PlacementOutput | None = None
 
     @property
     def full_name(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-class Asked(Reported, frozen=True, kw_only=True):
+class NodesOutput(Reported, frozen=True, kw_only=True):
     """What the nodes said."""
 
     profile: str
@@ -94,9 +94,9 @@ class Asked(Reported, frozen=True, kw_only=True):
     headline: str
     fitting: tuple[str, ...]
     untried: tuple[str, ...]
-    causes: tuple[CauseTold, ...]
-    closest: tuple[NodeTold, ...]
-    answers: tuple[NodeTold, ...]
+    causes: tuple[CauseOutput, ...]
+    closest: tuple[NodeOutput, ...]
+    answers: tuple[NodeOutput, ...]
     """Every node's, where they were asked for."""
     help: str
     """One line of what would make it fit; empty: it fits, or nothing is known."""
@@ -104,13 +104,13 @@ class Asked(Reported, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-class Told(Reported, frozen=True, kw_only=True):
-    pod: PodTold
+class ExplainOutput(Reported, frozen=True, kw_only=True):
+    pod: PodOutput
     fits: bool
     """Whether it has a node, or would find one; of several, whether all would."""
-    asked: Asked | None = None
+    asked: NodesOutput | None = None
     """None: the pod has a node, and nobody was asked."""
-    chosen: Placed | None = None
+    chosen: PlacementOutput | None = None
     """Where it would go now, or could: among equals it is a matter of chance."""
     copies: int = 1
     """How many like it were asked for, one after the other."""
@@ -120,10 +120,10 @@ class Told(Reported, frozen=True, kw_only=True):
     """What could not be read of the cluster."""
 
 
-def pod(thing: Pod, state: Whereabouts | None = None) -> PodTold:
+def pod(thing: Pod, state: Whereabouts | None = None) -> PodOutput:
     meta = thing.metadata
     known = state or Whereabouts(stage=Stage.WAITING)
-    return PodTold(
+    return PodOutput(
         namespace=meta.namespace,
         name=meta.name,
         scheduler=thing.spec.scheduler_name,
@@ -138,21 +138,21 @@ def pod(thing: Pod, state: Whereabouts | None = None) -> PodTold:
     )
 
 
-def placed(node: str, tenant: Tenant | None) -> Placed:
+def placed(node: str, tenant: Tenant | None) -> PlacementOutput:
     if tenant is None or not tenant.charges:
-        return Placed(node=node)
+        return PlacementOutput(node=node)
     held = tuple(
         Held(resource=each.resource, amount=each.amount, zones=each.zones, certain=each.certain)
         for each in sorted(tenant.charges, key=lambda each: (each.zones, each.resource))
     )
-    return Placed(node=node, source=tenant.source, containers=tenant.containers, holds=held)
+    return PlacementOutput(node=node, source=tenant.source, containers=tenant.containers, holds=held)
 
 
-def asked(found: Explained, suggested: tuple[AnySuggestion, ...], *, closest: int, every: bool) -> Asked:
+def asked(found: Explained, suggested: tuple[AnySuggestion, ...], *, closest: int, every: bool) -> NodesOutput:
     """`closest`: how many nodes are told in full; `every`: whether all are told."""
     nodes = [*(fitting(node) for node in found.fitting), *map(maybe, found.untried)]
     answers = [answer(node, found.refused[node]) for node in sorted(found.refused)] if every else []
-    return Asked(
+    return NodesOutput(
         profile=found.profile,
         nodes=found.nodes,
         fits=found.fits,
@@ -168,17 +168,19 @@ def asked(found: Explained, suggested: tuple[AnySuggestion, ...], *, closest: in
     )
 
 
-def fitting(node: str) -> NodeTold:
-    return NodeTold(node=node, fits=True)
+def fitting(node: str) -> NodeOutput:
+    return NodeOutput(node=node, fits=True)
 
 
-def maybe(node: str) -> NodeTold:
-    return NodeTold(node=node, fits=True, why="may fit; it was not tried, because too many nodes hang on pods to come")
+def maybe(node: str) -> NodeOutput:
+    return NodeOutput(
+        node=node, fits=True, why="may fit; it was not tried, because too many nodes hang on pods to come"
+    )
 
 
-def answer(node: str, said: Answer) -> NodeTold:
+def answer(node: str, said: Answer) -> NodeOutput:
     reason = said.reason
-    known = NodeTold(node=node, fits=False, why=said.sentence, plugin=said.plugin, says=said.texts)
+    known = NodeOutput(node=node, fits=False, why=said.sentence, plugin=said.plugin, says=said.texts)
     if reason is None:
         return known
     return msgspec.structs.replace(
@@ -192,9 +194,9 @@ def answer(node: str, said: Answer) -> NodeTold:
     )
 
 
-def cause(found: Cause) -> CauseTold:
+def cause(found: Cause) -> CauseOutput:
     reason = found.answer.reason
-    return CauseTold(
+    return CauseOutput(
         nodes=len(found.nodes),
         why=found.answer.sentence,
         plugin=found.answer.plugin,

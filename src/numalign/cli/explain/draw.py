@@ -15,7 +15,15 @@ from numalign.cli import drawing, output
 from numalign.cli.admit import matrix, wording
 from numalign.cli.admit.report import Zones
 from numalign.cli.drawing import INDENT, Page
-from numalign.cli.explain.answer import EXAMPLES, Asked, CauseTold, NodeTold, Placed, PodTold, Told
+from numalign.cli.explain.answer import (
+    EXAMPLES,
+    CauseOutput,
+    ExplainOutput,
+    NodeOutput,
+    NodesOutput,
+    PlacementOutput,
+    PodOutput,
+)
 
 STYLES = {
     "running": "bold green",
@@ -32,7 +40,7 @@ MOST_NAMES = 8
 MOST_CAUSES = 12
 
 
-def drawn(told: Told, *, every: bool = False) -> str:
+def drawn(told: ExplainOutput, *, every: bool = False) -> str:
     """`every`: single nodes are listed."""
     page, last = Page(), Page()
     draw(page, told)
@@ -44,7 +52,7 @@ def drawn(told: Told, *, every: bool = False) -> str:
     return "\n".join([page.text(), *(["", *nodes] if nodes else []), *(["", last.text()] if told.asked.help else [])])
 
 
-def draw(page: Page, told: Told) -> None:
+def draw(page: Page, told: ExplainOutput) -> None:
     """All but what would help."""
     _pod(page, told)
     if told.asked is not None:
@@ -53,7 +61,7 @@ def draw(page: Page, told: Told) -> None:
         _asked(page, told.asked)
 
 
-def short(page: Page, asked: Asked) -> None:
+def short(page: Page, asked: NodesOutput) -> None:
     """The causes, and what would help."""
     page.add()
     page.add(causes(page, asked.causes), indent=INDENT)
@@ -66,7 +74,7 @@ def sentence(help: str) -> str:
     return f"It {help}." if help.startswith(("would", "will")) else f"{help[:1].upper()}{help[1:]}."
 
 
-def causes(page: Page, found: Sequence[CauseTold]) -> Table:
+def causes(page: Page, found: Sequence[CauseOutput]) -> Table:
     """A line per sentence, the most frequent first."""
     table = page.table("nodes", "why", "which")
     table.columns[0].justify = "right"
@@ -79,9 +87,9 @@ def causes(page: Page, found: Sequence[CauseTold]) -> Table:
     return table
 
 
-def _by_sentence(found: Sequence[CauseTold]) -> list[CauseTold]:
+def _by_sentence(found: Sequence[CauseOutput]) -> list[CauseOutput]:
     """Causes that differ for programs and read the same are one for people."""
-    said: dict[str, CauseTold] = {}
+    said: dict[str, CauseOutput] = {}
     for each in found:
         known = said.setdefault(each.why, each)
         if known is not each:
@@ -96,7 +104,7 @@ def few(names: Sequence[str], count: int) -> str:
     return output.printable(", ".join(names)) + (f" and {more:,} more" if more > 0 else "")
 
 
-def placement(placed: Placed) -> str:
+def placement(placed: PlacementOutput) -> str:
     """Zones by container, in one line."""
     if not placed.containers:
         return "no zone of its own"
@@ -107,7 +115,7 @@ def placement(placed: Placed) -> str:
     return f"{'; '.join(parts)} ({placed.source})"
 
 
-def _pod(page: Page, told: Told) -> None:
+def _pod(page: Page, told: ExplainOutput) -> None:
     pod = told.pod
     stage = Text(pod.stage, STYLES[pod.stage]) if pod.stage else Text("")
     page.add(Text.assemble((output.printable(wording.pod(pod.full_name)), "bold"), "  ", stage))
@@ -117,7 +125,7 @@ def _pod(page: Page, told: Told) -> None:
     page.add(lines, indent=INDENT)
 
 
-def _lines(told: Told) -> Iterator[tuple[str, str]]:
+def _lines(told: ExplainOutput) -> Iterator[tuple[str, str]]:
     pod = told.pod
     wants = {resource: amount for resource, amount in pod.requests.items() if amount}
     yield "asks for", f"{wording.wants(wants)} ({pod.qos_class})"
@@ -136,7 +144,7 @@ def _lines(told: Told) -> Iterator[tuple[str, str]]:
         yield "it says", ": ".join(filter(None, (pod.reason, pod.message)))
 
 
-def _held(pod: PodTold, placed: Placed) -> Iterator[tuple[str, str]]:
+def _held(pod: PodOutput, placed: PlacementOutput) -> Iterator[tuple[str, str]]:
     if pod.stage in ("rejected", "failed", "succeeded"):
         return
     yield "zones", placement(placed)
@@ -148,7 +156,7 @@ def _held(pod: PodTold, placed: Placed) -> Iterator[tuple[str, str]]:
         yield "holds", f"{wording.wants(held)} in {wording.zones(zones)}"
 
 
-def _copies(page: Page, told: Told) -> None:
+def _copies(page: Page, told: ExplainOutput) -> None:
     if told.copies == 1:
         return
     placed = sum(told.placed.values())
@@ -162,7 +170,7 @@ def _nodes(placed: Mapping[str, int]) -> str:
     return few([f"{node} {count}" for node, count in most[:MOST_NODES]], len(most))
 
 
-def _asked(page: Page, asked: Asked) -> None:
+def _asked(page: Page, asked: NodesOutput) -> None:
     page.add(asked.headline)
     both = [*asked.fitting, *asked.untried]
     if both:
@@ -179,7 +187,7 @@ def _asked(page: Page, asked: Asked) -> None:
             page.add(f"note: {note}", indent=INDENT)
 
 
-def _closest(page: Page, node: NodeTold) -> None:
+def _closest(page: Page, node: NodeOutput) -> None:
     if not node.lacks:
         return
     page.add()
@@ -192,6 +200,6 @@ def _choices(sets: Sequence[Zones]) -> str:
     return wording.zones(sets[0]) if len(sets) == 1 else wording.choices(sets)
 
 
-def _some(rest: Sequence[CauseTold]) -> str:
+def _some(rest: Sequence[CauseOutput]) -> str:
     names = [name for each in rest for name in each.examples]
     return few(names[:MOST_NODES], sum(each.nodes for each in rest))

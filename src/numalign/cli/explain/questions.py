@@ -18,7 +18,7 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.cli import narrowing
 from numalign.cli.explain import answer
-from numalign.cli.explain.answer import Asked, Placed, Told
+from numalign.cli.explain.answer import ExplainOutput, NodesOutput, PlacementOutput
 from numalign.kube.resources import PODS
 from numalign.placement.ledger.holdings import Source
 from numalign.scheduler.choose import choose
@@ -51,7 +51,7 @@ class NotFound(BadObject):
     """There is no such pod."""
 
 
-def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> Told:
+def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> ExplainOutput:
     """`name`: namespace/name."""
     pod = taken.pod(name)
     if pod is None:
@@ -59,7 +59,9 @@ def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> Told:
     node = pod.spec.node_name
     view = _View(narrowing.narrowed(taken, node) if node and not stormguard.is_rejection(pod) else taken)
     state = podstatus.of(pod, view.restored.cluster)
-    told = Told(pod=answer.pod(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems)
+    told = ExplainOutput(
+        pod=answer.pod(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems
+    )
     if state.stage in PLACED:
         return told
     if state.stage is Stage.REJECTED:
@@ -69,12 +71,12 @@ def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> Told:
     return structs.replace(told, fits=told.fits and asked.fits, asked=asked, chosen=chosen)
 
 
-def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: Wanted) -> Told:
+def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: Wanted) -> ExplainOutput:
     """Pods that do not exist; all of one kind, or several that come together."""
     view, nodes = _View(taken), list[str]()
     first = view.asked(pods[0], wanted)
     problems = view.restored.problems
-    told = Told(pod=answer.pod(pods[0]), fits=True, asked=first, copies=len(pods), problems=problems)
+    told = ExplainOutput(pod=answer.pod(pods[0]), fits=True, asked=first, copies=len(pods), problems=problems)
     for pod in pods:
         chosen = view.chosen(pod)
         if chosen is None:
@@ -93,13 +95,13 @@ class _View:
         self._around = Surroundings(self.restored.cluster, self.restored.nominations, self.restored.rejections)
         self._rng = random.Random(SEED)
 
-    def asked(self, pod: Pod, wanted: Wanted) -> Asked:
+    def asked(self, pod: Pod, wanted: Wanted) -> NodesOutput:
         profile = self._profile(pod)
         found = explanations.explained(pod, profile, self._around, self.restored.now)
         suggested = advise.found(found, profile, self._around)
         return answer.asked(found, suggested, closest=wanted.closest, every=wanted.every)
 
-    def chosen(self, pod: Pod) -> Placed | None:
+    def chosen(self, pod: Pod) -> PlacementOutput | None:
         """Where it goes; from now on it counts there."""
         cluster = self.restored.cluster
         try:
@@ -112,7 +114,9 @@ class _View:
             return None
         cluster.assume(pod, found.decision)
         zones = {each.container: each.zones for each in found.decision.placement if each.zones}
-        return Placed(node=found.decision.node or "", source=Source.PREDICTED if zones else None, containers=zones)
+        return PlacementOutput(
+            node=found.decision.node or "", source=Source.PREDICTED if zones else None, containers=zones
+        )
 
     def _profile(self, pod: Pod) -> Profile:
         """The pod's own, else the first."""

@@ -13,7 +13,7 @@ from numalign.lab import deviceconfig, spec
 from numalign.lab.spec import NodeSpec
 
 
-class Asked(Struct, frozen=True):
+class LabOptions(Struct, frozen=True):
     """The options that describe nodes."""
 
     nodes: int
@@ -24,7 +24,7 @@ class Asked(Struct, frozen=True):
     devices: Path | None
 
 
-def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
+def nodes_of(asked: LabOptions) -> tuple[NodeSpec, ...]:
     """Equal nodes with numbered names."""
     machine = inputs.machine(asked.machine)
     config = _mapping(asked.kubelet_config, "KubeletConfiguration") if asked.kubelet_config else None

@@ -54,7 +54,7 @@ def up(
     from numalign.lab.spec import LabSpec
 
     try:
-        asked = inputs.Asked(nodes, machine, policy, scope, kubelet_config, devices)
+        asked = inputs.LabOptions(nodes, machine, policy, scope, kubelet_config, devices)
         wanted = LabSpec(
             name=name,
             nodes=inputs.nodes_of(asked),

@@ -10,7 +10,7 @@ import typer
 from numalign.cli import output
 from numalign.cli.output import Format
 from numalign.cli.scheduler import pages
-from numalign.cli.scheduler.pages import DEFAULT, Authority, Insecure, Reach, Server, TokenFile
+from numalign.cli.scheduler.pages import DEFAULT, Authority, Insecure, PagesServer, ServerAccess, TokenFile
 
 if TYPE_CHECKING:
     from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -31,7 +31,7 @@ There = Annotated[str, typer.Option("--node", metavar="NAME", help="one node in 
 
 
 def state(
-    server: Server = DEFAULT,
+    server: PagesServer = DEFAULT,
     pod: Pod = "",
     node: Node = "",
     nodes: Nodes = False,
@@ -46,7 +46,7 @@ def state(
     from numalign.cli.scheduler import draw
 
     query = {"pod": _qualified(pod), "node": node, "nodes": "all" if nodes else ""}
-    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
     told = _page(server, "/debug/state", reach, **{name: value for name, value in query.items() if value})
     if fmt is not Format.TABLE:
         return output.show(output.structured(told, fmt))
@@ -63,7 +63,7 @@ def state(
 
 def dump(
     file: Written,
-    server: Server = DEFAULT,
+    server: PagesServer = DEFAULT,
     token_file: TokenFile = "",
     certificate_authority: Authority = "",
     insecure: Insecure = False,
@@ -74,7 +74,7 @@ def dump(
     from numalign.api.errors import BadObject
 
     try:
-        reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+        reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
         text = pages.fetch(server, "/debug/dump", reach)
     except BadObject as problem:
         output.fail(str(problem))
@@ -107,7 +107,7 @@ def _qualified(pod: str) -> str:
     return pod if not pod or "/" in pod else f"default/{pod}"
 
 
-def _page(server: str, path: str, reach: Reach, **query: str) -> dict[str, Any]:
+def _page(server: str, path: str, reach: ServerAccess, **query: str) -> dict[str, Any]:
     import msgspec
 
     from numalign.api.errors import BadObject

@@ -21,7 +21,7 @@ DEFAULT = "http://127.0.0.1:10259"
 PORT = 10259
 PATIENCE = 60.0
 
-Server = Annotated[str, typer.Option(metavar="URL", help="where the scheduler serves its pages")]
+PagesServer = Annotated[str, typer.Option(metavar="URL", help="where the scheduler serves its pages")]
 TokenFile = Annotated[str, typer.Option(metavar="FILE", help="a bearer token that the API server knows")]
 Authority = Annotated[
     str, typer.Option("--certificate-authority", metavar="FILE", help="who vouches for the scheduler's certificate")
@@ -31,7 +31,7 @@ Insecure = Annotated[
 ]
 
 
-class Reach(Struct, frozen=True, kw_only=True):
+class ServerAccess(Struct, frozen=True, kw_only=True):
     """As whom, and how carefully."""
 
     token_file: str = ""
@@ -39,10 +39,10 @@ class Reach(Struct, frozen=True, kw_only=True):
     insecure: bool = False
 
 
-ANYBODY = Reach()
+ANONYMOUS = ServerAccess()
 
 
-def fetch(server: str, path: str, reach: Reach = ANYBODY, **query: str) -> bytes:
+def fetch(server: str, path: str, reach: ServerAccess = ANONYMOUS, **query: str) -> bytes:
     """The page's body."""
     connection = _connection(server, reach)
     asked = f"{urlsplit(server).path.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
@@ -62,7 +62,7 @@ def fetch(server: str, path: str, reach: Reach = ANYBODY, **query: str) -> bytes
     return body
 
 
-def _refusal(status: int, body: bytes, reach: Reach) -> str:
+def _refusal(status: int, body: bytes, reach: ServerAccess) -> str:
     from numalign.kube import errors
 
     # Of a guard's answer, a whole object, the message is what people want to read.
@@ -71,7 +71,7 @@ def _refusal(status: int, body: bytes, reach: Reach) -> str:
     return f"{said}; give --token-file with a token that may see it" if is_stranger else said
 
 
-def _connection(server: str, reach: Reach) -> http.client.HTTPConnection:
+def _connection(server: str, reach: ServerAccess) -> http.client.HTTPConnection:
     try:
         parts = urlsplit(server)
         host, port = parts.hostname, parts.port or PORT
@@ -86,7 +86,7 @@ def _connection(server: str, reach: Reach) -> http.client.HTTPConnection:
     return http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=_context(reach))
 
 
-def _context(reach: Reach) -> ssl.SSLContext:
+def _context(reach: ServerAccess) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=reach.authority or None)
     except (OSError, ssl.SSLError) as problem:
@@ -96,7 +96,7 @@ def _context(reach: Reach) -> ssl.SSLContext:
     return context
 
 
-def _headers(reach: Reach) -> dict[str, str]:
+def _headers(reach: ServerAccess) -> dict[str, str]:
     if not reach.token_file:
         return {}
     from numalign.kube.access import auth

@@ -47,7 +47,7 @@ def _plain_node(found: OnNode) -> dict[str, Any]:
     return told | {"occupied": _occupied(found)}
 
 
-def _answer(found: OnNode) -> explained.NodeTold:
+def _answer(found: OnNode) -> explained.NodeOutput:
     return explained.answer(found.node, found.answer) if found.answer is not None else explained.fitting(found.node)
 
 

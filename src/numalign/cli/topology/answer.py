@@ -20,7 +20,7 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.cli import narrowing
 from numalign.cli.admit import matrix, units
 from numalign.cli.admit.report import Held, Reported, Resource, Zones, ZoneState
-from numalign.cli.topology.writers import Publication
+from numalign.cli.topology.writers import ReportWriter
 from numalign.kube.resources import NODES, TOPOLOGIES
 from numalign.placement.explain import nodeview, wording
 from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
@@ -35,7 +35,7 @@ RTE: Final = "resource-topology-exporter"
 RTE_ANNOTATION: Final = "k8stopoawareschedwg/rte-update"
 
 
-class PodThere(Reported, frozen=True, kw_only=True):
+class TenantOutput(Reported, frozen=True, kw_only=True):
     """A pod of the node. `source` tells how its zones are known; by container the sets of zones that are possible."""
 
     name: str
@@ -47,7 +47,7 @@ class PodThere(Reported, frozen=True, kw_only=True):
     holds: tuple[Held, ...]
 
 
-class ReportTold(Reported, frozen=True, kw_only=True):
+class ReportOutput(Reported, frozen=True, kw_only=True):
     publisher: str
     time: str
     age: float | None
@@ -56,7 +56,7 @@ class ReportTold(Reported, frozen=True, kw_only=True):
     """What had to be guessed or left out while it was read."""
 
 
-class NodeTold(Reported, frozen=True, kw_only=True):
+class NodeTopologyOutput(Reported, frozen=True, kw_only=True):
     """One node; without a report it has neither policy nor zones."""
 
     name: str
@@ -66,20 +66,20 @@ class NodeTold(Reported, frozen=True, kw_only=True):
     scope: str
     zones: Zones
     resources: tuple[Resource, ...]
-    pods: tuple[PodThere, ...]
+    pods: tuple[TenantOutput, ...]
     pod_count: int
-    report: ReportTold | None
+    report: ReportOutput | None
     assumptions: tuple[str, ...]
 
 
-class Asked(Struct, frozen=True):
+class ReportedCluster(Struct, frozen=True):
     """A cluster, and who wrote its reports."""
 
     taken: Snapshot
-    written: Mapping[str, Publication] = {}
+    written: Mapping[str, ReportWriter] = {}
 
 
-def nodes(asked: Asked, name: str = "") -> tuple[list[NodeTold], tuple[str, ...]]:
+def nodes(asked: ReportedCluster, name: str = "") -> tuple[list[NodeTopologyOutput], tuple[str, ...]]:
     """Every node by name, or the one of this name; and what could not be read."""
     reports = {each.metadata.name: each for each in asked.taken.every(TOPOLOGIES)}
     known = sorted({*(each.metadata.name for each in asked.taken.every(NODES)), *reports})
@@ -95,10 +95,12 @@ def _others(known: list[str]) -> str:
     )
 
 
-def _node(name: str, restored: Restored, written: NodeResourceTopology | None, asked: Asked) -> NodeTold:
+def _node(
+    name: str, restored: Restored, written: NodeResourceTopology | None, asked: ReportedCluster
+) -> NodeTopologyOutput:
     held = nodeview.of(restored.engine, name)
     pods = tuple(map(_pod, held.tenants)) if held is not None else ()
-    return NodeTold(
+    return NodeTopologyOutput(
         name=name,
         exists=restored.cluster.has_node(name),
         policy=held.policy if held is not None else "",
@@ -141,8 +143,8 @@ def _cell(resource: str, cell: Cell, held: Occupancy) -> ZoneState:
     return ZoneState(zones=cell.zones, allocatable=cell.allocatable, free=cell.free, pods=dict(pods))
 
 
-def _pod(tenant: Tenant) -> PodThere:
-    return PodThere(
+def _pod(tenant: Tenant) -> TenantOutput:
+    return TenantOutput(
         name=tenant.name,
         source=tenant.source,
         arrived=not tenant.is_pending,
@@ -155,10 +157,10 @@ def _pod(tenant: Tenant) -> PodThere:
     )
 
 
-def _report(written: NodeResourceTopology, asked: Asked) -> ReportTold:
+def _report(written: NodeResourceTopology, asked: ReportedCluster) -> ReportOutput:
     topology = normalise.normalise(written)
-    known = asked.written.get(written.metadata.name, Publication(""))
-    return ReportTold(
+    known = asked.written.get(written.metadata.name, ReportWriter(""))
+    return ReportOutput(
         publisher=_publisher(written, topology, known.manager),
         time=known.time,
         age=_seconds(known.time, asked.taken.wall),

@@ -15,7 +15,7 @@ from numalign.cli import drawing, output
 from numalign.cli.admit import matrix, wording
 from numalign.cli.admit.report import Resource
 from numalign.cli.drawing import INDENT, Page
-from numalign.cli.topology.answer import NodeTold, PodThere
+from numalign.cli.topology.answer import NodeTopologyOutput, TenantOutput
 
 MOST_APART: Final = 4
 """Zones whose amounts are told one by one in a line."""
@@ -30,7 +30,7 @@ EXPENDABLE: Final = ("supposed", "scope", "report", "policy")
 """Columns that a narrow terminal goes without, one after the other."""
 
 
-def node(told: NodeTold) -> str:
+def node(told: NodeTopologyOutput) -> str:
     page = Page()
     page.add(Text(output.printable(told.name), "bold"))
     lines = drawing.labelled()
@@ -55,7 +55,7 @@ def node(told: NodeTold) -> str:
     return page.text()
 
 
-def cluster(told: Sequence[NodeTold]) -> str:
+def cluster(told: Sequence[NodeTopologyOutput]) -> str:
     """A line per node; what does not fit into a terminal is left out, the least telling first."""
     if not told:
         return "there are no nodes"
@@ -78,7 +78,7 @@ def _shown(heads: Sequence[str], widths: Sequence[int], room: int) -> list[int]:
     return shown
 
 
-def _facts(told: NodeTold) -> Iterator[tuple[str, str]]:
+def _facts(told: NodeTopologyOutput) -> Iterator[tuple[str, str]]:
     if not told.exists:
         yield "node", "there is a report, and no Node of that name: no pod goes there"
     if told.policy:
@@ -97,14 +97,14 @@ def _facts(told: NodeTold) -> Iterator[tuple[str, str]]:
         yield "odd", f"{len(doubts) - MOST_DOUBTS} things more; -o json has them all"
 
 
-def _report(told: NodeTold) -> str:
+def _report(told: NodeTopologyOutput) -> str:
     assert told.report is not None
     by = f"by {told.report.publisher}" if told.report.publisher else "by an unknown publisher"
     age = f", {duration(told.report.age)} ago" if told.report.age is not None else ""
     return by + age
 
 
-def _loosely(told: NodeTold) -> Iterator[tuple[str, list[str]]]:
+def _loosely(told: NodeTopologyOutput) -> Iterator[tuple[str, list[str]]]:
     """Pods of which more is to be said than a picture shows."""
     unsure = [f"{wording.pod(pod.name)}  {_where(pod)}" for pod in told.pods if _is_unsure(pod)]
     if unsure:
@@ -115,12 +115,12 @@ def _loosely(told: NodeTold) -> Iterator[tuple[str, list[str]]]:
         yield "in no zone of their own:", [names]
 
 
-def _is_unsure(pod: PodThere) -> bool:
+def _is_unsure(pod: TenantOutput) -> bool:
     vague = any(len(each.zones) > 1 or not each.certain for each in pod.holds)
     return bool(pod.holds) and (vague or pod.leaving or not pod.arrived or pod.source != "observed")
 
 
-def _where(pod: PodThere) -> str:
+def _where(pod: TenantOutput) -> str:
     held = "; ".join(
         f"{wording.amount(each.resource, each.amount)} {each.resource} in {wording.zones(each.zones)}"
         f"{'' if each.certain else ', perhaps'}"
@@ -130,7 +130,7 @@ def _where(pod: PodThere) -> str:
     return f"{held} ({state})"
 
 
-def _row(told: NodeTold, devices: Sequence[str]) -> tuple[str, ...]:
+def _row(told: NodeTopologyOutput, devices: Sequence[str]) -> tuple[str, ...]:
     by_name = {each.name: each for each in told.resources}
     report = "-"
     if told.report is not None:
@@ -160,7 +160,7 @@ def _free(resource: Resource | None) -> str:
     return f"{wording.amount(resource.name, sum(free))} (<={wording.amount(resource.name, max(free))})"
 
 
-def _devices(told: Sequence[NodeTold]) -> list[str]:
+def _devices(told: Sequence[NodeTopologyOutput]) -> list[str]:
     """The extended resources that most nodes have."""
     count: dict[str, int] = {}
     for each in told:
@@ -170,7 +170,7 @@ def _devices(told: Sequence[NodeTold]) -> list[str]:
     return sorted(count, key=lambda name: (-count[name], name))[:MOST_DEVICES]
 
 
-def _legend(told: Sequence[NodeTold]) -> str:
+def _legend(told: Sequence[NodeTopologyOutput]) -> str:
     reported = sum(bool(each.zones) for each in told)
     nodes = f"{len(told):,} node{'s' * (len(told) != 1)}, {reported:,} with a usable report"
     return f"{nodes}; amounts are what is free, zone by zone, in parentheses of the node as a whole"

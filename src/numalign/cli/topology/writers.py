@@ -34,13 +34,13 @@ class Managed(Wire, frozen=True):
 REPORTS: Final = resources.of(TOPOLOGIES.api_version, TOPOLOGIES.plural, TOPOLOGIES.kind, Managed)
 
 
-class Publication(Struct, frozen=True):
+class ReportWriter(Struct, frozen=True):
     manager: str
     time: str = ""
     """RFC 3339; empty: not said."""
 
 
-async def listed(client: Client) -> dict[str, Publication]:
+async def listed(client: Client) -> dict[str, ReportWriter]:
     """By node. Nothing where there are no reports, or where we may not see them."""
     try:
         found = await client.every(REPORTS.everywhere())
@@ -50,6 +50,6 @@ async def listed(client: Client) -> dict[str, Publication]:
     return {each.metadata.name: _latest(each.metadata.managed_fields) for each in managed}
 
 
-def _latest(writes: tuple[ManagedFields, ...]) -> Publication:
+def _latest(writes: tuple[ManagedFields, ...]) -> ReportWriter:
     last = max(writes, key=lambda each: each.time or "", default=ManagedFields())
-    return Publication(last.manager, last.time or "")
+    return ReportWriter(last.manager, last.time or "")

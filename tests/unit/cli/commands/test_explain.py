@@ -14,7 +14,7 @@ from numalign.cli import drawing
 from numalign.cli.admit import matrix
 from numalign.cli.admit.report import Lacking, ZoneLack
 from numalign.cli.explain import draw
-from numalign.cli.explain.answer import CauseTold, Placed
+from numalign.cli.explain.answer import CauseOutput, PlacementOutput
 from numalign.placement.ledger.holdings import Source
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
@@ -239,9 +239,9 @@ def test_objects_that_nothing_can_be_made_of_are_said_and_passed_over(tmp_path: 
 
 def test_causes_that_read_the_same_are_one_line() -> None:
     causes = [
-        CauseTold(nodes=2, why="too full", plugin="p", cause="a", examples=("n1", "n2")),
-        CauseTold(nodes=2, why="too old", plugin="p", cause="a", examples=("n3", "n4")),
-        CauseTold(nodes=1, why="too full", plugin="p", cause="b", examples=("n5",)),
+        CauseOutput(nodes=2, why="too full", plugin="p", cause="a", examples=("n1", "n2")),
+        CauseOutput(nodes=2, why="too old", plugin="p", cause="a", examples=("n3", "n4")),
+        CauseOutput(nodes=1, why="too full", plugin="p", cause="b", examples=("n5",)),
     ]
     page = drawing.Page()
     page.add(draw.causes(page, causes))
@@ -264,7 +264,9 @@ def test_of_many_zones_those_that_are_not_told_are_told_by_their_range() -> None
 
 
 def test_of_many_containers_in_a_zone_the_first_are_named() -> None:
-    placed = Placed(node="n", source=Source.OBSERVED, containers={f"c{number}": ((0,),) for number in range(10)})
+    placed = PlacementOutput(
+        node="n", source=Source.OBSERVED, containers={f"c{number}": ((0,),) for number in range(10)}
+    )
     assert draw.placement(placed) == "c0, c1, c2, c3, c4, c5, c6, c7 and 2 more in zone 0 (observed)"
 
 

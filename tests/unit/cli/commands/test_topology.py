@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 from numalign.cli.topology import answer, draw
-from numalign.cli.topology.answer import Asked
-from numalign.cli.topology.writers import ManagedFields, Publication, _latest
+from numalign.cli.topology.answer import ReportedCluster
+from numalign.cli.topology.writers import ManagedFields, ReportWriter, _latest
 from numalign.scheduler.snapshot import files
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import NRT, busy, run, written
@@ -165,8 +165,8 @@ def test_narrow_terminals_go_without_the_least_telling_columns(tmp_path: Path) -
 def test_who_wrote_a_report_and_when(tmp_path: Path) -> None:
     items = [*clusterfiles.node("plain", reported=False), report("plain", zone("node-0", 8))]
     taken = files.read(Path(written(tmp_path, items)).read_bytes(), "file")
-    writer = {"plain": Publication("nfd-topology-updater", "2026-01-01T00:00:00Z")}
-    nodes, _ = answer.nodes(Asked(structs.replace(taken, wall="2026-01-01T02:00:30Z"), writer))
+    writer = {"plain": ReportWriter("nfd-topology-updater", "2026-01-01T00:00:00Z")}
+    nodes, _ = answer.nodes(ReportedCluster(structs.replace(taken, wall="2026-01-01T02:00:30Z"), writer))
     assert nodes[0].report is not None
     assert (nodes[0].report.publisher, nodes[0].report.age) == ("nfd-topology-updater", 7230.0)
     assert "nfd-topology-updater, 2h" in draw.cluster(nodes)
@@ -183,5 +183,5 @@ def test_the_latest_write_counts() -> None:
         ManagedFields("new", "2026-02-01T00:00:00Z"),
         ManagedFields("?"),
     )
-    assert _latest(writes) == Publication("new", "2026-02-01T00:00:00Z")
-    assert _latest(()) == Publication("", "")
+    assert _latest(writes) == ReportWriter("new", "2026-02-01T00:00:00Z")
+    assert _latest(()) == ReportWriter("", "")
