@@ -4,22 +4,18 @@ What nodes report and what becomes of pods is what a test writes, in virtual tim
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from numalign.kube.client import Client
 from numalign.scheduler import settings
 from numalign.scheduler.main import Scheduler, Setup
-from numalign.simulator import bootstrap, virtualtime
+from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.storage.resources import PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.cluster import Cluster
-from numalign.simulator.controllers.blindscheduler.scheduling import BlindScheduler
-from numalign.simulator.controllers.framework.views import Views
 from numalign.simulator.nodes.fleet import Fleet
 from numalign.simulator.trees import Tree
 
@@ -30,10 +26,8 @@ class Bare:
     def __init__(self, seed: int = 1) -> None:
         self.clock = virtualtime.clock(random.Random(seed))
         self.api = Api(self.clock, random.Random(seed), admission=admission)
-        bootstrap.furnish(self.api)
-        chances = random.Random(seed)
-        parts = Fleet(self.api, self.clock, chances), BlindScheduler(self.api, Views(self.api), chances)
-        self.cluster = Cluster(self.api, *parts, self.clock)
+        cluster.furnish(self.api)
+        self.cluster = Cluster(self.api, Fleet(self.api, self.clock, random.Random(seed)), self.clock)
 
     def resource(self, tree: Tree) -> Resource:
         group, _, version = tree["apiVersion"].rpartition("/")
@@ -67,10 +61,5 @@ class Bare:
     async def scheduler(self, written: dict[str, Any]) -> AsyncIterator[Scheduler]:
         """Ours with this configuration, until the block is left; a failure of it is raised there."""
         config = settings.read({"apiVersion": VERSION, "kind": "KubeSchedulerConfiguration", **written}, "test")
-        async with Client(self.cluster.access(), clock=self.clock) as client, asyncio.TaskGroup() as group:
-            ours = Scheduler(Setup(config=config, rng=random.Random(1)), client)
-            task = group.create_task(ours.run())
-            try:
-                yield ours
-            finally:
-                task.cancel()
+        async with self.cluster.scheduled_by(Setup(config=config, rng=random.Random(1))) as ours:
+            yield ours

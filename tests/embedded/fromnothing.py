@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.watch.store import Change
@@ -21,7 +22,7 @@ from numalign.scheduler.choose import filtering, scoring
 from numalign.scheduler.choose.filtering import Refused
 from numalign.scheduler.main import Scheduler, Setup
 
-OURS = ("numalign.scheduler", "numalign.placement", "numalign.kube")
+OURS = ("numalign.scheduler", "numalign.placement", "numalign.kube", "numalign.api.caches")
 CONTAINERS = (list, tuple, set, frozenset, deque)
 MEMORIES = frozenset(
     {"Stories", "Recollection", "Revision", "Departures", "Correlator", "Shape", "Shapes", "VerdictTable"}
@@ -55,9 +56,11 @@ def ghosts(live: Scheduler, gone: Container[str]) -> Counter[str]:
 
 
 def footprint(live: Scheduler) -> Counter[str]:
-    """How many things every part of ours holds, by class and attribute."""
+    """How many things every part of ours holds, by class and attribute. Caches have a bound of their own."""
     found: Counter[str] = Counter()
     for part, thing in things(live):
+        if isinstance(thing, BoundedCache):
+            continue
         if isinstance(thing, (dict, *CONTAINERS)):
             found[part] += len(thing)
         elif isinstance(thing, np.ndarray):

@@ -21,14 +21,13 @@ from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kubelet import presets
 from numalign.scheduler.main import Scheduler
-from numalign.simulator import cluster, virtualtime
+from numalign.simulator import cluster, schedulers, virtualtime
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, JOBS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change, Patch
 from numalign.simulator.cluster import Cluster
-from numalign.simulator.nodes.kubelet import workloads
+from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.specs import Faults, NodeSpec, Publishing
-from numalign.simulator.scenarios import schedulers
 from numalign.simulator.trees import Tree
 from tests import nodes
 from tests.embedded import fromnothing
@@ -225,9 +224,8 @@ async def _played(size: int, seconds: float, every: float, checkpoints: int, see
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
     async with (
         cluster.running((), clock, random.Random(seed)) as embedded,
-        schedulers.running(NAME, embedded, random.Random(f"{seed}/ours")) as ours,
+        embedded.scheduled_by(schedulers.zone_aware(random.Random(f"{seed}/ours"))) as ours,
     ):
-        assert ours is not None
         churn = Churn(embedded, random.Random(f"{seed}/churn"), size)
         embedded.api.subscribe(PODS, churn.note)
         for _ in range(size):

@@ -20,6 +20,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement import facts
 from numalign.scheduler.choose.choose import Chosen, NoNode
+from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.events import messages
 from numalign.scheduler.preempt.preemption import Asked, Declines
 from numalign.simulator.trees import Tree
@@ -146,7 +147,7 @@ class Ours(Town):
 
     def _asked(self, pod: Pod, found: NoNode) -> Asked:
         args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=1000)
-        return Asked(pod=pod, shape=self.cluster.engine.shape(pod), found=found, now=0.0, args=args)
+        return Asked(pod=pod, shape=self.cluster.engine.shape(pod), found=found, now=0.0, args=args, profile=Profile())
 
     def _on(self, pod: Pod, found: NoNode, node: str) -> Any:
         assert found.filtered is not None

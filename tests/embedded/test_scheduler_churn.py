@@ -4,48 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.placement import engine
-from numalign.placement.columns import shapes
-from numalign.placement.commit import committer
-from numalign.placement.ledger import charges, unobserved
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.pods import podcounts
-from numalign.placement.rules.resources import totals
-from numalign.placement.verdicts import evaluation
-from numalign.scheduler.choose import noderanks
 from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle
 from numalign.simulator.controllers.framework.runner import Desk
-from numalign.simulator.nodes import heartbeat
-from numalign.simulator.nodes.heartbeat import Heartbeat
+from numalign.simulator.nodes.kubelet import heartbeat
+from numalign.simulator.nodes.kubelet.heartbeat import Heartbeat
 from tests.embedded import schedulerchurn as churning
 from tests.embedded.schedulerchurn import HOUR, Churn
 
 SLACK = 2_000
 """Things in a part that are not worth a word, where it is about a day."""
-MEMORIES = (
-    (unobserved, "MOST_KNOWN"),
-    (committer, "MOST_ALONE"),
-    (engine, "MANY_SHAPES"),
-    (evaluation, "MOST_LOOKS"),
-    (shapes, "MOST_REMEMBERED"),
-    (charges, "MOST_KNOWN"),
-    (podcounts, "MOST_LABELS"),
-    (totals, "MOST_READ"),
-    (totals, "MOST_NUMBERS"),
-    (noderanks, "MOST_KNOWN"),
-)
-"""What was found out about pods and nodes is kept up to so many."""
-EMPTIED_WHEN_FULL = (
-    "Beliefs._anywhere",
-    "Committer._alone",
-    "Evaluation._by_looks",
-    "PodCounts._labels",
-    "Shapes._by_key",
-)
-"""Memories that hold any number up to their limit: at noon and at midnight by chance."""
+EMPTIED_WHEN_FULL = "Shapes._by_key"
+"""Holds any number up to its limit: at noon and at midnight by chance."""
 
 
 def a_little(nodes: int = 8, seconds: float = 120.0) -> Churn:
@@ -96,19 +71,20 @@ def feel_pulses(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(heartbeat, "STATUS_PERIOD", 1800.0)
 
 
-def fill_memories_early(patch: pytest.MonkeyPatch) -> None:
-    """Long before noon: a memory that is full holds no more at midnight, one without a limit does."""
-    for module, limit in MEMORIES:
-        patch.setattr(module, limit, 256)
+def fill_caches_early(patch: pytest.MonkeyPatch) -> None:
+    """Long before noon: a cache that is full holds no more at midnight, one without a limit does."""
+    made = BoundedCache.__init__
+    patch.setattr(BoundedCache, "__init__", lambda self, most: made(self, min(most, 256)))
+    patch.setattr(engine, "MANY_SHAPES", 256)
 
 
 @pytest.mark.slow
 def test_a_day_of_churn_on_500_nodes_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some 23,000 pods."""
     feel_pulses(monkeypatch)
-    fill_memories_early(monkeypatch)
+    fill_caches_early(monkeypatch)
     churn = churning.played(500, 24 * HOUR, every=8.0, checkpoints=6)
     assert churn.found == []
     noon, midnight = churn.footprints[2], churn.footprints[-1]
     grown = {part: count for part, count in midnight.items() if count > 1.2 * noon[part] + SLACK}
-    assert grown.keys() - set(EMPTIED_WHEN_FULL) == set()
+    assert grown.keys() - {EMPTIED_WHEN_FULL} == set()

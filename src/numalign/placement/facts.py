@@ -56,6 +56,13 @@ class PodSeen(Struct, frozen=True):
     """Where its containers were to go when it was bound, if a scheduler like us did that and left a note."""
 
 
+class PodAssumed(Struct, frozen=True):
+    """A pod that the scheduler assigned to the node in its spec without asking for zones; it is not bound yet."""
+
+    pod: Pod
+    now: float
+
+
 class PodGone(Struct, frozen=True):
     """A pod's object was deleted; the last state of it that was seen."""
 
@@ -81,4 +88,16 @@ class Tick(Struct, frozen=True):
     now: float
 
 
-Fact = NodeSeen | NodeGone | ReportSeen | ReportRepeated | ReportGone | PodSeen | PodGone | PodBound | BindFailed | Tick
+Fact = (
+    NodeSeen
+    | NodeGone
+    | ReportSeen
+    | ReportRepeated
+    | ReportGone
+    | PodSeen
+    | PodAssumed
+    | PodGone
+    | PodBound
+    | BindFailed
+    | Tick
+)

@@ -19,7 +19,7 @@ from numalign.scheduler import metrics
 from numalign.scheduler.bind import volumes
 from numalign.scheduler.bind.binder import Bind
 from numalign.scheduler.bind.volumes import Volumes
-from numalign.scheduler.choose import choose
+from numalign.scheduler.choose import choose, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
 from numalign.scheduler.choose.profiles import ZONES, Profile
@@ -102,7 +102,7 @@ class Cycle:
         if profile is None or self._is_over(pod):
             return self._queue.done(queued.uid)
         try:
-            shape = self._cluster.engine.shape(pod)
+            shape = zonefilter.shape(profile, self._cluster.engine, pod)
         except BadObject as problem:
             refusal = Rejection(reasons={ZONES: (str(problem),)}, zones_of=frozenset())
             return self._refuse(queued, refusal, str(problem), begun)
@@ -125,7 +125,7 @@ class Cycle:
         return pod.metadata.uid in self._cluster.assumed
 
     def _bind(self, queued: Queued, decision: Decision, profile: Profile, begun: float) -> None:
-        plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node or "")
+        plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node)
         if plan is not None:
             self._volumes.assume(plan)
         placed = self._cluster.assume(queued.pod, decision)
@@ -136,7 +136,14 @@ class Cycle:
         refusal = messages.refusal(found, queued.pod, attempt.shape, self._cluster.engine)
         if self._preemptor is None or profile.preemption is None or not found.nodes:
             return self._refuse(queued, refusal.rejection, refusal.message, attempt.now)
-        asked = Asked(pod=queued.pod, shape=attempt.shape, found=found, now=attempt.now, args=profile.preemption)
+        asked = Asked(
+            pod=queued.pod,
+            shape=attempt.shape,
+            found=found,
+            now=attempt.now,
+            args=profile.preemption,
+            profile=profile,
+        )
         told = self._preemptor.attempt(asked)
         message = f"{refusal.message} {told.message}"
         self._refuse(queued, refusal.rejection, message, attempt.now, nominated=told.nominated)
@@ -175,7 +182,7 @@ class Cycle:
                 fitting=found.fitting,
                 chances=self._chances.drawn(),
                 start=attempt.start,
-                best=attempt.ranking.best(self._cluster.world, found.decision.node or "") if attempt.ranking else (),
+                best=attempt.ranking.best(self._cluster.world, found.decision.node) if attempt.ranking else (),
             )
         )
         node = found.decision.node

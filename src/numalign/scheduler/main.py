@@ -129,7 +129,7 @@ class Scheduler:
             clears_rejected=own.delete_rejected_pods,
             **shared,
         )
-        self.watched = Watched(client, self.intake, stock)
+        self.watched = Watched(client, self.intake, stock, zones=any(each.zones for each in made.values()))
         self.metrics.watch(self.queue, self.cluster, client.sender.metrics)
         if election is not None:
             self.metrics.readings.leadership(election.place.name, self.leads)

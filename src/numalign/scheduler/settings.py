@@ -16,7 +16,7 @@ from numalign.api.decode import fields, strict
 from numalign.api.decode.fields import INT32_MAX, Field
 from numalign.api.decode.structs import Wire
 from numalign.api.schedulerconfig import configuration, durations, pluginargs
-from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
 from numalign.placement import settings as engines
@@ -41,8 +41,8 @@ KNOWN: Final = (
 INT64_MAX: Final = 2**63 - 1
 PARALLELISM: Final = 16
 """The stock scheduler's, where nothing is said."""
-ALWAYS: Final = ((ZONES, Point.FILTER), ("SchedulingGates", Point.PRE_ENQUEUE))
-"""Without the first, pods would be bound to nodes that turn them away; the other one is the API's promise."""
+ALWAYS: Final = (("SchedulingGates", Point.PRE_ENQUEUE),)
+"""The API promises it."""
 
 T = TypeVar("T", bound=Wire)
 
@@ -81,6 +81,11 @@ def zones(config: Configuration) -> NodeResourceTopologyMatchArgs:
     return _first(config, ZONES, NodeResourceTopologyMatchArgs)
 
 
+def looks_at_zones(profile: Profile) -> bool:
+    """Whether pods of the profile are placed by the zones of nodes; otherwise by node totals only."""
+    return ZONES in profile.plugins.at[Point.FILTER]
+
+
 def defaults(plugin: str) -> Wire | None:
     """Settings of a plugin that nothing is written down for; None: it has none."""
     return pluginargs.read(plugin, fields.root(None, configuration.KIND, ""), READERS)
@@ -97,7 +102,7 @@ def engine(config: Configuration) -> engines.Settings:
         weights=reference.weights(topology),
         trust_bind_order=own.trust_bind_order,
         live_shapes=own.live_shapes,
-        profiles=tuple(profile.scheduler_name for profile in config.profiles),
+        profiles=tuple(profile.scheduler_name for profile in config.profiles if looks_at_zones(profile)),
         reference=topology,
     )
 
@@ -191,6 +196,8 @@ def _doubts(config: Configuration) -> Iterator[str]:
     if config.parallelism != PARALLELISM:
         yield "parallelism: nodes are looked at all at once, so that it means nothing here"
     for profile in config.profiles:
+        if not looks_at_zones(profile):
+            yield f"profile {profile.scheduler_name}: {ZONES} does not filter, so pods are placed by node totals only"
         for plugin, point in ALWAYS:
             if plugin not in profile.plugins.at[point]:
                 yield f"profile {profile.scheduler_name}: {plugin} does its part at {point} all the same"

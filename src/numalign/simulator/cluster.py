@@ -1,16 +1,22 @@
-"""A whole cluster in one process: API server, controllers, the topology-blind scheduler and simulated nodes.
+"""Runs a whole cluster in one process: API server, controllers, default-scheduler and simulated nodes.
 
     async with cluster.running(nodes, clock, chances) as embedded: ...
 
 Scenarios run it in virtual time without sockets, tests as they like, and `numalign cluster up` in real time with the
-API served over HTTP. The parts are tasks of one group: where one fails, all end, and the failure is raised."""
+API served over HTTP. The parts are tasks of one group: where one fails, all end, and the failure is raised.
+
+What a new cluster has before anybody came: its namespaces, the two priority classes of the system, and the kind that
+topology reports are of.
+
+`cluster` puts these in place through the front door, as an installer would.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,19 +24,51 @@ from numalign.kube.access import auth
 from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.transport import dial as dialing
 from numalign.kube.transport.server import Server
-from numalign.simulator import bootstrap, pipes
+from numalign.scheduler.main import Scheduler, Setup
+from numalign.simulator import pipes, schedulers
 from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.defaults import kinds, pods
 from numalign.simulator.apiserver.http.connections import Connection
 from numalign.simulator.apiserver.http.routes import Router
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
-from numalign.simulator.controllers.blindscheduler.scheduling import BlindScheduler
-from numalign.simulator.controllers.framework import manager
-from numalign.simulator.controllers.framework.manager import ControllerManager
+from numalign.simulator.controllers import manager
 from numalign.simulator.controllers.framework.views import Views
+from numalign.simulator.controllers.manager import ControllerManager
 from numalign.simulator.nodes.fleet import Fleet
+from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.trees import Tree
 
+MANAGER: Final = "numalign"
+
+
+def furnish(api: Api) -> None:
+    for resource, tree in pieces():
+        api.create(resource, tree, manager=MANAGER)
+
+
+def pieces() -> Iterator[tuple[Resource, Tree]]:
+    for name in sorted(kinds.ALWAYS_THERE):
+        yield resources.NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name, value in pods.SYSTEM_PRIORITIES.items():
+        yield (
+            resources.PRIORITYCLASSES,
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+                "description": "For what the cluster cannot do without.",
+            },
+        )
+    yield resources.CUSTOMRESOURCEDEFINITIONS, crd.crd()
+
+
+LATENCY: Final = 0.005
+"""Seconds on the way between default-scheduler and the API server, so that a storm of rejections takes its time."""
 HERE: Final = Server("embedded", 80, secure=False)
 
 
@@ -38,35 +76,54 @@ HERE: Final = Server("embedded", 80, secure=False)
 class Cluster:
     api: Api
     fleet: Fleet
-    blind_scheduler: BlindScheduler
     clock: Clock
 
     def access(self) -> Access:
         """For a client in this process, without a socket."""
-        serving = Router(self.api.state)
-        open_ones: set[Connection] = set()
-        dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""))
-        return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=dial)
+        return access(self.api, self.clock)
+
+    def scheduled_by(self, setup: Setup) -> AbstractAsyncContextManager[Scheduler]:
+        """Runs our scheduler with this setup until the block is left."""
+        return schedulers.running(setup, self.access(), self.clock)
+
+
+def access(api: Api, clock: Clock, latency: float = 0.0) -> Access:
+    """`latency`: seconds that bytes take to the API server, and back."""
+    serving = Router(api.state)
+    open_ones: set[Connection] = set()
+    dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
+    return Access(HERE, Login(auth.unchanging(Identity()), clock), dial=dial)
 
 
 @asynccontextmanager
 async def running(
-    nodes: Iterable[NodeSpec], clock: Clock, chances: random.Random, *, authority: str = ""
+    nodes: Iterable[NodeSpec],
+    clock: Clock,
+    chances: random.Random,
+    *,
+    authority: str = "",
+    default_scheduler: bool = True,
 ) -> AsyncIterator[Cluster]:
-    """Up until the block is left. `authority`: the certificate that pods check the API server by, if it has one."""
+    """Runs the cluster until the block is left.
+
+    `authority` is the certificate that pods check the API server by, if it has one. `default_scheduler` says whether
+    pods of default-scheduler are placed, by node totals only."""
     api = Api(clock, chances, admission=admission)
-    bootstrap.furnish(api)
+    furnish(api)
     views = Views(api)
     fleet = Fleet(api, clock, chances)
-    blind = BlindScheduler(api, views, chances)
     controllers = ControllerManager(api, views, manager.every(authority))
-    tasks = {"controllers": controllers.run(), "default-scheduler": blind.run(), "nodes": fleet.run()}
-    async with asyncio.TaskGroup() as group:
+    embedded = Cluster(api, fleet, clock)
+    tasks = {"controllers": controllers.run(), "nodes": fleet.run()}
+    async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
         started = [group.create_task(work, name=name) for name, work in tasks.items()]
         for spec in nodes:
             fleet.add(spec)
         try:
-            yield Cluster(api, fleet, blind, clock)
+            if default_scheduler:
+                setup, reached = schedulers.node_totals(chances), access(api, clock, LATENCY)
+                await stack.enter_async_context(schedulers.running(setup, reached, clock))
+            yield embedded
         finally:
             for task in started:
                 task.cancel()

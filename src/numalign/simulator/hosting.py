@@ -11,6 +11,7 @@ import random
 import secrets
 import signal
 from base64 import b64encode
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,13 +20,12 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.kube import loops
-from numalign.scheduler.choose import profiles
-from numalign.simulator import clock, cluster, registry
-from numalign.simulator.apiserver.http import certificates, server
+from numalign.simulator import clock, cluster, registry, schedulers
+from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.registry import Running
-from numalign.simulator.scenarios import playing, schedulers
+from numalign.simulator.scenarios import play
 from numalign.simulator.scenarios.story import Story
 
 LOG: Final = logging.getLogger(__name__)
@@ -41,10 +41,10 @@ class Hosted(Struct, frozen=True, kw_only=True):
     story: Story | None = None
     """Played as soon as the cluster is up."""
     scheduler: str = DEFAULT_SCHEDULER
-    blind: bool = True
-    """Whether the topology-blind scheduler serves its name."""
-    ours: bool = False
-    """Whether our scheduler serves its own, in the same process."""
+    default_scheduler: bool = True
+    """Whether a scheduler that sees node totals only serves default-scheduler."""
+    zone_aware_scheduler: bool = False
+    """Whether our scheduler serves its own name, in the same process."""
     port: int = 0
     secure: bool = False
     """TLS, and a token that only the kubeconfig knows."""
@@ -61,16 +61,16 @@ async def _host(hosted: Hosted, place: Path) -> None:
     ended = asyncio.Event()
     for what in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(what, ended.set)
-    made = certificates.made(place) if hosted.secure else None
+    made = server.make_certificates(place) if hosted.secure else None
     token = secrets.token_urlsafe(24) if hosted.secure else ""
     chances, listening = random.Random(hosted.seed), ListenOptions(port=hosted.port, certificates=made, token=token)
     authority = made.authority.read_text() if made else ""
-    async with (
-        cluster.running(hosted.nodes, clock.real(chances), chances, authority=authority) as embedded,
-        schedulers.running(profiles.NAME if hosted.ours else "", embedded, chances),
-    ):
-        if not hosted.blind:
-            embedded.blind_scheduler.stop()
+    running = cluster.running(
+        hosted.nodes, clock.real(chances), chances, authority=authority, default_scheduler=hosted.default_scheduler
+    )
+    async with running as embedded, AsyncExitStack() as stack:
+        if hosted.zone_aware_scheduler:
+            await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
         async with server.serve(embedded.api, listening) as address:
             file = _write_kubeconfig(place, address, authority, token)
             registry.announce(place, _running(hosted, address, file))
@@ -83,8 +83,8 @@ async def _host(hosted: Hosted, place: Path) -> None:
 async def _play(hosted: Hosted, embedded: cluster.Cluster) -> None:
     if hosted.story is None:
         return
-    await embedded.clock.sleep(playing.SETTLING)
-    for refused in await playing.perform(hosted.story, embedded, hosted.scheduler, hosted.seed):
+    await embedded.clock.sleep(play.SETTLING)
+    for refused in await play.perform(hosted.story, embedded, hosted.scheduler, hosted.seed):
         LOG.warning("the scenario's call was refused: %s", refused)
 
 

@@ -24,23 +24,25 @@ END: Final = None
 Listening = Callable[[], asyncio.Protocol]
 
 
-def dial(listening: Callable[[], Listening | None]) -> Dial:
-    """Connections to whoever listens at that moment; nobody: refused, as a closed port would be."""
+def dial(listening: Callable[[], Listening | None], latency: float = 0.0) -> Dial:
+    """Connections to whoever listens at that moment; nobody: refused, as a closed port would be.
+
+    `latency`: seconds that bytes take from one end to the other."""
 
     async def dialled(server: Server, context: ssl.SSLContext | None, seconds: float) -> Connection:
         made = listening()
         if made is None:
             raise CannotConnect(f"no connection to {server.authority}: Connection refused")
         ours, theirs = Connection(), made()
-        joined(ours, theirs)
+        joined(ours, theirs, latency)
         return ours
 
     return dialled
 
 
-def joined(one: asyncio.Protocol, other: asyncio.Protocol) -> tuple[Wire, Wire]:
+def joined(one: asyncio.Protocol, other: asyncio.Protocol, latency: float = 0.0) -> tuple[Wire, Wire]:
     """Both are told of their end of the connection at once."""
-    ends = Wire(one), Wire(other)
+    ends = Wire(one, latency), Wire(other, latency)
     for end, peer in (ends, ends[::-1]):
         end.peer = peer
     for end in ends:
@@ -51,9 +53,10 @@ def joined(one: asyncio.Protocol, other: asyncio.Protocol) -> tuple[Wire, Wire]:
 class Wire(asyncio.Transport):
     """One end."""
 
-    def __init__(self, protocol: asyncio.Protocol) -> None:
+    def __init__(self, protocol: asyncio.Protocol, latency: float) -> None:
         super().__init__()
         self.protocol = protocol
+        self._latency = latency
         self.peer: Wire
         self._loop = asyncio.get_running_loop()
         self._arriving: deque[bytes | None] = deque()
@@ -111,7 +114,10 @@ class Wire(asyncio.Transport):
     def _schedule(self) -> None:
         if self._arriving and not self._scheduled and not self._paused:
             self._scheduled = True
-            self._loop.call_soon(self._deliver)
+            if self._latency:
+                self._loop.call_later(self._latency, self._deliver)
+            else:
+                self._loop.call_soon(self._deliver)
 
     def _deliver(self) -> None:
         self._scheduled = False

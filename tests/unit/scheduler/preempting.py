@@ -56,7 +56,7 @@ class Town(Servers):
         found = self.choose(pod, kept_off=kept_off)
         assert isinstance(found, NoNode), f"{pod.metadata.name} has a place"
         shape, settings = self.cluster.engine.shape(pod), DefaultPreemptionArgs(**args)
-        asked = Asked(pod=pod, shape=shape, found=found, now=self.now, args=settings)
+        asked = Asked(pod=pod, shape=shape, found=found, now=self.now, args=settings, profile=self.profile)
         return self.preemption.decide(asked, rng)
 
     def victims(self, pod: Pod) -> tuple[str, list[str]]:

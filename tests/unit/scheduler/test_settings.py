@@ -196,14 +196,28 @@ def test_whoever_serves_all_pods_takes_kube_schedulers_lease() -> None:
     assert (lease.resource_namespace, lease.resource_name) == ("kube-system", "kube-scheduler")
 
 
-IN_ANY_CASE = [("filter", ZONES), ("preEnqueue", "SchedulingGates"), ("multiPoint", ZONES)]
+def without(point: str, plugin: str) -> Configuration:
+    """Two profiles, of which the first disables the plugin."""
+    first = {"schedulerName": "s", "plugins": {point: {"disabled": [{"name": plugin}]}}}
+    return settings.read({**META, "profiles": [first, {"schedulerName": "t"}]}, "file")
 
 
-@pytest.mark.parametrize("point, plugin", IN_ANY_CASE)
-def test_what_cannot_be_switched_off_is_told(point: str, plugin: str) -> None:
-    profile = {"schedulerName": "s", "plugins": {point: {"disabled": [{"name": plugin}]}}}
-    (warning,) = settings.read({**META, "profiles": [profile]}, "file").warnings
-    assert warning.startswith(f"profile s: {plugin} does its part at ")
+def test_scheduling_gates_cannot_be_switched_off() -> None:
+    (warning,) = without("preEnqueue", "SchedulingGates").warnings
+    assert warning.startswith("profile s: SchedulingGates does its part at ")
+
+
+@pytest.mark.parametrize("point", ["filter", "multiPoint"])
+def test_a_profile_may_disable_the_zone_plugin(point: str) -> None:
+    config = without(point, ZONES)
+    assert [settings.looks_at_zones(profile) for profile in config.profiles] == [False, True]
+    assert settings.engine(config).profiles == ("t",)
+    assert config.warnings == (f"profile s: {ZONES} does not filter, so pods are placed by node totals only",)
+
+
+def test_without_its_score_the_zone_plugin_still_filters() -> None:
+    config = without("score", ZONES)
+    assert (all(map(settings.looks_at_zones, config.profiles)), config.warnings) == (True, ())
 
 
 def test_parallelism_is_told_to_mean_nothing() -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import structs
 
+from numalign.api.caches import BoundedCache, interned
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import ContainerImage, Node, NodeCondition, NodeInfo
 from numalign.api.objects.pod import (
@@ -36,9 +37,9 @@ class SharedPods:
 
     def __init__(self) -> None:
         self._latest: OrderedDict[Key, Pod] = OrderedDict()
-        self._sized: set[Key] = set()
+        self._sized: BoundedCache[Key, None] = BoundedCache(MOST_KINDS)
         """Keys that take the sizes to tell pods apart: bare pods of one image may take turns with several."""
-        self._names: dict[str, str] = {}
+        self._names: BoundedCache[str, str] = BoundedCache(MOST_NAMES)
 
     def shared(self, pod: Pod) -> Pod:
         plain = _key(pod)
@@ -60,9 +61,7 @@ class SharedPods:
         return made
 
     def _tell_apart_by_size(self, key: Key) -> None:
-        if len(self._sized) >= MOST_KINDS:
-            self._sized.clear()
-        self._sized.add(key)
+        self._sized.keep(key, None)
         latest = self._latest.pop(key)
         self._latest[key + _sizes(latest)] = latest
 
@@ -74,41 +73,35 @@ class SharedPods:
         return like if like == spec else spec
 
     def _name(self, name: str) -> str:
-        if len(self._names) >= MOST_NAMES:
-            self._names.clear()
-        return self._names.setdefault(name, name)
+        return interned(self._names, name)
 
 
 class SharedNodes:
     """Remembers what nodes have in common: images above all, of which each lists fifty."""
 
     def __init__(self) -> None:
-        self._images: dict[ContainerImage, ContainerImage] = {}
-        self._lists: dict[str, tuple[ContainerImage, ...]] = {}
+        self._images = BoundedCache[ContainerImage, ContainerImage](MOST_NAMES)
+        self._lists = BoundedCache[str, tuple[ContainerImage, ...]](MOST_NAMES)
         """By node, the latest."""
-        self._conditions: dict[tuple[NodeCondition, ...], tuple[NodeCondition, ...]] = {}
-        self._infos: dict[NodeInfo, NodeInfo] = {}
+        self._conditions = BoundedCache[tuple[NodeCondition, ...], tuple[NodeCondition, ...]](MOST_NAMES)
+        self._infos = BoundedCache[NodeInfo, NodeInfo](MOST_NAMES)
 
     def shared(self, node: Node) -> Node:
         status = node.status
-        for pool in (self._images, self._lists, self._conditions, self._infos):
-            # Whoever is still there says it again within minutes.
-            if len(pool) > MOST_NAMES:
-                pool.clear()
         return structs.replace(
             node,
             status=structs.replace(
                 status,
                 images=self._image_list(node.metadata.name, status.images),
-                conditions=self._conditions.setdefault(status.conditions, status.conditions),
-                node_info=self._infos.setdefault(status.node_info, status.node_info),
+                conditions=interned(self._conditions, status.conditions),
+                node_info=interned(self._infos, status.node_info),
             ),
         )
 
     def _image_list(self, node: str, images: tuple[ContainerImage, ...]) -> tuple[ContainerImage, ...]:
         before = self._lists.get(node)
         if before is None or before != images:
-            before = self._lists[node] = tuple([self._images.setdefault(each, each) for each in images])
+            before = self._lists.keep(node, tuple([interned(self._images, each) for each in images]))
         return before
 
 

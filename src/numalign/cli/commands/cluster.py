@@ -62,10 +62,14 @@ def up(
 
     try:
         asked = clusteroptions.ClusterOptions(nodes, machine, policy, scope, kubelet_config, reports, scenario)
-        served = {"scheduler": scheduler, "blind": blind_scheduler, "ours": with_scheduler}
+        served = {
+            "scheduler": scheduler,
+            "default_scheduler": blind_scheduler,
+            "zone_aware_scheduler": with_scheduler,
+        }
         hosted = clusteroptions.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
         if registry.running(name) is not None:
-            raise registry.AlreadyRuns("Cluster", name, "", f"runs already; `numalign cluster down {name}` ends it")
+            raise registry.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
         if foreground:
             return _stay(hosted)
         found = _started(name)

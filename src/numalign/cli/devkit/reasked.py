@@ -13,7 +13,7 @@ from msgspec import Struct, UnsetType
 from numalign.api import errors
 from numalign.cli.devkit import replays
 from numalign.cli.display import formats
-from numalign.oracle.reask import Reasked
+from numalign.oracle.kubelet.replay import Reasked
 
 MOST_PER_CASE = 5
 

@@ -31,7 +31,7 @@ from numalign.kube.resources import PODS
 from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import AnySuggestion
 from numalign.placement.ledger.holdings import Source
-from numalign.scheduler.choose import choose
+from numalign.scheduler.choose import choose, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Chosen
 from numalign.scheduler.choose.profiles import Profile
@@ -313,13 +313,13 @@ class _View:
 
     def chosen(self, pod: Pod) -> PlacementOutput | None:
         """Where it goes; from now on it counts there."""
-        cluster = self.restored.cluster
+        cluster, profile = self.restored.cluster, self._profile(pod)
         try:
-            shape = cluster.engine.shape(pod)
+            shape = zonefilter.shape(profile, cluster.engine, pod)
         except BadObject:
             return None
         attempt = self._around.attempt(pod, shape, self.restored.now, 0)
-        found = choose.choose(attempt, self._profile(pod), cluster, self._rng)
+        found = choose.choose(attempt, profile, cluster, self._rng)
         if not isinstance(found, Chosen):
             return None
         cluster.assume(pod, found.decision)

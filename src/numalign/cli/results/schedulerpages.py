@@ -25,7 +25,7 @@ from rich.table import Table
 
 from numalign.api.schedulerconfig import durations
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
-from numalign.api.schedulerconfig.plugins import POINTS, ZONES, Point
+from numalign.api.schedulerconfig.plugins import POINTS, Point
 from numalign.cli import output
 from numalign.cli.display import formats, matrix
 from numalign.cli.display.formats import INDENT, Page
@@ -273,7 +273,7 @@ def _process(config: Configuration) -> Iterator[Line]:
     parked = durations.text(own.pod_max_in_unschedulable_pods_duration)
     backoff = f"{config.pod_initial_backoff_seconds}s to {config.pod_max_backoff_seconds}s"
     yield "backoff", f"{backoff}; tried for no reason after {parked}"
-    if any(profile.plugins.has(ZONES) for profile in config.profiles):
+    if any(map(settings.looks_at_zones, config.profiles)):
         engine = settings.engine(config)
         yield "zones", f"{engine.flavour}, {engines.cache_mode(engine)}, {engine.strategy.value}"
 
@@ -286,6 +286,8 @@ def _profile(profile: Profile) -> Iterator[Line]:
         "looks at",
         {None: "all nodes", 0: "fewer nodes the more there are"}.get(percentage, f"{percentage}% of nodes"),
     )
+    if not settings.looks_at_zones(profile):
+        yield "zones", "not looked at: pods are placed by node totals only, and nodes may reject them"
     yield "preempts", "yes" if "DefaultPreemption" in plugins.at[Point.POST_FILTER] else "no"
     left_out = [name for name in POINTS if not plugins.has(name)]
     if left_out:

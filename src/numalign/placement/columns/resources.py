@@ -1,6 +1,6 @@
 """Resource names as column numbers.
 
-Arrays know resources by number only; `columns` keeps one `Resources` for the whole cluster and everybody asks it. CPUs
+Arrays know resources by number only; `columns` keeps one `Resources` for the whole cluster. CPUs
 and memory come first and are always there, so that a cluster without reports has columns too. A number, once given,
 never changes."""
 
@@ -10,12 +10,16 @@ from collections.abc import Mapping
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects import resourcenames
 
 CPU: Final = 0
 MEMORY: Final = 1
 ORDERS: Final = 1024
 """Different orders of names that are remembered; nodes of one make have the same."""
+
+PickerKey = tuple[tuple[str, ...], int, int]
+"""Names, how many columns there are, and how many amounts."""
 
 
 class Arrangement(NamedTuple):
@@ -37,9 +41,8 @@ class Resources:
         self._columns = {name: column for column, name in enumerate(self.names)}
         self.memory = frozenset({MEMORY})
         """Columns of memory and hugepages."""
-        self._arranged: dict[tuple[str, ...], Arrangement] = {}
-        self._pickers: dict[tuple[tuple[str, ...], int, int], itemgetter[tuple[int, ...]]] = {}
-        """By names, how many columns there are, and how many amounts."""
+        self._arranged = BoundedCache[tuple[str, ...], Arrangement](ORDERS)
+        self._pickers: BoundedCache[PickerKey, itemgetter[tuple[int, ...]]] = BoundedCache(ORDERS)
 
     def column(self, name: str) -> int:
         """The column of a resource, a new one if it was never seen."""
@@ -56,9 +59,8 @@ class Resources:
         found = self._arranged.get(names)
         if found is None or found.width != len(self.names):
             places = {self.column(name): place for place, name in enumerate(names)}
-            if len(self._arranged) >= ORDERS:
-                self._arranged.clear()
-            found = self._arranged[names] = Arrangement(places, len(self.names), names == tuple(self.names))
+            made = Arrangement(places, len(self.names), names == tuple(self.names))
+            found = self._arranged.keep(names, made)
         return found
 
     def by_column(self, names: tuple[str, ...], amounts: tuple[int, ...]) -> list[int]:
@@ -70,9 +72,7 @@ class Resources:
         if pick is None:
             nothing, zones = len(amounts), range(0, len(amounts), len(names))
             spots = [zone + places[each] if each in places else nothing for zone in zones for each in range(width)]
-            if len(self._pickers) >= ORDERS:
-                self._pickers.clear()
-            pick = self._pickers[names, width, len(amounts)] = itemgetter(*spots)
+            pick = self._pickers.keep((names, width, len(amounts)), itemgetter(*spots))
         return list(pick((*amounts, 0)))
 
     def known(self, name: str) -> int | None:

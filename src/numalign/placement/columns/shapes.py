@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes import intent as intents
 from numalign.api.attributes.intent import Intent
+from numalign.api.caches import BoundedCache
 from numalign.api.errors import BadObject
 from numalign.api.objects import qos, requests, resourcenames
 from numalign.api.objects.pod import Container, Pod, ResourceList, ResourceRequirements
@@ -55,7 +56,7 @@ class Shapes:
         """By number."""
         self._numbers = count()
         self._by_key: dict[Key, Shape] = {}
-        self._by_containers: dict[tuple[int, str], tuple[tuple[Container, ...], Shape]] = {}
+        self._by_containers = BoundedCache[tuple[int, str], tuple[tuple[Container, ...], Shape]](MOST_REMEMBERED)
         """Of plain pods, whose containers are mostly one object for all of a kind: by its identity, and the class that
         the status says."""
 
@@ -68,12 +69,9 @@ class Shapes:
         known = self._by_containers.get(place)
         if known is not None:
             return known[1]
-        if len(self._by_containers) >= MOST_REMEMBERED:
-            self._by_containers.clear()
         shape = self._intern(pod)
         # Kept with the shape, so that nothing else gets its identity.
-        self._by_containers[place] = containers, shape
-        return shape
+        return self._by_containers.keep(place, (containers, shape))[1]
 
     def intern_any(self, pod: Pod, problems: Counter[str] | None = None) -> Shape:
         """The same for a pod that is bound already: if its annotations make no sense, its shape without them.

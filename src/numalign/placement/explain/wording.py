@@ -178,6 +178,11 @@ def of_zones(reason: Reason) -> str:
     return ours if known == STALE else f"{known} ({ours})"
 
 
+def zones_ignored(profile: str, plugin: str) -> str:
+    """Of a profile that disables the zone plugin."""
+    return f"profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
+
+
 def rejected(node: str, reason: str, pause: float) -> str:
     """Of a pod that its node did not admit."""
     return (

@@ -1,7 +1,7 @@
-"""The machine behind a report: its cores, found again from the agent's core map.
+"""The machine behind a report: its cores, from the agent's core map.
 
-`ingest` counts with it and `objectmodel` starts a kubelet on it. Nodes of one make publish the same map, so what
-follows from a map is worked out once and kept. Nothing here knows what is free."""
+`read` counts with it and `commit.restorekubelet` starts a kubelet on it. Nodes of one make publish the same map, so
+what follows from a map is computed once and kept. Nothing here knows what is free."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.attributes.coremap import Core as PublishedCore
+from numalign.api.caches import BoundedCache
 from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology as cputopology
 from numalign.kubelet.cpu.topology import CPUTopology
@@ -89,7 +90,7 @@ class Cores(Struct, frozen=True, dict=True):
 
     @cached_property
     def regular(self) -> bool:
-        """Whether counts alone tell how a choice of CPUs is split among zones (engine spec 2)."""
+        """Whether counts alone determine how a choice of CPUs is split among zones (engine spec 2)."""
         topology = self.topology
         alike = len({threads.bit_count() for threads in topology.cores.values()}) <= 1
         inner = topology.zones_in_socket if topology.zones_first else topology.sockets_in_zone
@@ -115,13 +116,10 @@ def cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> Cores
     if known is not None and known[0] is published and known[1] == zones:
         return known[2]
     found = _cores(zones, published)
-    if len(_LATEST) >= MAKES:
-        _LATEST.clear()
-    _LATEST[id(published)] = published, zones, found
-    return found
+    return _LATEST.keep(id(published), (published, zones, found))[2]
 
 
-_LATEST: Final[dict[int, tuple[tuple[PublishedCore, ...], tuple[int, ...], Cores | None]]] = {}
+_LATEST: Final[BoundedCache[int, tuple[tuple[PublishedCore, ...], tuple[int, ...], Cores | None]]] = BoundedCache(MAKES)
 """By the identity of maps, which are kept with it, so that nothing else gets it: hundreds of cores make a hash slow."""
 
 

@@ -1,7 +1,7 @@
 """Reads a node's report for the engine: any publisher's NodeTopology and the Node in, RowFacts out.
 
-`mirror` reads every report with a `ReportReader`. With our agent's facts every number is exact. A plain report of RTE
-or NFD works too, with what it carries: whatever the reader had to assume is in `assumptions`. What depends on the
+`ledger.sync` reads every report with a `ReportReader`. With our agent's facts every number is exact. A plain report of
+RTE or NFD works too, with what it carries: whatever the reader had to assume is in `assumptions`. What depends on the
 machine and on the kubelet's configuration is derived once (`StaticFacts`) and used for all reports that have it in
 common, of one node or of several; what is free is read from every report anew. Reading never fails, however odd a
 report is."""
@@ -20,6 +20,7 @@ from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
 from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.caches import BoundedCache
 from numalign.api.nrt import fingerprint
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.placementcodec import Payload
@@ -90,7 +91,7 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
     devices: DeviceSlots
 
 
-class Make(NamedTuple):
+class RulesKey(NamedTuple):
     """All that rules follow from; most nodes of a cluster have it in common with others."""
 
     zones: tuple[int, ...]
@@ -113,7 +114,7 @@ class ReportReader:
 
     def __init__(self) -> None:
         self._by_node: dict[str, StaticFacts] = {}
-        self._by_make: dict[int, StaticFacts] = {}
+        self._by_make: BoundedCache[int, StaticFacts] = BoundedCache(MAKES)
         """The latest of all nodes whose Nodes say the same, by the identity of `StaticFacts.basis.node`."""
 
     def read(self, topology: NodeTopology, node: Node | None) -> RowFacts:
@@ -126,18 +127,13 @@ class ReportReader:
             known = self._by_make.get(id(node))
             if known is None or known.basis != basis:
                 known = static_facts(topology, basis)
-                self._remember(known)
+                self._by_make.keep(id(known.basis.node), known)
             self._by_node[topology.node] = known
         return _row_facts(topology, known, table)
 
     def forget(self, node: str) -> None:
         """The node has no report any more."""
         self._by_node.pop(node, None)
-
-    def _remember(self, facts: StaticFacts) -> None:
-        if len(self._by_make) >= MAKES:
-            self._by_make.clear()
-        self._by_make[id(facts.basis.node)] = facts
 
 
 def read(topology: NodeTopology, node: Node | None) -> RowFacts:
@@ -308,7 +304,7 @@ def _rules(topology: NodeTopology, settings: Settings, cores: Cores | None, note
     static_cpus = settings.cpu_policy == "static"
     if cores is None and static_cpus:
         noted.add(Assumption.CORES_UNKNOWN)
-    make = Make(
+    make = RulesKey(
         zones=supplies.zone_ids(topology),
         policy=settings.topology_policy,
         scope=settings.topology_scope,
@@ -328,7 +324,7 @@ def _rules(topology: NodeTopology, settings: Settings, cores: Cores | None, note
 
 
 @lru_cache(maxsize=MAKES)
-def _rules_of(make: Make) -> NodeRules:
+def _rules_of(make: RulesKey) -> NodeRules:
     options = nodesettings.switched_on(dict(make.cpu_options))
     return _shared_rules(
         NodeRules(

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from numalign.api.caches import StampedCache
 from numalign.api.objects.node import Node, Taint
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.labels import NO_LABELS, Labels
@@ -21,7 +22,7 @@ from numalign.placement.rules.nodes import hostports
 from numalign.placement.rules.nodes.hostports import HostPort, PortsInUse
 from numalign.placement.rules.nodes.images import Images
 from numalign.placement.rules.resources.totals import Charge, Totals
-from numalign.placement.rules.rowclasses import Facet, Stamped, grown
+from numalign.placement.rules.rowclasses import Facet, grown
 
 FIRST_ROWS: Final = 64
 MOST_MASKS: Final = 1024
@@ -78,8 +79,8 @@ class World:
         self._followers: list[Follower] = []
         self._renamed = 0
         self._cordoned = 0
-        self._masks: Stamped[Hashable, Flags] = Stamped(MOST_MASKS)
-        self._node_rows: Stamped[None, NDArray[np.intp]] = Stamped(1)
+        self._masks: StampedCache[Hashable, Flags] = StampedCache(MOST_MASKS)
+        self._node_rows: StampedCache[None, NDArray[np.intp]] = StampedCache(1)
 
     def put_node(self, row: int, node: Node) -> None:
         self._make_room(row)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from numalign.placement.rules.rowclasses import Facet, Kept
+from numalign.api.caches import LruCache
+from numalign.placement.rules.rowclasses import Facet
 
 MOST_KEYS: Final = 512
 NO_LABELS: Final[Mapping[str, str]] = {}
@@ -20,7 +21,7 @@ class Labels:
         self.of_row: list[Mapping[str, str]] = [NO_LABELS] * rows
         self.generation = 0
         """Raised whenever a row's labels change."""
-        self._by_key: Kept[str, Facet[str]] = Kept(MOST_KEYS)
+        self._by_key: LruCache[str, Facet[str]] = LruCache(MOST_KEYS)
 
     def put(self, row: int, labels: Mapping[str, str]) -> None:
         if self.of_row[row] == labels:

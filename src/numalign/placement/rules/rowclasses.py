@@ -6,16 +6,15 @@ again only for classes that are new. Classes that no row has any more are reused
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, ItemsView, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from numalign.api.caches import LruCache
+
 T = TypeVar("T", bound=Hashable)
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 ABSENT: Final = 0
 """The class of rows that have no value."""
@@ -24,43 +23,6 @@ FIRST_CLASSES: Final = 8
 
 Ids = NDArray[np.int32]
 Answers = NDArray[np.int32]
-
-
-class Kept(Generic[K, V]):
-    """Values that are costly to make, by key; beyond `most` the one not asked for longest goes."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._by_key: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K, make: Callable[[], V]) -> V:
-        if key in self._by_key:
-            self._by_key.move_to_end(key)
-            return self._by_key[key]
-        if len(self._by_key) == self._most:
-            self._by_key.popitem(last=False)
-        value = self._by_key[key] = make()
-        return value
-
-    def put(self, key: K, value: V) -> None:
-        """In place of what is kept under the key."""
-        self._by_key[key] = value
-
-    def items(self) -> ItemsView[K, V]:
-        return self._by_key.items()
-
-
-class Stamped(Generic[K, V]):
-    """The same for values that hold as long as a stamp stays what it was."""
-
-    def __init__(self, most: int) -> None:
-        self._kept: Kept[K, list[tuple[Hashable, V]]] = Kept(most)
-
-    def get(self, key: K, stamp: Hashable, make: Callable[[], V]) -> V:
-        holder = self._kept.get(key, list)
-        if not holder or holder[0][0] != stamp:
-            holder[:] = [(stamp, make())]
-        return holder[0][1]
 
 
 class Facet(Generic[T]):
@@ -76,7 +38,7 @@ class Facet(Generic[T]):
         self._numbers: dict[T, int] = {}
         self._uses: list[int] = [0]
         self._unused: list[int] = []
-        self._tables: Kept[Hashable, _Table[T]] = Kept(MOST_TABLES)
+        self._tables: LruCache[Hashable, _Table[T]] = LruCache(MOST_TABLES)
 
     def put(self, row: int, value: T | None) -> bool:
         """Whether that changes anything."""

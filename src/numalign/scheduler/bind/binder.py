@@ -46,7 +46,7 @@ class Bind(Struct, frozen=True, eq=False):
 
     @property
     def node(self) -> str:
-        return self.decision.node or ""
+        return self.decision.node
 
 
 class Bookkeeper(Protocol):

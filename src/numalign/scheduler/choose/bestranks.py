@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from numalign.placement.verdicts.pick import Codes
+from numalign.placement.decisions import Codes
 
 OUT: Final = -1
 """The rank of a row that is none to pick."""

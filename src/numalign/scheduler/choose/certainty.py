@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from numalign.api.objects import resourcenames
 from numalign.api.objects.qos import QoS
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import LAST_RESORT
-from numalign.placement.verdicts.pick import Codes
+from numalign.placement.decisions import LAST_RESORT, Codes
 
 NOMINATED: Final = 3
 BY_SCORE: Final = 2

@@ -9,16 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision, Randomness
-from numalign.placement.explain import whatif
+from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.rules.rule import Refusal, Rows, Scores
-from numalign.placement.verdicts.pick import Codes
-from numalign.scheduler.choose import certainty, filtering, scoring
+from numalign.scheduler.choose import certainty, filtering, scoring, zonefilter
 from numalign.scheduler.choose.filtering import Filtered, Refused
 from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.choose.rankcache import Asked
@@ -88,12 +86,15 @@ NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
 
 
 def choose(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | NoNode:
+    if attempt.kept_off and not profile.zones:
+        # The stock scheduler has no storm guard.
+        attempt = structs.replace(attempt, kept_off={})
     return _by_standings(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
 
 
 def _by_standings(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
     is_special = attempt.nominated or attempt.promised or attempt.kept_off or attempt.ranking is not None
-    if is_special or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
+    if is_special or not profile.zones or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
         return None
     found = cluster.standings.placed(Asked(attempt.pod, attempt.shape, profile, attempt.now), rng)
     return Chosen(found.decision, cluster.nodes, found.fitting) if found is not None else None
@@ -105,7 +106,7 @@ def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Random
     ranking.ended(Phase.FILTER)
     if isinstance(found, Refused):
         return NoNode(nodes=cluster.nodes, refused=found)
-    codes = cluster.engine.survey(attempt.shape, found.fitting)
+    codes = zonefilter.survey(profile, cluster.engine, attempt.shape, found.fitting)
     search = _Search(attempt, profile, cluster, codes)
     nominated = search.on_nominated(found, rng)
     if nominated is not None:
@@ -170,7 +171,7 @@ class _Search(Struct, frozen=True):
 
     def _on(self, row: int, rng: Randomness) -> Decision | None:
         """The same where there is one row only, as for pods of DaemonSets: without arrays."""
-        exact, code = self.cluster.engine.is_exact, self.codes.item(row)
+        exact, code = zonefilter.is_exact(self.profile, self.cluster.engine), self.codes.item(row)
         tier = certainty.of_row(code, aligned=certainty.is_aligned(self.attempt.shape)) if exact else certainty.BY_SCORE
         nominated = self.cluster.world.rows.get(self.attempt.nominated, -1) == row
         for _ in range(2 if nominated or tier >= certainty.BY_SCORE else 1):
@@ -181,14 +182,14 @@ class _Search(Struct, frozen=True):
         return None
 
     def _placed(self, row: int) -> Decision | None:
-        attempt, engine = self.attempt, self.cluster.engine
+        attempt, profile, engine = self.attempt, self.profile, self.cluster.engine
         others = attempt.promised.get(row)
-        if others and not whatif.of(engine, attempt.pod, attempt.shape).leaves_room(
+        if others and not zonefilter.whatif(profile, engine, attempt.pod, attempt.shape).leaves_room(
             row, attempt.leaving.get(row, ()), others
         ):
             self.kept[row] = None
             return None
-        return engine.place(attempt.pod, attempt.shape, row, attempt.now)
+        return zonefilter.place(profile, engine, attempt.pod, attempt.shape, row, attempt.now)
 
     def _totals(self, rows: Rows) -> Scores:
         if len(rows) <= 1:
@@ -202,7 +203,7 @@ class _Search(Struct, frozen=True):
 
     def _tiers(self, rows: Rows) -> NDArray[np.int64]:
         found = np.full(len(rows), certainty.BY_SCORE, np.int64)
-        if self.cluster.engine.is_exact:
+        if zonefilter.is_exact(self.profile, self.cluster.engine):
             found = certainty.of_rows(self.codes[rows], aligned=certainty.is_aligned(self.attempt.shape))
         if self.attempt.nominated:
             found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = certainty.NOMINATED

@@ -13,14 +13,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import Flags, World
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, Fixed, Rows, Scores
-from numalign.placement.verdicts.pick import Codes
 from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import certainty
 from numalign.scheduler.choose.bestranks import OUT, Podium
@@ -71,7 +71,7 @@ class Ranks:
         self._is_open, self._base_of = self._open.data, self._base.data
         self._rank_of, self._code_of = self._ranks.data, self._codes.data
         self._likes = world.totals.likes
-        self._known: dict[int, int] = {}
+        self._known: BoundedCache[int, int] = BoundedCache(MOST_KNOWN)
         """By likeness, what amounts add to a rank: nodes of one kind fill up alike. `OUT`: they do not do."""
         tier, weight = certainty.of_row, terms.zones_weight
         self._of_zones = [weight * code + (tier(code, aligned=terms.aligned) << TIER_BITS) for code in CODES]
@@ -184,10 +184,7 @@ class Ranks:
 
     def _remembered(self, row: int) -> int:
         """What amounts add to the rank of this row and its like, worked out."""
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        found = self._known[self._likes[row]] = self._by_amounts(row)
-        return found
+        return self._known.keep(self._likes[row], self._by_amounts(row))
 
     def _by_amounts(self, row: int) -> int:
         for each in self._filters:

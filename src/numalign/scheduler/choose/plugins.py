@@ -41,6 +41,7 @@ from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictio
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 from numalign.placement.rules.volumes.volumeusers import VolumeUsers
 from numalign.placement.rules.volumes.volumezone import VolumeZone
+from numalign.scheduler import settings
 from numalign.scheduler.choose.profiles import Profile, Scored
 from numalign.scheduler.intake import dra
 from numalign.scheduler.intake.dra import DynamicResources
@@ -74,6 +75,7 @@ class Stock:
             name=config.scheduler_name,
             filters=tuple(made[name] for name in _filtering(config) if name in made),
             scores=tuple(Scored(made[name], weights.get(name) or 1) for name in at[Point.SCORE] if name in scoring),
+            zones=settings.looks_at_zones(config),
             zones_weight=(weights.get(ZONES) or 1) if ZONES in at[Point.SCORE] else 0,
             percentage=ALL if percentage is None else percentage,
             preemption=_of(config.args, PREEMPTION, DefaultPreemptionArgs)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.podvolumes import Volume
 
@@ -35,8 +36,7 @@ class Likenesses(Generic[T]):
     """The latest finding about pods of each kind."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._known: dict[int, tuple[Parts, T]] = {}
+        self._known: BoundedCache[int, tuple[Parts, T]] = BoundedCache(most)
         """By the identity of their containers, which are kept with it, so that nothing else gets it."""
 
     def find(self, parts: Parts) -> T | None:
@@ -45,9 +45,7 @@ class Likenesses(Generic[T]):
         return known[1] if known is not None and known[0] == parts else None
 
     def keep(self, parts: Parts, finding: T) -> None:
-        if len(self._known) >= self._most:
-            self._known.clear()
-        self._known[id(parts[0])] = parts, finding
+        self._known.keep(id(parts[0]), (parts, finding))
 
 
 def parts(pod: Pod) -> Parts:

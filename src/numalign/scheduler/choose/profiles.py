@@ -40,6 +40,8 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     name: str = NAME
     filters: tuple[FilterRule[Any], ...] = ()
     scores: tuple[Scored, ...] = ()
+    zones: bool = True
+    """Whether NodeResourceTopologyMatch filters; otherwise node totals alone decide."""
     zones_weight: int = 1
     percentage: int = 100
     """Of nodes to score; the search ends when so many are found (kube-scheduler spec 4.3). 0: as stock adapts it."""

@@ -13,13 +13,13 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from numalign.api.caches import LruCache
 from numalign.api.objects import noderequests
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Decision, Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.rowclasses import Kept
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, AloneScore, Fixed, LooksAround, Refusal, Rows, Scores
 from numalign.scheduler.choose import certainty, podkind
@@ -76,8 +76,8 @@ class Familiar(Struct, frozen=True):
 class Standings:
     def __init__(self, engine: Engine, world: World) -> None:
         self._engine, self._world = engine, world
-        self._known: Kept[Hashable, list[Standing]] = Kept(MOST_KINDS)
-        self._met: Kept[Hashable, list[bool]] = Kept(MOST_MET)
+        self._known: LruCache[Hashable, list[Standing]] = LruCache(MOST_KINDS)
+        self._met: LruCache[Hashable, list[bool]] = LruCache(MOST_MET)
         self._familiar: Likenesses[Familiar] = Likenesses(MOST_KINDS)
 
     def placed(self, asked: Asked, rng: Randomness) -> Placed | None:

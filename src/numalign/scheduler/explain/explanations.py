@@ -21,7 +21,7 @@ from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
-from numalign.scheduler.choose import filtering
+from numalign.scheduler.choose import filtering, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Attempt
 from numalign.scheduler.choose.filtering import Filtered, Refused
@@ -78,6 +78,8 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     """Fitting nodes that do not keep what the pod would prefer."""
     assumptions: Mapping[Assumption, int] = field(default_factory=dict)
     """On how many nodes something was supposed that their reports do not say."""
+    zones: bool = True
+    """Whether the profile looks at zones."""
     problem: Answer | None = None
     """Why no node is looked at: the pod itself is refused."""
 
@@ -108,30 +110,36 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
         """What comes beside it: wishes that fitting nodes do not keep, and what was assumed about nodes."""
         said = [wording.warning(group) for group in reasons.grouped(self.warned, reasons.merged)]
         assumed = sorted(self.assumptions.items(), key=lambda each: (-each[1], each[0]))
-        return [*said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
+        unasked = [] if self.zones else [wording.zones_ignored(self.profile, ZONES)]
+        return [*unasked, *said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
 
 
 def explained(pod: Pod, profile: Profile, around: Surroundings, now: float = 0.0) -> Explained:
     """What every node says now."""
     cluster = around.cluster
-    empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes)
+    empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes, zones=profile.zones)
     try:
-        attempt = around.attempt(pod, cluster.engine.shape(pod), now, 0)
+        attempt = around.attempt(zonefilter.read(profile, pod), zonefilter.shape(profile, cluster.engine, pod), now, 0)
     except BadObject as problem:
         return _refused(empty, ZONES, Refusal((str(problem),)))
     found = filtering.filtered(pod, profile.filters, cluster.world)
     if isinstance(found, Refused):
         return _refused(empty, found.plugins[0], found.refusal)
-    filtering.respecting(found, attempt.promised, cluster.engine.survey(attempt.shape, found.fitting))
+    filtering.respecting(
+        found, attempt.promised, zonefilter.survey(profile, cluster.engine, attempt.shape, found.fitting)
+    )
     zones = _Zones(attempt, cluster)
-    zones.ask(found)
+    if profile.zones:
+        zones.ask(found)
+    else:
+        zones.ignore(found)
     return structs.replace(
         empty,
         fitting=tuple(sorted(zones.fitting)),
         untried=tuple(sorted(zones.untried)),
         refused=zones.refused,
         warned=zones.warned,
-        assumptions=zones.assumptions(found.rows),
+        assumptions=zones.assumptions(found.rows) if profile.zones else {},
     )
 
 
@@ -153,10 +161,18 @@ class _Zones:
         self.refused: dict[str, Answer] = {}
         self.warned: dict[str, Reason] = {}
 
-    def ask(self, found: Filtered) -> None:
+    def ignore(self, found: Filtered) -> None:
+        """The rules alone decide."""
+        self._refuse(found)
+        self.fitting += [self._names[row] for row in found.fitting.tolist()]
+
+    def _refuse(self, found: Filtered) -> None:
         for plugin, said, rows in found.tallies():
             for row in rows.tolist():
                 self.refused[self._names[row]] = self.stock(plugin, said, row)
+
+    def ask(self, found: Filtered) -> None:
+        self._refuse(found)
         kept_off = self._attempt.kept_off
         for row in found.fitting.tolist():
             if row in kept_off:

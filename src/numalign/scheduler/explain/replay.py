@@ -15,7 +15,7 @@ from numalign.api.objects.pod import Pod
 from numalign.placement.explain import nodeview
 from numalign.placement.explain.nodeview import Occupancy
 from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.choose import choose
+from numalign.scheduler.choose import choose, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Attempt, Chosen
 from numalign.scheduler.choose.profiles import Profile
@@ -92,7 +92,7 @@ def _recalled(decisions: Sequence[Told], uid: str) -> tuple[Told | None, list[st
 def _asked(made: Restored, pod: Pod, before: Told | None, node: str) -> Repeated:
     name, profile = pod.metadata.full_name, _profile(made, pod)
     try:
-        shape = made.engine.shape(pod)
+        shape = zonefilter.shape(profile, made.engine, pod)
     except BadObject as problem:
         return Repeated(pod=name, message=str(problem))
     surroundings = Surroundings(made.cluster, made.nominations, made.rejections)
@@ -106,9 +106,9 @@ def _asked(made: Restored, pod: Pod, before: Told | None, node: str) -> Repeated
     on_node = structs.replace(on_node, ranked=ranking.of(made.world, node)) if on_node is not None else None
     if isinstance(found, Chosen):
         decision = found.decision
-        best = ranking.best(made.world, decision.node or "")
+        best = ranking.best(made.world, decision.node)
         zones = placementannotation.of(decision)
-        return Repeated(pod=name, node=decision.node or "", zones=zones, best=best, on_node=on_node)
+        return Repeated(pod=name, node=decision.node, zones=zones, best=best, on_node=on_node)
     return Repeated(pod=name, message=messages.refusal(found, pod, shape, made.engine).message, on_node=on_node)
 
 

@@ -7,7 +7,7 @@ node is queued; every pod with a node counts, whoever put it there."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from numalign.api.errors import BadObject
@@ -21,6 +21,7 @@ from numalign.placement.decisions import Wake, WakeCause
 from numalign.placement.explain import wording
 from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.process.log import about
+from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.events.podhistory import SILENT, Stories
 from numalign.scheduler.events.publish import Publisher
@@ -47,7 +48,7 @@ class Intake:
         self,
         cluster: Cluster,
         queue: Queue,
-        profiles: Collection[str],
+        profiles: Mapping[str, Profile],
         *,
         publisher: Publisher,
         rejections: Rejections,
@@ -175,11 +176,14 @@ class Intake:
         self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
         if is_first_look or not stormguard.is_rejection(pod):
             return
-        is_ours = pod.spec.scheduler_name in self._profiles
-        self._metrics.rejections.add(pod.status.reason, OURS if is_ours else OTHERS)
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        self._metrics.rejections.add(pod.status.reason, OURS if profile is not None else OTHERS)
+        if self._clears_rejected and profile is not None:
+            self._publisher.cleared(pod.metadata)
         shape = self._cluster.engine.shape(pod).number
         replicas = stormguard.replicas(pod, shape)
-        if is_ours:
+        # A profile that does not look at zones expects rejections, and its pods have no storm guard.
+        if profile is not None and profile.zones:
             self._turned_away(pod, shape)
         elif replicas is not None:
             self._rejections.rejected(replicas, pod.spec.node_name, pod.status.reason, now)
@@ -188,8 +192,6 @@ class Intake:
         node, reason = pod.spec.node_name, pod.status.reason
         pause = self._rejections.rejected(shape, node, reason, self._clock.now())
         self._publisher.warned(pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause))
-        if self._clears_rejected:
-            self._publisher.cleared(pod.metadata)
         self._stories.warn(pod.metadata, "turned away", node=node, why=reason)
 
     def _pod_gone(self, pod: Pod) -> None:

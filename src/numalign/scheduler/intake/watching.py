@@ -49,13 +49,15 @@ OPTIONAL: Final[tuple[Resource[Any], ...]] = (TOPOLOGIES, DEVICE_CLASSES)
 
 
 class Watched:
-    def __init__(self, client: Client, intake: Intake, stock: Stock) -> None:
+    def __init__(self, client: Client, intake: Intake, stock: Stock, *, zones: bool = True) -> None:
+        """`zones`: whether some profile looks at them."""
         self._client = client
         self._intake = intake
         self.informers: dict[str, Informer[Any]] = {}
         # Nodes first: what pods and reports are about is known then.
         self._follow(NODES, intake.node, Options(share=SharedNodes().shared))
-        self._follow(TOPOLOGIES, intake.topology)
+        if zones:
+            self._follow(TOPOLOGIES, intake.topology)
         self._follow(NAMESPACES, lambda change: _namespace(stock, change))
         self._follow(SERVICES, lambda change: _service(stock, change))
         self._follow(REPLICATION_CONTROLLERS, _controller(stock, ReplicationController))
@@ -73,7 +75,8 @@ class Watched:
 
     async def synced(self) -> None:
         """Until everything there is was taken in."""
-        missing = [each.plural for each in OPTIONAL if not await self._is_served(each)]
+        optional = [each for each in OPTIONAL if each.plural in self.informers]
+        missing = [each.plural for each in optional if not await self._is_served(each)]
         for name, informer in self.informers.items():
             if name not in missing:
                 await informer.synced()

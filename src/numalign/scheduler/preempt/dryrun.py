@@ -74,7 +74,8 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
         """Equal for pods to which every node answers the same; None: other nodes have a say, too."""
         if not all(isinstance(step.rule, NodeResourcesFit | NodePorts) for step in self.steps):
             return None
-        return self.pod.spec.priority, self.shape.number, self.wants, hostports.wanted(self.pod), len(self.steps)
+        shape = type(self.whatif), self.shape.number
+        return self.pod.spec.priority, shape, self.wants, hostports.wanted(self.pod), len(self.steps)
 
 
 class Trial:

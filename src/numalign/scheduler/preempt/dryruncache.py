@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from numalign.api.caches import LruCache
 from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.rowclasses import Kept
 from numalign.placement.rules.rule import Rows
 from numalign.scheduler.preempt.budgets import Budgets
 from numalign.scheduler.preempt.dryrun import Answer, DryRun
@@ -85,7 +85,7 @@ class Answers:
         """`zones`: rows of which the engine knows something new."""
         self._world, self._logs, self._nominations = world, (world.totals.log, zones), nominations
         self._budgets = budgets
-        self._tables: Kept[Any, Table] = Kept(MOST_TABLES)
+        self._tables: LruCache[Any, Table] = LruCache(MOST_TABLES)
 
     def table(self, asked: DryRun) -> Table:
         """What is known so far for pods like this one."""

@@ -18,12 +18,14 @@ from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Randomness
-from numalign.placement.explain import whatif, wording
+from numalign.placement.explain import wording
 from numalign.placement.rules.resources.candidates import NO_VICTIMS, FreedRows
 from numalign.placement.rules.resources.resourcesfit import Wants
 from numalign.placement.rules.rule import FITS, Rows
+from numalign.scheduler.choose import zonefilter
 from numalign.scheduler.choose.choose import NoNode
 from numalign.scheduler.choose.filtering import Step
+from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.preempt import dryrun
 from numalign.scheduler.preempt.budgets import Budgets
@@ -62,6 +64,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     found: NoNode
     now: float
     args: DefaultPreemptionArgs
+    profile: Profile
 
 
 class Preemption:
@@ -125,7 +128,7 @@ class Preemption:
             pod=asked.pod,
             shape=asked.shape,
             steps=dryrun.moving(steps),
-            whatif=whatif.of(self._cluster.engine, asked.pod, asked.shape),
+            whatif=zonefilter.whatif(asked.profile, self._cluster.engine, asked.pod, asked.shape),
             world=self._cluster.world,
             budgets=self._budgets,
         )

@@ -1,3 +1,3 @@
-"""The controllers of the embedded cluster, and its topology-blind scheduler.
+"""The controllers of the embedded cluster.
 
 Each is a pure function from what is observed to a list of actions; `runner` performs the actions over the API."""

@@ -41,6 +41,14 @@ def test_it_tells_what_the_scheduler_will_do() -> None:
     assert "left out                   ImageLocality" in result.stdout
 
 
+def test_it_tells_which_profile_does_not_look_at_zones() -> None:
+    second = "- schedulerName: totals\n  plugins: {multiPoint: {disabled: [{name: NodeResourceTopologyMatch}]}}\n"
+    result = check(GOOD + second)
+    first, totals = result.stdout.split("Profile totals")
+    assert "not looked at" not in first
+    assert "not looked at: pods are placed by node totals only" in totals
+
+
 def test_what_is_doubtful_is_said_beside_it() -> None:
     assert 'numalign: warning: NodeResourceTopologyMatch: cache.resyncScope "None"' in check(GOOD).stderr
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.placement.rules.rowclasses import ABSENT, Facet, Kept
+from numalign.placement.rules.rowclasses import ABSENT, Facet
 
 ROWS = 6
 values = st.one_of(st.none(), st.sampled_from("abcd"))
@@ -66,10 +66,3 @@ def test_new_rows_have_no_value() -> None:
     facet.grow(3)
     assert facet.table("key", lambda value: 7 if value else 1).tolist() == [7, 1, 1]
     assert facet.ids[2] == ABSENT
-
-
-def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
-    kept: Kept[str, str] = Kept(2)
-    for key in ("a", "b", "a", "c"):
-        kept.get(key, key.upper)
-    assert dict(kept.items()) == {"a": "A", "c": "C"}

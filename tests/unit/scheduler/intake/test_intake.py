@@ -10,6 +10,7 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.workloads import Namespace
 from numalign.kube.watch.store import Change
+from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.intake.intake import Intake
 from numalign.scheduler.intake.stormguard import MEMORY, Rejections
@@ -45,7 +46,7 @@ class Taken:
         self.intake = Intake(
             self.cluster,
             self.queue,
-            ["numalign"],
+            {"numalign": Profile(), "totals": Profile(name="totals", zones=False)},
             publisher=cast(Publisher, self.told),
             rejections=self.guard,
             counts=self.counts,
@@ -146,6 +147,15 @@ def test_a_rejected_pod_is_deleted_only_where_people_want_that(clears: bool, del
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
     assert taken.told.deleted == deleted
+
+
+def test_a_profile_that_does_not_look_at_zones_has_no_storm_guard() -> None:
+    taken = Taken("a", clears=True)
+    pod = servers.on(trainer("p", schedulerName="totals"), "a")
+    taken.pod(None, pod)
+    taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
+    assert (taken.kept_off(pod), taken.told.warnings, taken.told.deleted) == ([], [], ["p"])
+    assert taken.counts.rejections.values == {("TopologyAffinityError", "numalign"): 1.0}
 
 
 def test_its_own_end_does_not_bring_its_like_back() -> None:

@@ -107,17 +107,6 @@ def test_pods_of_other_schedulers_and_gated_ones_are_left_alone() -> None:
     played(story)
 
 
-def test_a_stopped_scheduler_binds_nothing() -> None:
-    async def story(cluster: Cluster) -> None:
-        cluster.node("a")
-        cluster.scheduler.stop()
-        cluster.api.create(PODS, pod("p"))
-        await asyncio.sleep(60)
-        assert where(cluster) == {"p": ""}
-
-    played(story)
-
-
 def test_what_others_bind_counts_too() -> None:
     async def story(cluster: Cluster) -> None:
         cluster.node("a", cpu="4")

@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from numalign.api.caches import StampedCache
 from numalign.api.objects.node import ContainerImage
-from numalign.placement.rules.rowclasses import Stamped
 
 MOST_SCORES: Final = 256
 
@@ -43,7 +43,7 @@ class Images:
         self.by_name: dict[str, ImageState] = {}
         self.generation = 0
         """Raised whenever a node has other images."""
-        self.scores: Stamped[Hashable, NDArray[np.int64]] = Stamped(MOST_SCORES)
+        self.scores: StampedCache[Hashable, NDArray[np.int64]] = StampedCache(MOST_SCORES)
         """What the rule makes of them, by the images that a pod asks for."""
         self._of_row: dict[int, tuple[ContainerImage, ...]] = {}
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from numalign.api.caches import LruCache
 from numalign.placement.rules.pods.matchers import Matcher
-from numalign.placement.rules.rowclasses import Kept
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 MOST_ANSWERS: Final = 256
@@ -18,7 +18,7 @@ MOST_ANSWERS: Final = 256
 class Namespaces:
     def __init__(self) -> None:
         self._labels: dict[str, Mapping[str, str]] = {}
-        self._chosen: Kept[Matcher, frozenset[str]] = Kept(MOST_ANSWERS)
+        self._chosen: LruCache[Matcher, frozenset[str]] = LruCache(MOST_ANSWERS)
         self.generation = 0
         """Raised whenever a namespace comes, goes, or changes its labels."""
 
@@ -41,4 +41,4 @@ class Namespaces:
 
     def _changed(self) -> None:
         self.generation += 1
-        self._chosen = Kept(MOST_ANSWERS)
+        self._chosen = LruCache(MOST_ANSWERS)

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import Assigned, World
 from numalign.placement.rules.pods.matchers import Matcher
@@ -82,7 +83,7 @@ class PodCounts:
         self._world = world
         self._kinds: dict[KindKey, Kind] = {}
         self._answers: OrderedDict[Question, Answer] = OrderedDict()
-        self._labels: dict[int, tuple[Mapping[str, str], frozenset[tuple[str, str]]]] = {}
+        self._labels = BoundedCache[int, tuple[Mapping[str, str], frozenset[tuple[str, str]]]](MOST_LABELS)
         """By the identity of labels that pods share, which are kept with it, so that nothing else gets it."""
         world.follow(self)
 
@@ -139,7 +140,5 @@ class PodCounts:
         meta = pod.metadata
         known = self._labels.get(id(meta.labels))
         if known is None:
-            if len(self._labels) >= MOST_LABELS:
-                self._labels.clear()
-            known = self._labels[id(meta.labels)] = meta.labels, frozenset(meta.labels.items())
+            known = self._labels.keep(id(meta.labels), (meta.labels, frozenset(meta.labels.items())))
         return meta.namespace, known[1], meta.deletion_timestamp is not None

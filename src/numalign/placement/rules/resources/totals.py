@@ -13,12 +13,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from numalign.api.caches import BoundedCache, LruCache
 from numalign.api.decode import quantity
 from numalign.api.objects import noderequests, resourcenames
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.columns.changelog import ChangeLog
-from numalign.placement.rules.rowclasses import Kept, grown
+from numalign.placement.rules.rowclasses import grown
 from numalign.placement.rules.rowtables import Follows, RowTable, Small
 
 CPU, MEMORY = 0, 1
@@ -61,15 +62,15 @@ class Totals:
         self.log = ChangeLog()
         self.likes: list[int] = [0] * rows
         """By row, a number: rows that have the same one offer the same, and have as much of it taken."""
-        self._numbers: dict[bytes, int] = {}
-        self._moves: dict[tuple[int, int, int], tuple[Charge, int]] = {}
+        self._numbers: BoundedCache[bytes, int] = BoundedCache(MOST_NUMBERS)
+        self._moves: BoundedCache[tuple[int, int, int], tuple[Charge, int]] = BoundedCache(MOST_NUMBERS)
         """By number, charge and sign, the number after it. A charge is known by its identity, and kept."""
         self._latest = 0
         self._offered: list[ResourceList] = [{}] * rows
         self._view()
-        self._tables: Kept[Follows, RowTable] = Kept(MOST_TABLES)
-        self._once: Kept[Hashable, Any] = Kept(MOST_READ)
-        self._charges: dict[int, tuple[tuple[Container, ...], Charge]] = {}
+        self._tables: LruCache[Follows, RowTable] = LruCache(MOST_TABLES)
+        self._once: LruCache[Hashable, Any] = LruCache(MOST_READ)
+        self._charges: BoundedCache[int, tuple[tuple[Container, ...], Charge]] = BoundedCache(MOST_READ)
 
     def column(self, name: str) -> int:
         """The resource's column, a new one if it has none; arrays may be replaced by longer ones."""
@@ -119,10 +120,8 @@ class Totals:
         # Containers are mostly one object for all pods of a kind; kept here, nothing else gets its identity.
         known = self._charges.get(id(spec.containers))
         if known is None:
-            if len(self._charges) >= MOST_READ:
-                self._charges.clear()
-            known = spec.containers, self.once(Charge, pod, lambda: self._charge_of(pod))
-            self._charges[id(spec.containers)] = known
+            charge = self.once(Charge, pod, lambda: self._charge_of(pod))
+            known = self._charges.keep(id(spec.containers), (spec.containers, charge))
         return known[1]
 
     def add(self, row: int, charge: Charge) -> None:
@@ -172,22 +171,19 @@ class Totals:
         move = self.likes[row], id(charge), sign
         moved = self._moves.get(move)
         if moved is None:
-            if len(self._moves) >= MOST_NUMBERS:
-                self._moves.clear()
-            moved = self._moves[move] = charge, self._number(row)
+            moved = self._moves.keep(move, (charge, self._number(row)))
         return moved[1]
 
     def _number(self, row: int) -> int:
-        if len(self._numbers) >= MOST_NUMBERS:
-            self._numbers.clear()
         columns = self.allocatable[:, row], self.requested[:, row], self.scored[:, row]
         parts = *columns, self.pods[row], self.most_pods[row]
         key = b"".join([each.tobytes() for each in parts])
-        if key not in self._numbers:
-            # Numbers are not given again: who has one from before still has what it stands for.
-            self._latest += 1
-            self._numbers[key] = self._latest
-        return self._numbers[key]
+        known = self._numbers.get(key)
+        if known is not None:
+            return known
+        # Numbers are not given again, so that one from before the cache was emptied still means the same amounts.
+        self._latest += 1
+        return self._numbers.keep(key, self._latest)
 
 
 def counted(name: str, amount: quantity.Quantity) -> int:

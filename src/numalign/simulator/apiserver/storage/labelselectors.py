@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.simulator.apiserver.storage import errors, names
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.names import label_value_problems, qualified_name_problems
 from numalign.simulator.trees import Tree
 
 EQUALS, IN, NOT_IN, EXISTS, ABSENT, ABOVE, BELOW = "=", "in", "notin", "exists", "!", "gt", "lt"
@@ -58,7 +59,7 @@ def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def parsed(text: str) -> Requirements:
+def parse(text: str) -> Requirements:
     """Raises StatusError 400 for a text that is no selector."""
     try:
         return _Parser(text).requirements()
@@ -69,7 +70,7 @@ def parsed(text: str) -> Requirements:
 OBJECT_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": ABSENT}
 
 
-def of_object(selector: Tree | None) -> Requirements | None:
+def requirements_of(selector: Tree | None) -> Requirements | None:
     """A LabelSelector; None, which selects nothing, where there is none. An empty one selects everything."""
     if selector is None:
         return None
@@ -86,13 +87,13 @@ def of_object(selector: Tree | None) -> Requirements | None:
 
 
 def selects(selector: Tree | None, labels: Mapping[str, str]) -> bool:
-    requirements = of_object(selector)
+    requirements = requirements_of(selector)
     return requirements is not None and matches(requirements, labels)
 
 
-def written(selector: Tree | None) -> str:
+def selector_text(selector: Tree | None) -> str:
     """A LabelSelector as text, as scales and tables show it: `app=web,tier in (a,b),!old`."""
-    return ",".join(each.text() for each in of_object(selector) or ())
+    return ",".join(each.text() for each in requirements_of(selector) or ())
 
 
 class _Unreadable(Exception):
@@ -128,7 +129,7 @@ class _Parser:
         if absent:
             self._next()
         key = self._word("found '{}', expected: identifier")
-        _check("<nil>", key, names.key_problems(key))
+        _check("<nil>", key, qualified_name_problems(key))
         if absent or self._peek() in (END, ","):
             return LabelRequirement(key, ABSENT if absent else EXISTS)
         operator = self._next()
@@ -185,7 +186,7 @@ def _checked(requirement: LabelRequirement, values: list[str]) -> LabelRequireme
     if not values:
         raise _Unreadable("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
     for index, value in enumerate(values):
-        _check(f"values[{index}][{requirement.key}]", value, names.value_problems(value))
+        _check(f"values[{index}][{requirement.key}]", value, label_value_problems(value))
     return requirement
 
 

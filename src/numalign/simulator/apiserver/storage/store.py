@@ -14,10 +14,11 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import takewhile
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
+from numalign.api.caches import BoundedCache
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import fieldselectors
 from numalign.simulator.apiserver.storage.resources import Resource
@@ -160,14 +161,16 @@ class Store:
     def commit(self, resource: Resource, tree: Tree, old: StoredObject | None, before: Tree | None) -> StoredObject:
         """The object becomes `tree`, which from here on is nobody's to change; `before` is `old` decoded."""
         version = self._next()
-        entry = encoded(resource, tree, version)
+        entry = encode_object(resource, tree, version)
         self._tell(resource, StoreEvent("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
         return entry
 
     def remove(self, resource: Resource, tree: Tree, old: StoredObject, before: Tree) -> None:
         """The object, last seen as `tree`, is gone."""
         version = self._next()
-        self._tell(resource, StoreEvent("DELETED", version, encoded(resource, tree, version), old, {}), tree, before)
+        self._tell(
+            resource, StoreEvent("DELETED", version, encode_object(resource, tree, version), old, {}), tree, before
+        )
 
     def _next(self) -> int:
         if self._telling:
@@ -192,7 +195,7 @@ class Store:
             event.chunks.clear()
 
 
-def encoded(resource: Resource, tree: Tree, version: int) -> StoredObject:
+def encode_object(resource: Resource, tree: Tree, version: int) -> StoredObject:
     """As it is kept; a version of 0 is none, for what is only shown."""
     metadata = tree["metadata"]
     if version:
@@ -203,9 +206,46 @@ def encoded(resource: Resource, tree: Tree, version: int) -> StoredObject:
         version,
         trees.encoded(tree),
         metadata.get("labels") or {},
-        fieldselectors.of(resource, tree),
+        fieldselectors.selectable_fields(resource, tree),
     )
 
 
 def _node(entry: StoredObject | None) -> str:
     return entry.fields.get(fieldselectors.NODE, "") if entry is not None and entry.fields is not None else ""
+
+
+DECODED_OBJECTS: Final = 1000
+
+
+class ObjectReader(Protocol):
+    """How admission reads other objects: one by name, or None; or all of a resource. READ ONLY."""
+
+    def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None: ...
+
+    def all(self, resource: Resource) -> list[Tree]: ...
+
+
+class StoreReader:
+    """Remembers what it decoded: most lookups are of the same few namespaces, accounts and classes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._decoded: BoundedCache[bytes, Tree] = BoundedCache(DECODED_OBJECTS)
+        self._all: dict[tuple[str, str], tuple[int, list[Tree]]] = {}
+
+    def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None:
+        found = self._store.entry(resource, name, namespace)
+        if found is None:
+            return None
+        tree = self._decoded.get(found.data)
+        if tree is None:
+            tree = self._decoded.keep(found.data, trees.decoded(found.data))
+        return tree
+
+    def all(self, resource: Resource) -> list[Tree]:
+        collection = self._store.collection(resource)
+        version, found = self._all.get(resource.home, (-1, []))
+        if version != collection.version:
+            found = [trees.decoded(entry.data) for entry in collection.within("")]
+            self._all[resource.home] = (collection.version, found)
+        return found

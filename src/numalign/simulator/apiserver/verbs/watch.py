@@ -12,8 +12,7 @@ from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.storage.store import Collection, EventKind, Store, StoredObject, StoreEvent
-from numalign.simulator.apiserver.verbs import list as pages
-from numalign.simulator.apiserver.verbs.list import SelectionPredicate
+from numalign.simulator.apiserver.verbs.list import SelectionPredicate, list_objects
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
 
@@ -57,7 +56,7 @@ class Watch:
 
     def _first(self, since: WatchStart) -> Iterator[WatchEvent]:
         fresh = since.version in ("", "0")
-        version = 0 if fresh else number(since.version)
+        version = 0 if fresh else version_number(since.version)
         if since.initial or (fresh and since.initial is None):
             return self._present()
         if fresh:
@@ -67,7 +66,7 @@ class Watch:
         return self._missed(version)
 
     def _present(self) -> Iterator[WatchEvent]:
-        for entry in pages.listed(self._store, self._shelf.resource, self._chosen).entries:
+        for entry in list_objects(self._store, self._shelf.resource, self._chosen).entries:
             yield WatchEvent("ADDED", entry, None)
 
     def _missed(self, version: int) -> Iterator[WatchEvent]:
@@ -103,7 +102,7 @@ def _last_seen(old: StoredObject, version: int) -> StoredObject:
     return StoredObject(old.namespace, old.name, version, data, old.labels, old.fields)
 
 
-def number(text: str) -> int:
+def version_number(text: str) -> int:
     if not text.isdecimal():
         why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         raise StatusError(500, "", f"resourceVersion: {why}")

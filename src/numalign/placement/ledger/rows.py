@@ -1,0 +1,112 @@
+"""Converts the ledger's row into the forms in which rows are evaluated: the row model's, and numbers for arrays.
+
+`sync` and `commit` call these functions whenever a node changed. A row is loose if kernels cannot decide it from
+numbers: charges known as intervals, devices of several zones, sizes or memory groups that the report leaves open
+(engine spec 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from msgspec import structs
+
+from numalign.api.objects import resourcenames
+from numalign.placement.columns.columns import MIXED, NOBODY, UNSOUND, FreeState
+from numalign.placement.columns.noderules import FULL_CORES
+from numalign.placement.columns.resources import CPU, Resources
+from numalign.placement.ledger.holdings import Holding, Source
+from numalign.placement.ledger.nodeledger import Row
+from numalign.placement.reports.nodefacts import RowFacts
+from numalign.placement.rowmodel import state as rowstate
+from numalign.placement.rowmodel.state import Amounts, RowState
+
+MOST_KNOWN: Final = 8192
+
+
+def charged(row: Row, resources: Resources) -> RowState:
+    """With every known pod on it."""
+    state = rowstate.of(row.facts, resources, base=_by_column(row.free, row.width), entries=row.entries)
+    return structs.replace(state, groups=row.groups, homeless=_present(row.homeless))
+
+
+def settled(row: Row, resources: Resources) -> RowState:
+    """Without pending pods."""
+    base = _by_column(row.settled, row.width)
+    state = rowstate.of(row.facts, resources, base=base, entries=row.settled_entries)
+    return structs.replace(state, groups=row.settled_groups, homeless=_present(row.settled_homeless))
+
+
+def free_state(row: Row) -> FreeState:
+    """The row in numbers, without the detour of a row state: most rows need no more."""
+    facts = row.facts
+    reported = facts.supplies.free_of(resourcenames.CPU)
+    cpus = tuple(row.free[CPU :: row.width]) if reported else ()
+    untouched = cpus == reported
+    return FreeState(
+        free=row.free,
+        settled=row.settled,
+        homeless=row.homeless,
+        groups=row.groups,
+        full_core_cpus=_on_full_cores(facts, None if untouched else (reported, cpus)),
+        split_known=_split_known(facts, untouched=untouched),
+        loose=is_loose(row),
+        tenure=tenure(row.pending),
+    )
+
+
+def tenure(pending: Sequence[Holding]) -> int:
+    """The shape of the pending pods. Pods that hold their zones in any order, and equals of one shape, are exact."""
+    if not pending:
+        return NOBODY
+    if any(not entry.is_exact for each in pending for entry in each.entries) or any(
+        each.unsteady or each.source is not Source.PREDICTED for each in pending
+    ):
+        return UNSOUND
+    shapes = {each.shape for each in pending}
+    if len(shapes) == 1:
+        return pending[0].shape
+    groups = {each.shape for each in pending if each.interchangeable}
+    return MIXED if len(groups) <= 1 else UNSOUND
+
+
+def is_loose(row: Row) -> bool:
+    facts, rules = row.facts, row.facts.rules
+    if row.entries or facts.classes or not rules.fits_arrays or rowstate.broken(facts):
+        return True
+    if rules.policy == "single-numa-node":
+        return False
+    sizes_open = bool(facts.unknown_size) and rules.policy != "none"
+    return sizes_open or (rules.static_memory and row.groups is None)
+
+
+def _on_full_cores(facts: RowFacts, moved: tuple[Amounts, Amounts] | None) -> int:
+    """-1: not known. `moved`: free CPUs by position as they were reported and as they are, where that differs."""
+    full = facts.free_full_core_cpus
+    if full is None or moved is None:
+        return -1 if full is None else full
+    least, most = rowstate.on_full_cores((full, full), *moved) or (-1, -1)
+    return least if least == most else -1
+
+
+def _split_known(facts: RowFacts, *, untouched: bool) -> bool:
+    """Whether no core is partly free. Where only whole cores are given out, that stays so while pods come and go."""
+    if facts.rules.threads_per_core == 1:
+        return True
+    known = facts.cores if untouched or FULL_CORES in facts.rules.cpu_options else None
+    return known is not None and _are_whole(known)
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _are_whole(cores: tuple[tuple[int, ...], ...]) -> bool:
+    """By position: cores with t free threads, t from 1. Nodes of one make have few different ones."""
+    return not any(any(zone[:-1]) for zone in cores)
+
+
+def _by_column(table: Sequence[int], width: int) -> dict[int, Amounts]:
+    return {column: tuple(table[column::width]) for column in range(width)} if table else {}
+
+
+def _present(amounts: Sequence[int]) -> dict[int, int]:
+    return {column: amount for column, amount in enumerate(amounts) if amount}

@@ -1,0 +1,94 @@
+"""A ledger written down and taken over by another engine: the same rows, beliefs and answers."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from numalign.api.decode import structs as wire
+from numalign.api.objects.pod import Pod
+from numalign.placement import dump
+from numalign.placement.dump import LedgerDump
+from numalign.placement.engine import Engine
+from numalign.placement.explain import nodeview, view
+from numalign.placement.settings import Settings
+from numalign.scheduler.bind import placementannotation
+from numalign.scheduler.choose.choose import Chosen
+from numalign.scheduler.choose.scoredetails import Ranking
+from tests.unit.scheduler import servers
+from tests.unit.scheduler.servers import Servers, trainer
+
+ENDED = {"phase": "Succeeded"}
+
+
+def known(before: Servers) -> dict[str, Pod]:
+    return {uid: each.pod for uid, each in before.cluster.assumed.items()}
+
+
+def taken_over(before: Servers, *names: str) -> Servers:
+    """Another cluster of the same nodes and pods, with the books of the first."""
+    text = wire.ENCODER.encode(dump.dump(before.cluster.engine))
+    copy = msgspec.json.decode(text, type=LedgerDump, dec_hook=wire.decoded)
+    after, pods = Servers(*names), known(before)
+    for pod in pods.values():
+        after.cluster.pod(pod, 0.0)
+    dump.adopt(after.cluster.engine, copy, pods)
+    return after
+
+
+def placed(there: Servers, pod: Pod, seed: int) -> str:
+    """By the long way: one that has placed such pods before knows a shorter one."""
+    found = there.choose(pod, seed, ranking=Ranking(lambda: 0.0))
+    return f"{found.decision.node} {placementannotation.of(found.decision)}" if isinstance(found, Chosen) else ""
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 5), max_size=8), st.integers(0, 100))
+def test_whoever_takes_it_over_knows_and_decides_the_same(gpus: list[int], seed: int) -> None:
+    before = Servers("a", "b")
+    for number, count in enumerate(gpus):
+        before.place(trainer(f"p{number}", gpus=count), seed + number)
+    after = taken_over(before, "a", "b")
+    for node in ("a", "b"):
+        assert nodeview.of(after.cluster.engine, node) == nodeview.of(before.cluster.engine, node)
+    assert view.nodes(after.cluster.engine) == view.nodes(before.cluster.engine)
+    for wanted in (1, 2, 4):
+        assert placed(after, trainer("q", gpus=wanted), seed) == placed(before, trainer("q", gpus=wanted), seed)
+
+
+def test_a_pod_that_ended_after_the_report_stays_given_back() -> None:
+    before = Servers("a")
+    before.place(trainer("p", gpus=4))
+    pod = known(before)["uid-p"]
+    before.cluster.pod(pod, 0.0)
+    before.cluster.pod(structs.replace(pod, status=structs.replace(pod.status, **ENDED)), 1.0)
+    after = taken_over(before, "a")
+    assert nodeview.of(after.cluster.engine, "a") == nodeview.of(before.cluster.engine, "a")
+
+
+def test_pods_that_nobody_knows_any_more_are_left_out() -> None:
+    before = Servers("a")
+    before.place(trainer("p", gpus=4))
+    after = Servers("a")
+    dump.adopt(after.cluster.engine, dump.dump(before.cluster.engine), {})
+    assert view.nodes(after.cluster.engine) == view.nodes(Servers("a").cluster.engine)
+
+
+def test_resources_find_their_columns_by_name() -> None:
+    before = Servers("a")
+    before.place(trainer("p"))
+    after = Servers(reports=False)
+    after.cluster.engine.columns.column("example.com/first")
+    after.cluster.node(servers.node("a"))
+    after.cluster.report(servers.reported("a"), 0.0)
+    dump.adopt(after.cluster.engine, dump.dump(before.cluster.engine), known(before))
+    there, here = (nodeview.of(each.cluster.engine, "a") for each in (before, after))
+    assert here == there
+
+
+def test_a_flavour_without_books_has_nothing_to_copy() -> None:
+    engine = Engine(Settings(flavour="reference"))
+    assert dump.dump(engine) == LedgerDump()
+    dump.adopt(engine, dump.dump(Servers("a").cluster.engine), {})
