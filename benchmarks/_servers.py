@@ -82,7 +82,7 @@ def serve(pipe: Pipe, files: Certificates) -> None:
 async def _serve(pipe: Pipe, files: Certificates) -> None:
     chance = random.Random(1)
     api = Api(clock.real(chance), chance, admission=admission)
-    bootstrap.furnish(api)
+    bootstrap.create_first_objects(api)
     async with server.serve(api, server.ListenOptions(certificates=files)) as address:
         pipe.send(address.port)
         await asyncio.Event().wait()

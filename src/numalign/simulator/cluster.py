@@ -45,12 +45,12 @@ from numalign.simulator.trees import Tree
 MANAGER: Final = "numalign"
 
 
-def furnish(api: Api) -> None:
-    for resource, tree in pieces():
+def create_first_objects(api: Api) -> None:
+    for resource, tree in first_objects():
         api.create(resource, tree, manager=MANAGER)
 
 
-def pieces() -> Iterator[tuple[Resource, Tree]]:
+def first_objects() -> Iterator[tuple[Resource, Tree]]:
     for name in sorted(kinds.ALWAYS_THERE):
         yield resources.NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     for name, value in pods.SYSTEM_PRIORITIES.items():
@@ -109,7 +109,7 @@ async def running(
     `authority` is the certificate that pods check the API server by, if it has one. `default_scheduler` says whether
     pods of default-scheduler are placed, by node totals only."""
     api = Api(clock, chances, admission=admission)
-    furnish(api)
+    create_first_objects(api)
     views = Views(api)
     fleet = Fleet(api, clock, chances)
     controllers = ControllerManager(api, views, manager.every(authority))

@@ -72,7 +72,7 @@ class Town:
         self.clock = virtualtime.clock(random.Random(1))
         self.api = Api(self.clock, random.Random(1), admission=admission)
         self.away = self.hangs = False
-        cluster.furnish(self.api)
+        cluster.create_first_objects(self.api)
         self.add_node()
 
     def add_node(self) -> str:
