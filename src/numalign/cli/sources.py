@@ -118,7 +118,7 @@ def _context(reach: ServerAccess) -> ssl.SSLContext:
 def _headers(reach: ServerAccess) -> dict[str, str]:
     if not reach.token_file:
         return {}
-    from numalign.kube.access import auth
+    from numalign.kube.transport import auth
 
     token = auth.token_text(auth.file_bytes(reach.token_file, "", "--token-file"), "", "--token-file")
     return dict(auth.bearer(token))
@@ -198,16 +198,16 @@ def publications(source: Source) -> dict[str, ReportWriter]:
 
 
 def _asked(source: Source, ask: Callable[[Client], Awaitable[T]]) -> T:
-    from numalign.kube import errors, loops
+    from numalign.kube import clock, errors
     from numalign.kube.access import access
     from numalign.kube.client import Client
 
     async def asked() -> T:
-        async with Client(access.found(source.kubeconfig, source.context)) as client:
+        async with Client(access.default(source.kubeconfig, source.context)) as client:
             return await ask(client)
 
     try:
-        with loops.runner() as runner:
+        with clock.event_loop_runner() as runner:
             return runner.run(asked())
     except errors.KubeError as problem:
         raise BadObject("Cluster", "", "", f"cannot be asked: {problem}") from None

@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from numalign.api.decode import fields
 from numalign.cli import fileio, inputs
-from numalign.kube import loops
+from numalign.kube import clock
 from numalign.lab import ability, deviceconfig, spec, state, up
 from numalign.lab.errors import LabError
 from numalign.lab.spec import NodeSpec
@@ -47,7 +47,7 @@ def require(wanted: LabSpec) -> None:
 
 def stay(wanted: LabSpec) -> None:
     """Run the lab until a signal."""
-    with suppress(asyncio.CancelledError), loops.runner() as runner:
+    with suppress(asyncio.CancelledError), clock.event_loop_runner() as runner:
         runner.run(tasks.until_signalled(_hold(wanted)))
 
 

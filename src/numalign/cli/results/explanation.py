@@ -28,9 +28,9 @@ from numalign.api.objects.qos import QoS
 from numalign.cli.display import values
 from numalign.cli.display.values import Amount, Held, Lacking, Reported, Zones
 from numalign.kube.resources import PODS
+from numalign.placement.columns.holdings import Source
 from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import AnySuggestion
-from numalign.placement.ledger.holdings import Source
 from numalign.scheduler.choose import choose, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Chosen

@@ -37,11 +37,11 @@ from numalign.cli.display.formats import INDENT, Page
 from numalign.cli.display.values import Held, Reported, Resource, Zones, ZoneState
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
+from numalign.kube.lists import Unreadable
 from numalign.kube.resources import NODES, TOPOLOGIES
-from numalign.kube.watch.reading import Unreadable
+from numalign.placement.columns.holdings import Source
 from numalign.placement.explain import nodeview, wording
 from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
-from numalign.placement.ledger.holdings import Source
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored

@@ -14,7 +14,7 @@ from numalign.cli.display import formats, matrix
 from numalign.cli.display.values import Lacking, ZoneLack
 from numalign.cli.results import explaindraw
 from numalign.cli.results.explanation import CauseOutput, PlacementOutput
-from numalign.placement.ledger.holdings import Source
+from numalign.placement.columns.holdings import Source
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
 from tests.unit.scheduler import waitingpods
