@@ -20,15 +20,15 @@ import typer
 
 from numalign.api.errors import BadObject
 from numalign.cli import fileio, output
-from numalign.lab import binaries, catalogue
-from numalign.lab.catalogue import Binary
+from numalign.lab import build
+from numalign.lab.build import Binary
 from numalign.lab.errors import LabError
 
 if TYPE_CHECKING:
     from numalign.lab.campaign.history import Line
     from numalign.lab.campaign.report import Report
-    from numalign.lab.campaign.running import Asked
-    from numalign.lab.state import NodeTold, Piece, Running
+    from numalign.lab.campaign.run import CampaignOptions
+    from numalign.lab.state import LabState, NodeState, ProgramState
 
 
 USUAL = "numalign"
@@ -69,7 +69,7 @@ def up(
     from numalign.lab.spec import LabSpec
 
     try:
-        asked = labs.LabOptions(nodes, machine, policy, scope, kubelet_config, devices)
+        asked = labs.NodeOptions(nodes, machine, policy, scope, kubelet_config, devices)
         wanted = LabSpec(
             name=name,
             nodes=labs.nodes_of(asked),
@@ -94,7 +94,7 @@ def up(
 
 def down(name: NameArgument = USUAL) -> None:
     """End a lab, or remove what is left of one."""
-    from numalign.lab import ability, state
+    from numalign.lab import preflight, state
 
     try:
         ended = state.SHELF.end(name)
@@ -104,7 +104,7 @@ def down(name: NameArgument = USUAL) -> None:
     if not (ended or cleared):
         output.fail(f"lab {name} is not running; `numalign lab status` lists the running labs", code=1)
     if not state.SHELF.every():
-        ability.release()
+        preflight.release()
     output.show(f"{name} is down")
 
 
@@ -166,14 +166,14 @@ def shell(
     os.execv(argv[0], argv)
 
 
-def _enter(lab: Running, node: NodeTold) -> None:
+def _enter(lab: LabState, node: NodeState) -> None:
     path = f"{lab.tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     # kubectl caches the discovery by server address, which is useless once the lab is down.
     cache = str(Path(lab.kubeconfig).with_name("kubectl-cache"))
     os.environ.update(KUBECONFIG=lab.kubeconfig, KUBECACHEDIR=cache, NODE_NAME=node.name, PATH=path)
 
 
-def _lab(name: str) -> Running:
+def _lab(name: str) -> LabState:
     from numalign.lab import state
 
     try:
@@ -185,15 +185,15 @@ def _lab(name: str) -> Running:
     return found
 
 
-def _lines(found: Running) -> str:
+def _lines(found: LabState) -> str:
     return f"{found.name}: {found.words}, at {found.url}\nexport KUBECONFIG={found.kubeconfig}"
 
 
-def _pieces(found: Running) -> str:
+def _pieces(found: LabState) -> str:
     return "\n".join(f"  {each.title:<28} {_condition(each)}" for each in found.pieces)
 
 
-def _condition(piece: Piece) -> str:
+def _condition(piece: ProgramState) -> str:
     restarts = f", started {piece.starts} times" if piece.starts > 1 else ""
     return f"running, pid {piece.pid}{restarts}" if piece.runs else f"not running{restarts}"
 
@@ -214,12 +214,12 @@ def campaign(
     Exit code: 0 if no pod was rejected, mispredicted or lost and no report was late, 1 if one was or the lab failed,
     2 if the options or this machine do not allow it, 130 if it was interrupted without a finding."""
     from numalign.cli.devkit import labs
-    from numalign.lab.campaign import history, report, running
+    from numalign.lab.campaign import history, report, run
     from numalign.lab.errors import LabError
 
-    asked = running.Asked(minutes=minutes, seed=seed, name=name, logs=logs)
+    asked = run.CampaignOptions(minutes=minutes, seed=seed, name=name, logs=logs)
     try:
-        labs.require(running.lab(asked))
+        labs.require(run.lab(asked))
     except (BadObject, LabError) as problem:
         output.fail(str(problem))
     fileio.require_file(record)
@@ -233,14 +233,14 @@ def campaign(
     raise typer.Exit(1 if not told.good else INTERRUPTED if told.run.interrupted else 0)
 
 
-def _played(asked: Asked) -> tuple[Report, list[Line]]:
+def _played(asked: CampaignOptions) -> tuple[Report, list[Line]]:
     from numalign.kube import clock
-    from numalign.lab.campaign import running
+    from numalign.lab.campaign import run
 
     # An unavailable server is part of the campaign.
     logging.getLogger("numalign.kube").setLevel(logging.ERROR)
     with clock.event_loop_runner() as runner:
-        return runner.run(running.run(asked, _say))
+        return runner.run(run.run(asked, _say))
 
 
 def _say(line: str) -> None:
@@ -266,8 +266,8 @@ def lab() -> None:
     """Real Kubernetes components for tests and comparisons."""
 
 
-@app.command(epilog="Example: numalign lab build oracle-kubelet-1.37")
-def build(
+@app.command("build", epilog="Example: numalign lab build oracle-kubelet-1.37")
+def build_binaries(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="binaries to build; default: all")
     ] = None,
@@ -275,9 +275,9 @@ def build(
 ) -> None:
     """Build missing binaries into the cache, and print where all are."""
     try:
-        wanted = catalogue.chosen(names or [])
+        wanted = build.chosen(names or [])
         progress = BuildProgress(wanted)
-        built = list(binaries.build(wanted, progress.announce))
+        built = list(build.build(wanted, progress.announce))
     except (LabError, BadObject) as problem:
         output.fail(str(problem))
     if fmt is not output.Format.TABLE:

@@ -20,14 +20,14 @@ from msgspec import Struct, structs
 from numalign.api.decode import fields
 from numalign.cli import fileio, inputs
 from numalign.kube import clock
-from numalign.lab import ability, deviceconfig, spec, state, up
+from numalign.lab import node, preflight, spec, state, up
 from numalign.lab.errors import LabError
 from numalign.lab.spec import NodeSpec
 from numalign.process import tasks
 
 if TYPE_CHECKING:
     from numalign.lab.spec import LabSpec
-    from numalign.lab.state import Running
+    from numalign.lab.state import LabState
 
 
 LOOK: Final = 0.05
@@ -38,7 +38,7 @@ UP: Final = "up"
 
 def require(wanted: LabSpec) -> None:
     """Raises LabError or BadObject before a process is started."""
-    if problem := ability.missing(len(wanted.nodes), wanted.reporter_count):
+    if problem := preflight.missing(len(wanted.nodes), wanted.reporter_count):
         raise LabError(problem)
     spec.check(wanted)
     if state.SHELF.running(wanted.name) is not None:
@@ -61,7 +61,7 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def started(name: str) -> Running:
+def started(name: str) -> LabState:
     """Run the same command in a process that stays."""
     state.clear(name)
     place = state.SHELF.folder(name)
@@ -78,7 +78,7 @@ def started(name: str) -> Running:
         raise
 
 
-def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> Running:
+def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> LabState:
     with open(log) as said:
         while process.poll() is None:
             if _carry(said):
@@ -99,7 +99,7 @@ def _carry(said: IO[str]) -> bool:
     return False
 
 
-class LabOptions(Struct, frozen=True):
+class NodeOptions(Struct, frozen=True):
     """The options that describe nodes."""
 
     nodes: int
@@ -110,7 +110,7 @@ class LabOptions(Struct, frozen=True):
     devices: Path | None
 
 
-def nodes_of(asked: LabOptions) -> tuple[NodeSpec, ...]:
+def nodes_of(asked: NodeOptions) -> tuple[NodeSpec, ...]:
     """Equal nodes with numbered names."""
     machine = inputs.machine(asked.machine)
     config = _mapping(asked.kubelet_config, "KubeletConfiguration") if asked.kubelet_config else None
@@ -121,11 +121,11 @@ def nodes_of(asked: LabOptions) -> tuple[NodeSpec, ...]:
     return spec.repeated(_with_devices(one, asked.devices), asked.nodes)
 
 
-def _with_devices(node: NodeSpec, path: Path | None) -> NodeSpec:
+def _with_devices(one: NodeSpec, path: Path | None) -> NodeSpec:
     if path is None:
-        return node
+        return one
     devices = _mapping(path, "Devices")
-    return structs.replace(node, devices=devices, machine=deviceconfig.known(node.machine, devices, str(path)))
+    return structs.replace(one, devices=devices, machine=node.known(one.machine, devices, str(path)))
 
 
 def _mapping(path: Path, kind: str) -> dict[str, Any]:
