@@ -11,10 +11,10 @@ from typing import Any
 
 from numalign import __version__
 from numalign.kube.transport.transport import Metrics as ClientMetrics
+from numalign.placement.columns.holdings import Source
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger.charges import PodLife
-from numalign.placement.ledger.holdings import Source
 from numalign.process import metrics
 from numalign.process.metrics import Read, Registry, Sample
 from numalign.scheduler.cluster import Cluster

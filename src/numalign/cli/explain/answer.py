@@ -16,9 +16,9 @@ from numalign.api.objects.qos import QoS
 from numalign.cli.admit import report, units
 from numalign.cli.admit.report import Held, Lacking, Reported, Zones
 from numalign.cli.admit.units import Amount
+from numalign.placement.columns.holdings import Source
 from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import AnySuggestion
-from numalign.placement.ledger.holdings import Source
 from numalign.scheduler.explain import advise
 from numalign.scheduler.explain.explanations import Answer, Cause, Explained
 from numalign.scheduler.explain.podstatus import Stage, Whereabouts

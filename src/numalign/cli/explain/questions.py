@@ -20,7 +20,7 @@ from numalign.cli import narrowing
 from numalign.cli.explain import answer
 from numalign.cli.explain.answer import Asked, Placed, Told
 from numalign.kube.resources import PODS
-from numalign.placement.ledger.holdings import Source
+from numalign.placement.columns.holdings import Source
 from numalign.scheduler.choose import choose, zonefilter
 from numalign.scheduler.choose.attempt import Surroundings
 from numalign.scheduler.choose.choose import Chosen

@@ -22,9 +22,9 @@ from numalign.cli.admit import matrix, units
 from numalign.cli.admit.report import Held, Reported, Resource, Zones, ZoneState
 from numalign.cli.topology.writers import Publication
 from numalign.kube.resources import NODES, TOPOLOGIES
+from numalign.placement.columns.holdings import Source
 from numalign.placement.explain import nodeview, wording
 from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
-from numalign.placement.ledger.holdings import Source
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.snapshot import restore
 from numalign.scheduler.snapshot.restore import Restored

@@ -15,7 +15,7 @@ from numalign.cli.admit import matrix
 from numalign.cli.admit.report import Lacking, ZoneLack
 from numalign.cli.explain import draw
 from numalign.cli.explain.answer import CauseTold, Placed
-from numalign.placement.ledger.holdings import Source
+from numalign.placement.columns.holdings import Source
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
 from tests.unit.scheduler import waitingpods

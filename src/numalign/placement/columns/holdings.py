@@ -50,6 +50,13 @@ class ContainerZones(Struct, frozen=True):
         return mask
 
 
+class Aligned(Struct, frozen=True, gc=False):
+    """A container and the sets of zones (real ids) of which the kubelet will choose one; none: it is not aligned."""
+
+    container: str
+    zones: tuple[tuple[int, ...], ...]
+
+
 class Holding(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One pod's share of a node."""
 

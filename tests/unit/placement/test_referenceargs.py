@@ -7,8 +7,8 @@ import pytest
 
 from numalign.api.decode import structs
 from numalign.api.errors import BadObject
-from numalign.placement.reference import args
-from numalign.placement.reference.args import CacheArgs, NodeResourceTopologyMatchArgs, ScoringStrategy
+from numalign.placement import referenceargs
+from numalign.placement.referenceargs import CacheArgs, NodeResourceTopologyMatchArgs, ScoringStrategy
 
 CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 STRATEGY = {"type": "LeastAllocated", "resources": CPU_AND_MEMORY}
@@ -40,13 +40,17 @@ DEFAULTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("raw, changed", DEFAULTED.values(), ids=DEFAULTED)
 def test_what_is_left_out_is_filled_in(raw: dict[str, Any], changed: dict[str, Any]) -> None:
-    assert msgspec.json.decode(structs.encode(args.complete(raw))) == {**DEFAULTS, **changed}
+    assert msgspec.json.decode(structs.encode(referenceargs.complete(raw))) == {**DEFAULTS, **changed}
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta3"])
 def test_both_versions_are_read(version: str) -> None:
-    raw = {"apiVersion": f"kubescheduler.config.k8s.io/{version}", "kind": args.KIND, "cacheResyncPeriodSeconds": 7}
-    assert args.complete(raw).cache_resync_period_seconds == 7
+    raw = {
+        "apiVersion": f"kubescheduler.config.k8s.io/{version}",
+        "kind": referenceargs.KIND,
+        "cacheResyncPeriodSeconds": 7,
+    }
+    assert referenceargs.complete(raw).cache_resync_period_seconds == 7
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -68,30 +72,30 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("raw, complaint", REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_used_is_refused_with_its_field(raw: dict[str, Any], complaint: str) -> None:
     with pytest.raises(BadObject) as bad:
-        args.complete(raw)
+        referenceargs.complete(raw)
     assert complaint in str(bad.value)
 
 
 def test_all_complaints_are_one_text() -> None:
     wrong = NodeResourceTopologyMatchArgs(scoring_strategy=ScoringStrategy(type="x"), preemption_mode="y")
-    text = args.aggregated(args.problems(wrong))
+    text = referenceargs.aggregated(referenceargs.problems(wrong))
     assert text.startswith("[scoringStrategy.type: Invalid value: ")
     assert text.endswith(', preemptionMode: Invalid value: "y": invalid PreemptionMode]')
-    assert args.aggregated(()) == ""
+    assert referenceargs.aggregated(()) == ""
 
 
 def test_weights_below_one_count_as_one_and_the_last_of_a_name_wins() -> None:
     listed = [("cpu", -3), ("memory", 2), ("memory", 5), ("nic", 0)]
     resources = [{"name": name, "weight": weight} for name, weight in listed]
-    complete = args.complete({"scoringStrategy": {"type": "MostAllocated", "resources": resources}})
-    assert args.weights(complete) == {"cpu": 1, "memory": 5, "nic": 1}
+    complete = referenceargs.complete({"scoringStrategy": {"type": "MostAllocated", "resources": resources}})
+    assert referenceargs.weights(complete) == {"cpu": 1, "memory": 5, "nic": 1}
 
 
 EFFECTS: dict[str, tuple[Any, str, str, str]] = {
-    "foreign pods": (args.foreign_pods_detect, "foreignPodsDetect", "All", "All"),
-    "resync method": (args.resync_method, "resyncMethod", "Autodetect", "All"),
-    "informer mode": (args.informer_mode, "informerMode", "Shared", "Shared"),
-    "resync scope": (args.resync_scope, "resyncScope", "All", "OnlyResources"),
+    "foreign pods": (referenceargs.foreign_pods_detect, "foreignPodsDetect", "All", "All"),
+    "resync method": (referenceargs.resync_method, "resyncMethod", "Autodetect", "All"),
+    "informer mode": (referenceargs.informer_mode, "informerMode", "Shared", "Shared"),
+    "resync scope": (referenceargs.resync_scope, "resyncScope", "All", "OnlyResources"),
 }
 
 
@@ -102,10 +106,10 @@ def test_absent_and_unknown_settings_have_a_meaning(effect: Any, field: str, abs
 
 
 KNOWN = [
-    (args.foreign_pods_detect, "foreignPodsDetect", list(args.ForeignPodsDetect)),
-    (args.resync_method, "resyncMethod", list(args.ResyncMethod)),
-    (args.informer_mode, "informerMode", list(args.InformerMode)),
-    (args.resync_scope, "resyncScope", list(args.ResyncScope)),
+    (referenceargs.foreign_pods_detect, "foreignPodsDetect", list(referenceargs.ForeignPodsDetect)),
+    (referenceargs.resync_method, "resyncMethod", list(referenceargs.ResyncMethod)),
+    (referenceargs.informer_mode, "informerMode", list(referenceargs.InformerMode)),
+    (referenceargs.resync_scope, "resyncScope", list(referenceargs.ResyncScope)),
 ]
 
 
