@@ -11,8 +11,9 @@ import typer
 from numalign.api.errors import BadObject
 from numalign.cli import output
 from numalign.cli.lab import campaign, up
-from numalign.lab import binaries, catalogue
-from numalign.lab.catalogue import Binary
+from numalign.lab import build as binaries
+from numalign.lab import build as catalogue
+from numalign.lab.build import Binary
 from numalign.lab.errors import LabError
 
 app = typer.Typer(help="Real Kubernetes components for tests and comparisons.", no_args_is_help=True)

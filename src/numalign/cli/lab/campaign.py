@@ -15,7 +15,7 @@ from numalign.cli import output, recordings
 if TYPE_CHECKING:
     from numalign.lab.campaign.history import Line
     from numalign.lab.campaign.report import Report
-    from numalign.lab.campaign.running import Asked
+    from numalign.lab.campaign.run import CampaignOptions
 
 INTERRUPTED = 130
 
@@ -33,12 +33,12 @@ def campaign(
     Exit code: 0 if no pod was rejected, mispredicted or lost and no report was late, 1 if one was or the lab failed,
     2 if the options or this machine do not allow it, 130 if it was interrupted without a finding."""
     from numalign.cli.lab import host
-    from numalign.lab.campaign import history, report, running
+    from numalign.lab.campaign import history, report, run
     from numalign.lab.errors import LabError
 
-    asked = running.Asked(minutes=minutes, seed=seed, name=name, logs=logs)
+    asked = run.CampaignOptions(minutes=minutes, seed=seed, name=name, logs=logs)
     try:
-        host.require(running.lab(asked))
+        host.require(run.lab(asked))
     except (BadObject, LabError) as problem:
         output.fail(str(problem))
     recordings.require_file(record)
@@ -52,14 +52,14 @@ def campaign(
     raise typer.Exit(1 if not told.good else INTERRUPTED if told.run.interrupted else 0)
 
 
-def _played(asked: Asked) -> tuple[Report, list[Line]]:
+def _played(asked: CampaignOptions) -> tuple[Report, list[Line]]:
     from numalign.kube import clock
-    from numalign.lab.campaign import running
+    from numalign.lab.campaign import run
 
     # An unavailable server is part of the campaign.
     logging.getLogger("numalign.kube").setLevel(logging.ERROR)
     with clock.event_loop_runner() as runner:
-        return runner.run(running.run(asked, _say))
+        return runner.run(run.run(asked, _say))
 
 
 def _say(line: str) -> None:

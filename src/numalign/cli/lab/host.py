@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from numalign.kube import clock
-from numalign.lab import ability, spec, state, up
+from numalign.lab import preflight, spec, state, up
 from numalign.lab.errors import LabError
 from numalign.process import tasks
 
 if TYPE_CHECKING:
     from numalign.lab.spec import LabSpec
-    from numalign.lab.state import Running
+    from numalign.lab.state import LabState
 
 LOOK: Final = 0.05
 LOG: Final = "log"
@@ -29,7 +29,7 @@ UP: Final = "up"
 
 def require(wanted: LabSpec) -> None:
     """Raises LabError or BadObject before a process is started."""
-    if problem := ability.missing(len(wanted.nodes), wanted.reporter_count):
+    if problem := preflight.missing(len(wanted.nodes), wanted.reporter_count):
         raise LabError(problem)
     spec.check(wanted)
     if state.SHELF.running(wanted.name) is not None:
@@ -52,7 +52,7 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def started(name: str) -> Running:
+def started(name: str) -> LabState:
     """Run the same command in a process that stays."""
     state.clear(name)
     place = state.SHELF.folder(name)
@@ -69,7 +69,7 @@ def started(name: str) -> Running:
         raise
 
 
-def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> Running:
+def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> LabState:
     with open(log) as said:
         while process.poll() is None:
             if _carry(said):

@@ -9,11 +9,11 @@ from msgspec import Struct, structs
 
 from numalign.api.decode import fields
 from numalign.cli import inputs, yamlfiles
-from numalign.lab import deviceconfig, spec
+from numalign.lab import node, spec
 from numalign.lab.spec import NodeSpec
 
 
-class Asked(Struct, frozen=True):
+class NodeOptions(Struct, frozen=True):
     """The options that describe nodes."""
 
     nodes: int
@@ -24,7 +24,7 @@ class Asked(Struct, frozen=True):
     devices: Path | None
 
 
-def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
+def nodes_of(asked: NodeOptions) -> tuple[NodeSpec, ...]:
     """Equal nodes with numbered names."""
     machine = inputs.machine(asked.machine)
     config = _mapping(asked.kubelet_config, "KubeletConfiguration") if asked.kubelet_config else None
@@ -35,11 +35,11 @@ def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
     return spec.repeated(_with_devices(one, asked.devices), asked.nodes)
 
 
-def _with_devices(node: NodeSpec, path: Path | None) -> NodeSpec:
+def _with_devices(one: NodeSpec, path: Path | None) -> NodeSpec:
     if path is None:
-        return node
+        return one
     devices = _mapping(path, "Devices")
-    return structs.replace(node, devices=devices, machine=deviceconfig.known(node.machine, devices, str(path)))
+    return structs.replace(one, devices=devices, machine=node.known(one.machine, devices, str(path)))
 
 
 def _mapping(path: Path, kind: str) -> dict[str, Any]:

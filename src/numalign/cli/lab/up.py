@@ -14,7 +14,7 @@ from numalign.api.errors import BadObject
 from numalign.cli import output
 
 if TYPE_CHECKING:
-    from numalign.lab.state import NodeTold, Piece, Running
+    from numalign.lab.state import LabState, NodeState, ProgramState
 
 USUAL = "numalign"
 
@@ -54,7 +54,7 @@ def up(
     from numalign.lab.spec import LabSpec
 
     try:
-        asked = inputs.Asked(nodes, machine, policy, scope, kubelet_config, devices)
+        asked = inputs.NodeOptions(nodes, machine, policy, scope, kubelet_config, devices)
         wanted = LabSpec(
             name=name,
             nodes=inputs.nodes_of(asked),
@@ -79,7 +79,7 @@ def up(
 
 def down(name: NameArgument = USUAL) -> None:
     """End a lab, or remove what is left of one."""
-    from numalign.lab import ability, state
+    from numalign.lab import preflight, state
 
     try:
         ended = state.SHELF.end(name)
@@ -89,7 +89,7 @@ def down(name: NameArgument = USUAL) -> None:
     if not (ended or cleared):
         output.fail(f"lab {name} is not running; `numalign lab status` lists the running labs", code=1)
     if not state.SHELF.every():
-        ability.release()
+        preflight.release()
     output.show(f"{name} is down")
 
 
@@ -151,14 +151,14 @@ def shell(
     os.execv(argv[0], argv)
 
 
-def _enter(lab: Running, node: NodeTold) -> None:
+def _enter(lab: LabState, node: NodeState) -> None:
     path = f"{lab.tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     # kubectl caches the discovery by server address, which is useless once the lab is down.
     cache = str(Path(lab.kubeconfig).with_name("kubectl-cache"))
     os.environ.update(KUBECONFIG=lab.kubeconfig, KUBECACHEDIR=cache, NODE_NAME=node.name, PATH=path)
 
 
-def _lab(name: str) -> Running:
+def _lab(name: str) -> LabState:
     from numalign.lab import state
 
     try:
@@ -170,14 +170,14 @@ def _lab(name: str) -> Running:
     return found
 
 
-def _lines(found: Running) -> str:
+def _lines(found: LabState) -> str:
     return f"{found.name}: {found.words}, at {found.url}\nexport KUBECONFIG={found.kubeconfig}"
 
 
-def _pieces(found: Running) -> str:
+def _pieces(found: LabState) -> str:
     return "\n".join(f"  {each.title:<28} {_condition(each)}" for each in found.pieces)
 
 
-def _condition(piece: Piece) -> str:
+def _condition(piece: ProgramState) -> str:
     restarts = f", started {piece.starts} times" if piece.starts > 1 else ""
     return f"running, pid {piece.pid}{restarts}" if piece.runs else f"not running{restarts}"

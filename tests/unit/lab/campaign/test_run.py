@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from numalign.lab.campaign import mending
+from numalign.lab.campaign import run
 from numalign.lab.campaign.history import History
-from numalign.lab.campaign.mending import Mending
+from numalign.lab.campaign.run import KubeletRepair
 
 BROKEN = (
     'E1117 23:52:05.326604    6357 policy_static.go:105] "Invalid state, please drain node and remove policy state '
@@ -40,14 +40,14 @@ async def looked(lab: Any, history: History, drained: list[str]) -> None:
         drained.append(node)
 
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(Mending(lab, history, drain).run(), 0.2)
+        await asyncio.wait_for(KubeletRepair(lab, history, drain).run(), 0.2)
 
 
 @pytest.mark.parametrize("said, helped", [(BROKEN, True), ("it runs\n", False)], ids=["broken", "sound"])
 def test_a_broken_memory_state_is_removed_from_a_drained_node(
     said: str, helped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mending, "LOOK", 0.01)
+    monkeypatch.setattr(run, "LOOK", 0.01)
     kubelet, state = Kubelet(tmp_path), tmp_path / "memory_manager_state"
     state.write_text("{}")
     kubelet.program.log.write_text(said)
@@ -56,4 +56,4 @@ def test_a_broken_memory_state_is_removed_from_a_drained_node(
     asyncio.run(looked(SimpleNamespace(nodes={"n": node}), history, drained))
     assert (drained, state.exists()) == (["n"] if helped else [], not helped)
     assert kubelet.did == (["stop", "start"] if helped else [])
-    assert [line.what for line in history.lines] == (["away", "back"] if helped else [])
+    assert [line.what for line in history.lines] == (["down", "up"] if helped else [])

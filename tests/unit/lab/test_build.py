@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from numalign.api.errors import BadObject
-from numalign.lab import binaries, catalogue, toolchain
-from numalign.lab.catalogue import Binary
+from numalign.lab import build
+from numalign.lab.build import Binary
 from numalign.lab.errors import LabError
 
 BUILDS = """#!/bin/sh
@@ -28,7 +28,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Binary:
     folder.mkdir(parents=True)
     (folder / "go.mod").write_text("module example.com/thing\n")
     (folder / "main.go").write_text("package main\n")
-    monkeypatch.setattr(catalogue, "SOURCES", tmp_path / "lab")
+    monkeypatch.setattr(build, "SOURCES", tmp_path / "lab")
     monkeypatch.setenv("LAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("GO_LOG", str(tmp_path / "log"))
     monkeypatch.setattr("shutil.which", lambda _: str(tmp_path / "go"))
@@ -40,8 +40,8 @@ def pretend(tmp_path: Path, script: str) -> None:
     (tmp_path / "go").chmod(0o755)
 
 
-def built(binary: Binary) -> list[binaries.Built]:
-    return list(binaries.build([binary], lambda _: None))
+def built(binary: Binary) -> list[build.Built]:
+    return list(build.build([binary], lambda _: None))
 
 
 def test_a_binary_is_built_once_and_found_again(module: Binary, tmp_path: Path) -> None:
@@ -62,22 +62,22 @@ def test_a_changed_source_makes_another_binary(file: str, module: Binary, tmp_pa
 
 
 def test_a_changed_test_makes_no_other_binary(module: Binary) -> None:
-    before = binaries.key(module, "go1.99")
+    before = build.key(module, "go1.99")
     (module.folder / "main_test.go").write_text("package main\n")
-    assert binaries.key(module, "go1.99") == before
+    assert build.key(module, "go1.99") == before
 
 
 def test_a_local_module_that_is_replaced_counts_as_source(module: Binary, tmp_path: Path) -> None:
     common = tmp_path / "lab" / "common"
     common.mkdir()
     (module.folder / "go.mod").write_text("module example.com/thing\nreplace example.com/common => ../common\n")
-    before = binaries.key(module, "go1.99")
+    before = build.key(module, "go1.99")
     (common / "common.go").write_text("package common\n")
-    assert binaries.key(module, "go1.99") != before
+    assert build.key(module, "go1.99") != before
 
 
 def test_another_go_makes_another_binary(module: Binary) -> None:
-    assert binaries.key(module, "go1.98") != binaries.key(module, "go1.99")
+    assert build.key(module, "go1.98") != build.key(module, "go1.99")
 
 
 def test_a_download_that_fails_is_told_with_its_module(
@@ -101,27 +101,27 @@ def test_a_failed_build_leaves_nothing_in_the_cache(
 
 def test_a_missing_module_names_the_remedy(module: Binary) -> None:
     with pytest.raises(LabError, match="reinstall numalign-devkit"):
-        binaries.key(Binary("other", "other"), "go1.99")
+        build.key(Binary("other", "other"), "go1.99")
 
 
 def test_an_old_go_is_not_used(module: Binary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(tmp_path, "#!/bin/sh\necho go version go1.20.1 linux/amd64\n")
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    assert not toolchain.found()
+    assert not build.found()
     with pytest.raises(LabError, match=r"no Go 1\.26 or newer found; install Go"):
-        toolchain.go()
+        build.go()
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(BadObject, match=r"Lab binary kubelte, name: unknown; known are oracle-kubelet-1\.34"):
-        catalogue.chosen(["kubelet", "kubelte"])
+        build.chosen(["kubelet", "kubelte"])
 
 
 def test_no_name_means_everything() -> None:
-    assert catalogue.chosen([]) == catalogue.BINARIES
+    assert build.chosen([]) == build.BINARIES
 
 
 def test_every_module_is_pinned_in_the_repository() -> None:
-    for binary in catalogue.BINARIES:
+    for binary in build.BINARIES:
         assert (binary.folder / "go.mod").exists(), binary.name
         assert (binary.folder / "go.sum").exists(), binary.name

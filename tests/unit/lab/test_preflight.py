@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from numalign.lab import ability
+from numalign.lab import preflight
 
 MOUNTED = "61 30 254:0 /labs/other/nodes/node-0/kubelet {folder} rw,relatime - ext4 /dev/root rw\n"
 
@@ -15,8 +15,8 @@ MOUNTED = "61 30 254:0 /labs/other/nodes/node-0/kubelet {folder} rw,relatime - e
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "kubelet"
     made.mkdir()
-    monkeypatch.setattr(ability, "KUBELET_ROOT", str(made))
-    monkeypatch.setattr(ability, "PROCESSES", tmp_path / "proc")
+    monkeypatch.setattr(preflight, "KUBELET_ROOT", str(made))
+    monkeypatch.setattr(preflight, "PROCESSES", tmp_path / "proc")
     return made
 
 
@@ -28,18 +28,18 @@ def process(folder: Path, mounted: str) -> None:
 
 def test_an_empty_folder_goes(folder: Path) -> None:
     process(folder, MOUNTED.format(folder=f"{folder}-of-somebody-else"))
-    ability.release()
+    preflight.release()
     assert not folder.exists()
 
 
 def test_a_folder_over_which_another_lab_is_mounted_stays(folder: Path) -> None:
     """Empty as it looks: removed, it would take the mounts of that lab's programs with it."""
     process(folder, MOUNTED.format(folder=folder))
-    ability.release()
+    preflight.release()
     assert folder.exists()
 
 
 def test_a_folder_with_something_in_it_stays(folder: Path) -> None:
     (folder / "config.yaml").touch()
-    ability.release()
+    preflight.release()
     assert folder.exists()

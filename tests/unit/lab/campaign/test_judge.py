@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.lab.campaign import history, judging, report
-from numalign.lab.campaign.history import Holding, Line
+from numalign.lab.campaign import history, judge, report
+from numalign.lab.campaign.history import Holding, Line, PodHistory
 from numalign.lab.campaign.report import Run
-from numalign.lab.campaign.stories import PodStory
 
 DEVICES = {"example.com/gpu": 1}
 RUN = Run(seed=1, minutes=1, nodes=("n",))
@@ -25,7 +24,7 @@ def placed(uid: str = "a", at: float = 10.0, zones: tuple[int, ...] = (0,), **to
     sits = told.pop("sits", zones)
     return [
         line(at, "created", uid, **told),
-        line(at + 1, "bound", uid, node="n", foretold={"main": (zones,)}),
+        line(at + 1, "bound", uid, node="n", predicted={"main": (zones,)}),
         line(at + 2, "holds", uid, node="n", holds={"main": Holding(cpus=sits, memory=sits)}),
         line(at + 2, "started", uid, node="n"),
     ]
@@ -40,23 +39,23 @@ def turned_away(why: str = "TopologyAffinityError", **told: Any) -> list[Line]:
 
 
 def test_a_pod_where_it_was_foretold_is_all_right() -> None:
-    assert judging.judge(placed()).good
+    assert judge.judge(placed()).good
 
 
 def test_a_pod_that_its_kubelet_turned_away_was_rejected() -> None:
-    (found,) = judging.judge(turned_away()).rejected
+    (found,) = judge.judge(turned_away()).rejected
     assert (found.pod, found.node, found.why) == ("a", "n", "TopologyAffinityError: no")
 
 
 OFFER = line(1.0, "offers", node="n", why="Node", devices=DEVICES)
-AWAY, BACK = line(8.0, "away", name="n/kubelet", why="kill"), line(9.0, "back", name="n/kubelet")
+AWAY, BACK = line(8.0, "down", name="n/kubelet", why="kill"), line(9.0, "up", name="n/kubelet")
 EXCUSES = {
     "the kubelet had just been away, and the node offered the device": ([OFFER, AWAY, BACK], DEVICES, True),
-    "the plugin is away": ([OFFER, line(10.5, "away", name="n/device-plugin")], DEVICES, True),
+    "the plugin is away": ([OFFER, line(10.5, "down", name="n/device-plugin")], DEVICES, True),
     "nothing was away": ([OFFER], DEVICES, False),
-    "another node's kubelet was": ([OFFER, line(8.0, "away", name="m/kubelet")], DEVICES, False),
+    "another node's kubelet was": ([OFFER, line(8.0, "down", name="m/kubelet")], DEVICES, False),
     "it was away long before": (
-        [OFFER, line(-20, "away", name="n/kubelet"), line(-10, "back", name="n/kubelet")],
+        [OFFER, line(-20, "down", name="n/kubelet"), line(-10, "up", name="n/kubelet")],
         DEVICES,
         False,
     ),
@@ -76,11 +75,11 @@ EXCUSES = {
 
 @pytest.mark.parametrize("before, devices, excused", EXCUSES.values(), ids=EXCUSES)
 def test_devices_that_nobody_could_know_to_be_gone(before: list[Line], devices: dict[str, int], excused: bool) -> None:
-    verdict = judging.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
+    verdict = judge.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
-AWAY_THEN = [line(9.0, "away", name="n/kubelet"), line(11.5, "back", name="n/kubelet")]
+AWAY_THEN = [line(9.0, "down", name="n/kubelet"), line(11.5, "up", name="n/kubelet")]
 LEFTOVERS = {
     "of a pod that was gone when the kubelet started": ([*AWAY_THEN, line(8.0, "gone", "b")], True),
     "which the kubelet had collected before": (
@@ -94,15 +93,15 @@ LEFTOVERS = {
 
 @pytest.mark.parametrize("before, excused", LEFTOVERS.values(), ids=LEFTOVERS)
 def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[Line], excused: bool) -> None:
-    there = [*placed("b", at=1.0, zones=(1,)), line(7.0, "asked-to-go", "b")]
-    refused = [structs.replace(each, foretold={"main": ((1,),)}) for each in turned_away()]
-    verdict = judging.judge([*there, *before, *refused])
+    there = [*placed("b", at=1.0, zones=(1,)), line(7.0, "deletion-requested", "b")]
+    refused = [structs.replace(each, predicted={"main": ((1,),)}) for each in turned_away()]
+    verdict = judge.judge([*there, *before, *refused])
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
 def test_a_pod_in_other_zones_than_foretold_was_mispredicted() -> None:
-    (found,) = judging.judge(placed(zones=(2,), sits=(0,))).mispredicted
-    assert found.why == "main: foretold {2}; CPUs in {0}, memory in {0}, devices: none"
+    (found,) = judge.judge(placed(zones=(2,), sits=(0,))).mispredicted
+    assert found.why == "main: predicted {2}; CPUs in {0}, memory in {0}, devices: none"
 
 
 PLACES = {
@@ -111,7 +110,7 @@ PLACES = {
     "half in one and half in the other": (((0,), (1,)), Holding(cpus=(0,), memory=(1,)), False),
     "a device elsewhere": (((0,),), Holding(cpus=(0,), devices=((1,),)), False),
     "a device in both zones": (((0,),), Holding(cpus=(0,), devices=((0, 1),)), True),
-    "nothing was foretold": ((), Holding(cpus=(0,)), False),
+    "nothing was predicted": ((), Holding(cpus=(0,)), False),
     "nothing is held": ((), Holding(), True),
 }
 
@@ -120,22 +119,22 @@ PLACES = {
 def test_a_place_is_compared_with_every_set_that_was_possible(
     choices: tuple[tuple[int, ...], ...], holding: Holding, right: bool
 ) -> None:
-    pod = PodStory("a", "a", 0.0, bound=1.0, foretold={"main": choices}, holds={"main": holding})
-    assert (list(judging.misplaced(pod)) == []) is right
+    pod = PodHistory("a", "a", 0.0, bound=1.0, predicted={"main": choices}, holds={"main": holding})
+    assert (list(judge.misplaced(pod)) == []) is right
 
 
 LEFT = {
     "it left before the pod came, and no report said so": ([line(20.9, "freed", "b", node="n")], True),
     "the report had said so long before": (
-        [line(17.0, "told", node="n", uids=()), line(17.0, "freed", "b", node="n")],
+        [line(17.0, "reported", node="n", uids=()), line(17.0, "freed", "b", node="n")],
         False,
     ),
     "the report was behind": (
-        [line(17.0, "told", node="n", uids=()), line(17.1, "behind", node="n"), line(20.9, "freed", "b", node="n")],
+        [line(17.0, "reported", node="n", uids=()), line(17.1, "behind", node="n"), line(20.9, "freed", "b", node="n")],
         True,
     ),
     "it was gone, and the kubelet's books had it until the pod came": (
-        [line(17.0, "gone", "b"), line(17.0, "told", node="n", uids=()), line(20.9, "freed", "b", node="n")],
+        [line(17.0, "gone", "b"), line(17.0, "reported", node="n", uids=()), line(20.9, "freed", "b", node="n")],
         True,
     ),
     "it is still there": ([], False),
@@ -145,15 +144,15 @@ LEFT = {
 
 @pytest.mark.parametrize("leaving, excused", LEFT.values(), ids=LEFT)
 def test_a_pod_that_took_the_place_of_one_that_had_just_left(leaving: list[Line], excused: bool) -> None:
-    there = [*placed("b", at=1.0, zones=(0,)), line(4.0, "told", node="n", uids=("b",))]
-    verdict = judging.judge([*there, *leaving, *placed("a", at=20.0, zones=(2,), sits=(0,))])
+    there = [*placed("b", at=1.0, zones=(0,)), line(4.0, "reported", node="n", uids=("b",))]
+    verdict = judge.judge([*there, *leaving, *placed("a", at=20.0, zones=(2,), sits=(0,))])
     assert (len(verdict.overtaken), len(verdict.mispredicted)) == ((1, 0) if excused else (0, 1))
 
 
 def test_a_pod_that_another_one_came_before_which_was_bound_about_then() -> None:
     late = placed("b", at=20.5, zones=(0,))
     early = placed("a", at=20.8, zones=(0,), sits=(1,))
-    (found,) = judging.judge([*late, *early]).overtaken
+    (found,) = judge.judge([*late, *early]).overtaken
     assert found.why.endswith("; b came first")
 
 
@@ -162,27 +161,27 @@ TOLD = {"no report named it": ((), True), "a report had": (("b",), False)}
 
 @pytest.mark.parametrize("uids, excused", TOLD.values(), ids=TOLD)
 def test_a_pod_in_the_place_that_another_one_was_expected_in(uids: tuple[str, ...], excused: bool) -> None:
-    elsewhere = [*placed("b", at=10.0, zones=(1,), sits=(0,)), line(15.0, "told", node="n", uids=uids)]
-    verdict = judging.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(1,))])
+    elsewhere = [*placed("b", at=10.0, zones=(1,), sits=(0,)), line(15.0, "reported", node="n", uids=uids)]
+    verdict = judge.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(1,))])
     assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
 
 
 @pytest.mark.parametrize("uids, excused", TOLD.values(), ids=TOLD)
 def test_a_pod_whose_place_another_one_has_that_was_expected_elsewhere(uids: tuple[str, ...], excused: bool) -> None:
-    elsewhere = [*placed("b", at=10.0, zones=(0,), sits=(2,)), line(15.0, "told", node="n", uids=uids)]
-    verdict = judging.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(3,))])
+    elsewhere = [*placed("b", at=10.0, zones=(0,), sits=(2,)), line(15.0, "reported", node="n", uids=uids)]
+    verdict = judge.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(3,))])
     assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
 
 
 def test_a_pod_that_came_first_and_sits_elsewhere_explains_nothing() -> None:
     late = placed("b", at=20.5, zones=(3,))
     early = placed("a", at=20.8, zones=(0,), sits=(1,))
-    assert len(judging.judge([*late, *early]).mispredicted) == 1
+    assert len(judge.judge([*late, *early]).mispredicted) == 1
 
 
 def test_where_a_kubelet_need_not_keep_to_zones_nothing_is_compared() -> None:
     lines = placed(zones=(2,), sits=(0,))
-    assert judging.judge([structs.replace(each, loose=each.what == "bound") for each in lines]).good
+    assert judge.judge([structs.replace(each, loose=each.what == "bound") for each in lines]).good
 
 
 LOSSES = {
@@ -194,17 +193,17 @@ LOSSES = {
 
 @pytest.mark.parametrize("after", LOSSES.values(), ids=LOSSES)
 def test_a_pod_can_be_lost(after: list[Line]) -> None:
-    assert len(judging.judge([line(1.0, "created", "a"), *after]).lost) == 1
+    assert len(judge.judge([line(1.0, "created", "a"), *after]).lost) == 1
 
 
 def test_a_pod_that_was_asked_to_go_before_it_was_seen_is_not_lost() -> None:
     """It was made, and deleted, while the server's stream was broken."""
-    assert judging.judge([line(1.0, "asked-to-go", "a"), line(2.0, "created", "a"), line(2.1, "gone", "a")]).good
+    assert judge.judge([line(1.0, "deletion-requested", "a"), line(2.0, "created", "a"), line(2.1, "gone", "a")]).good
 
 
 ENDS = {
     "it was asked to go": [
-        line(8.0, "asked-to-go", "a"),
+        line(8.0, "deletion-requested", "a"),
         line(9.0, "ended", "a", phase="Failed"),
         line(9.1, "gone", "a"),
     ],
@@ -214,7 +213,7 @@ ENDS = {
 
 @pytest.mark.parametrize("after", ENDS.values(), ids=ENDS)
 def test_a_pod_that_was_to_end_is_not_lost(after: list[Line]) -> None:
-    assert judging.judge([line(1.0, "created", "a"), *after]).good
+    assert judge.judge([line(1.0, "created", "a"), *after]).good
 
 
 LAGS = {
@@ -222,17 +221,17 @@ LAGS = {
     "two minutes": ([line(10.0, "behind", node="n"), line(130.0, "level", node="n")], 1),
     "two minutes without an agent": (
         [
-            line(5.0, "away", name="n/agent"),
+            line(5.0, "down", name="n/agent"),
             line(10.0, "behind", node="n"),
-            line(125.0, "back", name="n/agent"),
+            line(125.0, "up", name="n/agent"),
             line(130.0, "level", node="n"),
         ],
         0,
     ),
     "two minutes from when the agent was back": (
         [
-            line(5.0, "away", name="n/agent"),
-            line(10.0, "back", name="n/agent"),
+            line(5.0, "down", name="n/agent"),
+            line(10.0, "up", name="n/agent"),
             line(10.0, "behind", node="n"),
             line(130.0, "level", node="n"),
         ],
@@ -244,7 +243,7 @@ LAGS = {
 
 @pytest.mark.parametrize("lines, late", LAGS.values(), ids=LAGS)
 def test_reports_have_a_period_to_catch_up_once_the_cause_is_gone(lines: list[Line], late: int) -> None:
-    assert len(judging.judge(lines).late) == late
+    assert len(judge.judge(lines).late) == late
 
 
 def test_a_history_is_read_from_a_file_as_it_was_written() -> None:
@@ -254,13 +253,13 @@ def test_a_history_is_read_from_a_file_as_it_was_written() -> None:
 
 def test_the_report_names_what_went_wrong() -> None:
     told = report.of(
-        RUN, [*placed("b", zones=(2,), sits=(0,)), *turned_away(), line(20.0, "away", name="n/agent", why="kill")]
+        RUN, [*placed("b", zones=(2,), sits=(0,)), *turned_away(), line(20.0, "down", name="n/agent", why="kill")]
     )
     text = report.text(told)
     assert not told.good
     assert "rejected       1 of 2 placed pods" in text
     assert "REJECTED: 12.0 s  a on n: TopologyAffinityError: no" in text
-    assert "MISPREDICTED: 11.0 s  b on n: main: foretold {2}" in text
+    assert "MISPREDICTED: 11.0 s  b on n: main: predicted {2}" in text
     assert "1: agent kill 1" in text
 
 

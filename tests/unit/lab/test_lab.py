@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from numalign.lab import labs, parts, state
-from numalign.lab.labs import Lab
-from numalign.lab.parts import Part, Program
+from numalign.lab import lab as labs
+from numalign.lab import processes, state
+from numalign.lab.lab import Lab
+from numalign.lab.processes import Part, Program
 from numalign.lab.spec import LabSpec
-from numalign.lab.state import Piece
+from numalign.lab.state import ProgramState
 
 
 @pytest.fixture
@@ -24,10 +25,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     made.parts["thing"].start()
     made.tend()
     yield made
-    parts.end_all(made.every_part())
+    processes.end_all(made.every_part())
 
 
-def told() -> Piece:
+def told() -> ProgramState:
     found = state.SHELF.last_told("a")
     assert found is not None
     return found.pieces[0]
@@ -46,7 +47,7 @@ def test_a_program_that_was_stopped_and_started_is_told_with_its_new_process(lab
 
 def test_a_program_that_ended_by_itself_is_started_again_and_told(lab: Lab) -> None:
     thing = lab.parts["thing"]
-    parts.end_all([thing])
+    processes.end_all([thing])
     thing.wanted, thing.started = True, thing.started - labs.REST
     lab.tend()
     assert thing.runs

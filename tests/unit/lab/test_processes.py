@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from numalign.lab import parts
+from numalign.lab import processes
 from numalign.lab.errors import LabError
-from numalign.lab.parts import Part, Program
+from numalign.lab.processes import Part, Program
 
 SLEEPS = ("/bin/sleep", "600")
 
@@ -28,7 +28,7 @@ def made(tmp_path: Path) -> Iterator[Callable[..., Part]]:
         return every[-1]
 
     yield make
-    parts.end_all(every)
+    processes.end_all(every)
 
 
 def ended(part: Part) -> Part:
@@ -80,17 +80,17 @@ def test_a_paused_program_can_be_ended(made: Callable[..., Part]) -> None:
 
 def test_a_program_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     story = (
-        "import os, pathlib, signal; from numalign.lab.parts import Part, Program;"
+        "import os, pathlib, signal; from numalign.lab.processes import Part, Program;"
         f"part = Part(Program(name='thing', command={SLEEPS!r}, log=pathlib.Path({str(tmp_path)!r}, 'log')));"
         "part.start(); print(part.pid, flush=True); signal.pause()"
     )
     with subprocess.Popen([sys.executable, "-c", story], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
-        began = parts.started_at(pid)
+        began = processes.started_at(pid)
         parent.kill()
     until = time.monotonic() + 10
-    while parts.started_at(pid) == began and time.monotonic() < until:
+    while processes.started_at(pid) == began and time.monotonic() < until:
         os.sched_yield()
     assert began is not None
-    assert parts.started_at(pid) != began
+    assert processes.started_at(pid) != began

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from numalign.lab import accounts, granting, rights
-from numalign.lab.rights import Holder, Right
+from numalign.lab import accounts
+from numalign.lab.accounts import Holder, Right
 
 DOCS = Path(__file__).parents[3] / "docs" / "use"
 WORD = re.compile("`([^`]+)`")
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
 PAGES = [
-    ("scheduler.md", "What it needs", rights.SCHEDULER),
-    ("agent.md", "What it needs", rights.AGENT),
-    ("agent.md", "Reports of nodes that are gone", rights.COLLECTOR),
+    ("scheduler.md", "What it needs", accounts.SCHEDULER_RIGHTS),
+    ("agent.md", "What it needs", accounts.AGENT_RIGHTS),
+    ("agent.md", "Reports of nodes that are gone", accounts.COLLECTOR_RIGHTS),
 ]
 HOLDER = Holder("User", "somebody")
 
@@ -51,7 +51,7 @@ def test_pages_tell_of_these_rights_and_no_others(page: str, heading: str, data:
 
 def test_a_right_in_one_namespace_is_granted_there_alone() -> None:
     wide, narrow = Right("", ("nodes",), ("get",)), Right("", ("events",), ("create",), namespace="here")
-    found = rights.roles(HOLDER, [wide, narrow])
+    found = accounts.roles(HOLDER, [wide, narrow])
     assert [(each["kind"], each["metadata"].get("namespace")) for each in found] == [
         ("ClusterRole", None),
         ("ClusterRoleBinding", None),
@@ -63,9 +63,9 @@ def test_a_right_in_one_namespace_is_granted_there_alone() -> None:
 
 
 def test_an_agent_has_rights_to_the_node_and_the_report_of_its_own_name_alone() -> None:
-    found = list(granting.wanted(["one", "two"]))
+    found = list(accounts.wanted(["one", "two"]))
     for name in ("one", "two"):
-        rules = granted(found, accounts.agent(name))
+        rules = granted(found, accounts.agent_user(name))
         assert {resource for rule in rules for resource in rule["resources"]} == {"nodes", "noderesourcetopologies"}
         assert [rule["resourceNames"] for rule in rules] == [[name], [name]]
     assert {resource for rule in granted(found, accounts.AGENTS) for resource in rule["resources"]} == {
@@ -77,7 +77,7 @@ def test_an_agent_has_rights_to_the_node_and_the_report_of_its_own_name_alone() 
 def test_what_only_an_option_would_need_is_not_granted() -> None:
     every = [
         resource
-        for each in granting.wanted(["one"])
+        for each in accounts.wanted(["one"])
         for rule in each.get("rules", ())
         for resource in rule["resources"]
     ]

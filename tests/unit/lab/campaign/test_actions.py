@@ -11,11 +11,11 @@ from typing import Any, cast
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.resources import Status
-from numalign.lab.campaign.acting import Acting
+from numalign.lab.campaign.actions import Actions
 from numalign.lab.campaign.history import History
 from numalign.lab.campaign.script import Create, Delete, Fault
-from numalign.lab.campaign.watching import Watching
-from numalign.lab.labs import Lab
+from numalign.lab.campaign.watch import Observer
+from numalign.lab.lab import Lab
 
 AWAY = errors.Unreachable("get", "pods", "away")
 
@@ -52,7 +52,7 @@ class Program:
         return lambda: self.done.append(deed)
 
 
-def acting(server: Server, *parts: Program) -> tuple[Acting, History]:
+def acting(server: Server, *parts: Program) -> tuple[Actions, History]:
     history = History()
 
     async def looked_again() -> None:
@@ -60,7 +60,7 @@ def acting(server: Server, *parts: Program) -> tuple[Acting, History]:
 
     watching = SimpleNamespace(history=history, looked_again=looked_again)
     lab = SimpleNamespace(every_part=lambda: iter(parts))
-    return Acting(cast(Lab, lab), cast(Client, server), cast(Watching, watching)), history
+    return Actions(cast(Lab, lab), cast(Client, server), cast(Observer, watching)), history
 
 
 MADE = SimpleNamespace(metadata=SimpleNamespace(uid="u-1"))
@@ -78,7 +78,7 @@ def test_who_asked_for_a_deletion_is_written_down_even_if_the_pod_is_gone() -> N
     actor, history = acting(Server(errors.NotFound("delete", "pods", 404, Status())))
     actor.uids["a"] = "u-1"
     asyncio.run(actor.perform(Delete(0.0, "a", True)))
-    assert [(line.what, line.uid) for line in history.lines] == [("asked-to-go", "u-1")]
+    assert [(line.what, line.uid) for line in history.lines] == [("deletion-requested", "u-1")]
 
 
 def test_what_is_killed_is_started_again_and_what_hangs_goes_on() -> None:
@@ -92,7 +92,7 @@ def test_what_is_killed_is_started_again_and_what_hangs_goes_on() -> None:
 
     asyncio.run(faults())
     assert (kubelet.done, agent.done) == (["SIGKILL", "start"], ["pause", "resume"])
-    assert sorted(line.what for line in history.lines) == ["away", "away", "back", "back"]
+    assert sorted(line.what for line in history.lines) == ["down", "down", "up", "up"]
 
 
 def test_what_is_away_already_is_left_in_peace() -> None:
@@ -133,4 +133,4 @@ def test_a_server_is_back_once_it_answers_and_everything_is_looked_at_again() ->
 
     asyncio.run(faults())
     assert part.done == ["SIGTERM", "start"]
-    assert [line.what for line in history.lines] == ["away", "back", "level"]
+    assert [line.what for line in history.lines] == ["down", "up", "level"]

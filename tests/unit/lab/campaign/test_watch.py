@@ -17,28 +17,27 @@ from numalign.kube.watch.store import Change
 from numalign.kubelet import admission, presets, report
 from numalign.kubelet.state import KubeletState
 from numalign.lab import spec
-from numalign.lab.campaign.books import Books
 from numalign.lab.campaign.history import History, Holding
-from numalign.lab.campaign.watching import Watching
-from numalign.lab.labs import Lab
+from numalign.lab.campaign.watch import Checkpoints, Observer
+from numalign.lab.lab import Lab
 
 NODE = spec.node("n", presets.machine("gpu-8"))
 AMOUNTS = {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"}
 SPEC = {"containers": [{"name": "main", "resources": {"requests": AMOUNTS, "limits": AMOUNTS}}]}
 
 
-def pod(node: str = "", *, foretold: str = "", **status: Any) -> Pod:
-    notes = {"numalign.io/placement": foretold} if foretold else {}
+def pod(node: str = "", *, predicted: str = "", **status: Any) -> Pod:
+    notes = {"numalign.io/placement": predicted} if predicted else {}
     meta = {"name": "a", "uid": "u", "namespace": "default", "annotations": notes}
     return decode.decode(Pod, {"metadata": meta, "spec": SPEC | {"nodeName": node}, "status": status})
 
 
-def watching() -> Watching:
+def watching() -> Observer:
     lab = SimpleNamespace(nodes={"n": SimpleNamespace(spec=NODE)})
-    return Watching(cast(Lab, lab), cast(Client, SimpleNamespace(sender=None)), History())
+    return Observer(cast(Lab, lab), cast(Client, SimpleNamespace(sender=None)), History())
 
 
-def told(watcher: Watching) -> list[str]:
+def told(watcher: Observer) -> list[str]:
     return [line.what for line in watcher.history.lines]
 
 
@@ -57,9 +56,9 @@ def test_every_step_of_a_pod_is_a_line() -> None:
 
 def test_a_pod_that_is_seen_late_has_all_its_steps() -> None:
     watcher = watching()
-    watcher._pod(Change(None, pod("n", foretold="v1;main=0|1", phase="Failed", reason="OutOfcpu", message="full")))
+    watcher._pod(Change(None, pod("n", predicted="v1;main=0|1", phase="Failed", reason="OutOfcpu", message="full")))
     created, bound, ended = watcher.history.lines
-    assert (created.what, bound.foretold, bound.loose) == ("created", {"main": ((0,), (1,))}, False)
+    assert (created.what, bound.predicted, bound.loose) == ("created", {"main": ((0,), (1,))}, False)
     assert (ended.phase, ended.why, ended.words) == ("Failed", "OutOfcpu", "full")
 
 
@@ -77,9 +76,9 @@ def admitted(one: Pod) -> KubeletState:
     return state
 
 
-def books_of(state: KubeletState) -> Books:
+def books_of(state: KubeletState) -> Checkpoints:
     assert state.cpu is not None
-    return Books((), state.cpu, state.memory, DeviceCheckpoint(state.devices, {}, {}))
+    return Checkpoints((), state.cpu, state.memory, DeviceCheckpoint(state.devices, {}, {}))
 
 
 def test_a_report_is_behind_until_it_tells_what_the_kubelet_wrote_down() -> None:

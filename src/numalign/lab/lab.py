@@ -13,9 +13,9 @@ from typing import Final
 
 from numalign.kube.access import kubeconfig
 from numalign.kube.client import Client
-from numalign.lab import parts, state
+from numalign.lab import processes, state
 from numalign.lab.node import LabNode
-from numalign.lab.parts import Part
+from numalign.lab.processes import Part
 from numalign.lab.spec import LabSpec
 
 LOG: Final = logging.getLogger(__name__)
@@ -70,10 +70,10 @@ class Lab:
     def _processes(self) -> list[int | None]:
         return [part.pid for part in self.every_part()]
 
-    def _told(self) -> state.Running:
+    def _told(self) -> state.LabState:
         beside = [name for name in self.parts if name not in ("etcd", "kube-apiserver")]
         words = f"{len(self.nodes)} node{'s' if len(self.nodes) != 1 else ''}"
-        return state.Running(
+        return state.LabState(
             name=self.spec.name,
             pid=os.getpid(),
             url=self.url,
@@ -85,9 +85,9 @@ class Lab:
         )
 
 
-def _node(node: LabNode) -> state.NodeTold:
+def _node(node: LabNode) -> state.NodeState:
     settings = node.spec.settings
-    return state.NodeTold(
+    return state.NodeState(
         name=node.name,
         machine=node.spec.machine.name,
         policy=settings.topology_policy,
@@ -97,13 +97,13 @@ def _node(node: LabNode) -> state.NodeTold:
     )
 
 
-def _piece(part: Part) -> state.Piece:
+def _piece(part: Part) -> state.ProgramState:
     program, pid = part.program, part.pid
-    return state.Piece(
+    return state.ProgramState(
         name=program.name,
         node=program.node,
         log=str(program.log),
         pid=pid,
-        began=parts.started_at(pid) if pid is not None else None,
+        began=processes.started_at(pid) if pid is not None else None,
         starts=part.starts,
     )

@@ -1,16 +1,20 @@
 """Records a campaign's history: pods and nodes from the API server, assignments from the kubelets' checkpoints.
 
-`running` runs it during the whole campaign. Checkpoints are read several times a second, because a kubelet removes a
-pod's assignments soon after its end. An agent's report is compared with the checkpoint for pods that are not
-terminating."""
+`run` runs it during the whole campaign. Checkpoints are read several times a second, because a kubelet removes a pod's
+assignments soon after its end. An agent's report is compared with the checkpoint for pods that are not terminating."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
+from numalign.agent.sources import checkpoints
+from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise, wire
 from numalign.api.objects.node import Node
@@ -19,12 +23,77 @@ from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.kube.watch.informer import Informer
 from numalign.kube.watch.store import Change
-from numalign.lab.campaign import books
-from numalign.lab.campaign.books import Books
-from numalign.lab.campaign.history import History, Holding
-from numalign.lab.labs import Lab
+from numalign.kubelet import mask as masks
+from numalign.kubelet.cpu import topology
+from numalign.kubelet.cpu.state import CPUState
+from numalign.kubelet.device import DeviceState
+from numalign.kubelet.machine import Machine
+from numalign.kubelet.memory.state import MemoryState
+from numalign.kubelet.state import KubeletState
+from numalign.lab.campaign.history import History, Holding, Zones
+from numalign.lab.lab import Lab
+from numalign.lab.node import LabNode
 from numalign.process import tasks
 from numalign.scheduler.bind import placementannotation
+
+Stamp = tuple[tuple[int, int], ...]
+
+
+class Checkpoints(Struct, frozen=True):
+    stamp: Stamp
+    cpus: CPUState
+    memory: MemoryState | None
+    devices: DeviceCheckpoint
+
+    def state(self, active: Iterable[Pod]) -> KubeletState:
+        """The model's state, with these active pods."""
+        there = {pod.metadata.uid: pod for pod in active}
+        return KubeletState(devices=self.devices.state, cpu=self.cpus, memory=self.memory, active=there)
+
+
+def read(node: LabNode, last: Checkpoints | None) -> Checkpoints:
+    """The last result if the files are unchanged. BadObject or OSError means that no complete checkpoint exists now."""
+    static = node.spec.modelled.memory is not None
+    files = [node.cpu_state, *([node.memory_state] if static else []), *filter(Path.exists, [node.device_state])]
+    stamp = tuple((found.st_ino, found.st_mtime_ns) for found in (file.stat() for file in files))
+    if last is not None and last.stamp == stamp:
+        return last
+    return Checkpoints(
+        stamp,
+        checkpoints.cpu(node.cpu_state.read_bytes()).state,
+        checkpoints.memory(node.memory_state.read_bytes()).state if static else None,
+        checkpoints.devices(node.device_state.read_bytes())
+        if node.device_state in files
+        else DeviceCheckpoint(DeviceState(), {}, {}),
+    )
+
+
+def holdings(machine: Machine, found: Checkpoints) -> dict[str, dict[str, Holding]]:
+    """By uid and container."""
+    memory = found.memory.blocks if found.memory is not None else {}
+    devices = found.devices.state.pods
+    uids = {*found.cpus.assignments, *memory, *devices}
+    return {uid: dict(_of_pod(machine, found, uid)) for uid in uids}
+
+
+def _of_pod(machine: Machine, found: Checkpoints, uid: str) -> Iterable[tuple[str, Holding]]:
+    cpus = found.cpus.assignments.get(uid, {})
+    memory = found.memory.blocks.get(uid, {}) if found.memory is not None else {}
+    devices = found.devices.state.pods.get(uid, {})
+    for name in sorted({*cpus, *memory, *devices}):
+        blocks = {zone for block in memory.get(name, ()) for zone in masks.members(block.zones)}
+        ids = _device_zones(found, devices.get(name, {}))
+        yield name, Holding(_zones_of(machine, cpus.get(name, 0)), tuple(sorted(blocks)), ids)
+
+
+def _zones_of(machine: Machine, cpus: int) -> Zones:
+    return tuple(zone for zone, members in topology.of(machine).zones.items() if members & cpus)
+
+
+def _device_zones(found: Checkpoints, held: Mapping[str, frozenset[str]]) -> tuple[Zones, ...]:
+    zones = (found.devices.zones.get(name, {}).get(each) for name, ids in sorted(held.items()) for each in sorted(ids))
+    return tuple(each for each in zones if each)
+
 
 NAMESPACE: Final = "default"
 LOOK: Final = 0.25
@@ -34,12 +103,12 @@ Cpus = dict[tuple[str, str], int]
 """By uid and container."""
 
 
-class Watching:
+class Observer:
     def __init__(self, lab: Lab, client: Client, history: History) -> None:
         self.history = history
         self.pods: dict[str, Pod] = {}
         """Existing pods, by uid."""
-        self.books: dict[str, Books] = {}
+        self.books: dict[str, Checkpoints] = {}
         """The last checkpoint of each node."""
         self._lab = lab
         self._told: dict[str, Cpus] = {}
@@ -89,8 +158,8 @@ class Watching:
     def _bound(self, pod: Pod) -> None:
         meta, node = pod.metadata, pod.spec.node_name
         loose = self._lab.nodes[node].spec.settings.topology_policy not in STRICT
-        foretold = placementannotation.decode(meta) or {}
-        self.history.write("bound", name=meta.name, uid=meta.uid, node=node, foretold=foretold, loose=loose)
+        predicted = placementannotation.decode(meta) or {}
+        self.history.write("bound", name=meta.name, uid=meta.uid, node=node, predicted=predicted, loose=loose)
 
     def _node(self, change: Change[Node]) -> None:
         if change.new is None:
@@ -112,7 +181,7 @@ class Watching:
         cpus = {zone.id: zone.resources["cpu"].available // 1000 for zone in told.zones if "cpu" in zone.resources}
         free = ", ".join(f"{zone}: {count}" for zone, count in cpus.items())
         uids = tuple(sorted(pod.uid for pod in pods))
-        self.history.write("told", node=told.node, uids=uids, words=f"CPUs free by zone {free}")
+        self.history.write("reported", node=told.node, uids=uids, words=f"CPUs free by zone {free}")
         offered = Counter[str]()
         for zone in told.zones:
             offered.update({name: amounts.allocatable for name, amounts in zone.resources.items() if "/" in name})
@@ -122,12 +191,12 @@ class Watching:
         while True:
             for name, node in self._lab.nodes.items():
                 try:
-                    found = books.read(node, self.books.get(name))
+                    found = read(node, self.books.get(name))
                 except (BadObject, OSError):
                     continue  # half-written, or not written yet
                 if found is not self.books.get(name):
                     self.books[name] = found
-                    self._note(name, books.holdings(node.spec.machine, found))
+                    self._note(name, holdings(node.spec.machine, found))
                 self._compare(name)
             await asyncio.sleep(LOOK)
 

@@ -12,9 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.lab.campaign import stories
-from numalign.lab.campaign.history import Line
-from numalign.lab.campaign.stories import PodStory
+from numalign.lab.campaign import history
+from numalign.lab.campaign.history import Line, PodHistory
 
 NO_DEVICES: Final = ("UnexpectedAdmissionError", "TopologyAffinityError")
 """Reasons of a kubelet whose device manager is unavailable or has no devices in any zone."""
@@ -33,7 +32,7 @@ LOOK: Final = 0.5
 SAME_LOOK: Final = 0.05
 
 
-def unforeseeable(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Line]) -> str:
+def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[Line]) -> str:
     """The unforeseeable reason of a rejection; empty if there is none."""
     if _lacked_devices(pod, lines):
         return "its devices were unavailable"
@@ -41,23 +40,23 @@ def unforeseeable(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Lin
     return f"the kubelet still held resources of {who}" if who else ""
 
 
-def _lacked_devices(pod: PodStory, lines: Sequence[Line]) -> bool:
+def _lacked_devices(pod: PodHistory, lines: Sequence[Line]) -> bool:
     if pod.why not in NO_DEVICES or not pod.devices or pod.bound is None or pod.ended is None:
         return False
     known = pod.bound - LAST
     offers = [line for line in lines if line.what == "offers" and line.node == pod.node and line.at <= known]
     last = {line.why: line.devices for line in offers}
-    away = stories.absences(lines, (f"{pod.node}/kubelet", f"{pod.node}/device-plugin"))
+    away = history.absences(lines, (f"{pod.node}/kubelet", f"{pod.node}/device-plugin"))
     lately = any(begun <= pod.ended and ended >= pod.bound - REGISTERING for begun, ended in away)
     return lately and all(each.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
 
 
-def _leftovers(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Line]) -> str:
+def _leftovers(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[Line]) -> str:
     """The name of a pod that had ended and was still in the checkpoint of a kubelet that started after the binding."""
     met = pod.held or pod.ended
     if pod.bound is None or met is None:
         return ""
-    away = stories.absences(lines, (f"{pod.node}/kubelet",))
+    away = history.absences(lines, (f"{pod.node}/kubelet",))
     starts = [back for _, back in away if pod.bound <= back + STARTING and met >= back]
     for other in others:
         had_left = other.node == pod.node and other.left <= met and bool(other.zones & pod.wanted)
@@ -66,11 +65,11 @@ def _leftovers(pod: PodStory, others: Iterable[PodStory], lines: Sequence[Line])
     return ""
 
 
-def overtaker(pod: PodStory, others: Sequence[PodStory], lines: Sequence[Line]) -> str:
+def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[Line]) -> str:
     """The pod that explains a different placement; empty if there is none."""
     if pod.bound is None or pod.held is None:
         return ""
-    told = _Told.before(pod.bound, lines, pod.node)
+    told = _ReportsBefore.before(pod.bound, lines, pod.node)
     for other in others:
         if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, told)):
             return f"{other.name} {why}"
@@ -78,7 +77,7 @@ def overtaker(pod: PodStory, others: Sequence[PodStory], lines: Sequence[Line]) 
     return f"{who} was still in the checkpoint" if who else ""
 
 
-def _met(pod: PodStory, bound: float, held: float, other: PodStory, told: _Told) -> str:
+def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, told: _ReportsBefore) -> str:
     """How `other` explains the placement; empty if it does not."""
     if other.bound is None or other.held is None:
         return ""
@@ -101,21 +100,21 @@ def _met(pod: PodStory, bound: float, held: float, other: PodStory, told: _Told)
     return "was in zones where it was not expected" if unexpected and other.held <= held + SAME_LOOK else ""
 
 
-class _Told(Struct):
+class _ReportsBefore(Struct):
     """What a node's reports said at that time: the pods they named, and whether one was behind its kubelet."""
 
     uids: frozenset[str] = frozenset()
     behind: bool = False
 
     @staticmethod
-    def before(bound: float, lines: Iterable[Line], node: str) -> _Told:
+    def before(bound: float, lines: Iterable[Line], node: str) -> _ReportsBefore:
         """The last report that was known for sure, and all later ones."""
-        told = _Told()
+        told = _ReportsBefore()
         for line in lines:
             late = line.at > bound - LAST
             if line.node != node or line.at > bound:
                 continue
-            if line.what == "told":
+            if line.what == "reported":
                 told.uids = told.uids.union(line.uids) if late else frozenset(line.uids)
             elif line.what in ("behind", "level"):
                 told.behind = line.what == "behind" or (late and told.behind)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from numalign.agent.triggers.inotify import Inotify
-from numalign.lab import launching, toolchain, tree
+from numalign.lab import build, launching, machinetree
 from numalign.lab.errors import LabError
 from numalign.lab.node import KUBELET_ROOT
 
@@ -24,7 +24,7 @@ FOR_CONTROL_PLANE: Final = 2
 """Inotify instances that each program uses."""
 ENOUGH: Final = 512
 """Inotify instances that suffice for the largest lab and others beside it."""
-SHOWN: Final = ("/sys/devices/system", f"/{tree.HUGEPAGES}", "/proc/cpuinfo", "/proc/meminfo")
+SHOWN: Final = ("/sys/devices/system", f"/{machinetree.HUGEPAGES}", "/proc/cpuinfo", "/proc/meminfo")
 
 
 def missing(nodes: int = 1, reporters: int = 0, labs: int = 1) -> str:
@@ -33,9 +33,9 @@ def missing(nodes: int = 1, reporters: int = 0, labs: int = 1) -> str:
         return f"a lab needs Linux and root; use a virtual machine, or {ELSEWHERE}"
     if os.geteuid() != 0:
         return f"a lab needs root, to show each kubelet its own machine; use sudo, or {ELSEWHERE}"
-    if not toolchain.found():
-        return f"a lab builds its programs with Go, which is not here; {toolchain.ADVICE}"
-    absent = [path for path in (*SHOWN, *(f"/{each}" for each in tree.TUNABLES)) if not os.path.exists(path)]
+    if not build.found():
+        return f"a lab builds its programs with Go, which is not here; {build.ADVICE}"
+    absent = [path for path in (*SHOWN, *(f"/{each}" for each in machinetree.TUNABLES)) if not os.path.exists(path)]
     if absent:
         return f"a lab shows kubelets its own {absent[0]}, which this system does not have; use a whole virtual machine"
     wanted = nodes * FOR_KUBELET + reporters * FOR_REPORTER + labs * FOR_CONTROL_PLANE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numalign.kubelet import machinefile, presets
-from numalign.lab import tree
+from numalign.lab import machinetree
 
 SMT = presets.machine("2x32-smt")
 CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"
@@ -40,24 +40,24 @@ LINES = {
 
 @pytest.mark.parametrize("path, text", LINES.values(), ids=LINES)
 def test_a_file_says_what_the_kernel_would_say(path: str, text: str) -> None:
-    assert tree.files(SMT)[path] == text
+    assert machinetree.files(SMT)[path] == text
 
 
 def test_cpus_of_a_zone_are_links_to_those_of_the_machine() -> None:
-    assert tree.links(SMT)[f"{NODE}/node1/cpu16"] == "../../cpu/cpu16"
-    assert len(tree.links(SMT)) == 64
+    assert machinetree.links(SMT)[f"{NODE}/node1/cpu16"] == "../../cpu/cpu16"
+    assert len(machinetree.links(SMT)) == 64
 
 
 def test_cores_that_share_an_l3_are_listed_with_it() -> None:
     place = f"{CPU}/cpu0/cache/index3"
-    files = tree.files(presets.machine("epyc-nps4"))
+    files = machinetree.files(presets.machine("epyc-nps4"))
     assert files[f"{place}/shared_cpu_list"] == "0-7,128-135"
     assert files[f"{place}/shared_cpu_map"].count("1") + files[f"{place}/shared_cpu_map"].count("f") > 0
-    assert not any("cache" in path for path in tree.files(SMT))
+    assert not any("cache" in path for path in machinetree.files(SMT))
 
 
 def test_a_zone_lists_distances_to_zones_that_exist_only() -> None:
-    files = tree.files(GAPS)
+    files = machinetree.files(GAPS)
     assert files[f"{NODE}/node2/distance"] == "20 10"
     assert files[f"{NODE}/online"] == "0,2"
     assert (files[f"{NODE}/has_cpu"], files[f"{NODE}/has_memory"]) == ("0", "0,2")
@@ -66,15 +66,15 @@ def test_a_zone_lists_distances_to_zones_that_exist_only() -> None:
 @pytest.mark.parametrize("name", presets.names())
 def test_cpuinfo_has_a_block_for_every_cpu(name: str) -> None:
     machine = presets.machine(name)
-    told = re.findall(r"^processor\t: ([0-9]+)$", tree.files(machine)["proc/cpuinfo"], re.MULTILINE)
+    told = re.findall(r"^processor\t: ([0-9]+)$", machinetree.files(machine)["proc/cpuinfo"], re.MULTILINE)
     assert len(told) == machine.capacity["cpu"] // 1000
     assert told == sorted(told, key=int)
 
 
 def test_what_is_written_can_be_walked(tmp_path: Path) -> None:
-    tree.write(SMT, tmp_path)
+    machinetree.write(SMT, tmp_path)
     assert (tmp_path / NODE / "node1" / "cpu48" / "topology" / "core_id").read_text() == "0\n"
-    assert {path.name for path in (tmp_path / tree.HUGEPAGES).iterdir()} == {
+    assert {path.name for path in (tmp_path / machinetree.HUGEPAGES).iterdir()} == {
         "hugepages-2048kB",
         "hugepages-1048576kB",
     }
