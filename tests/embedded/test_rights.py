@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Rights:
     def noted(serving: Router, call: Request) -> Response | WatchRequest:
         place = requests.request_info(serving.state.registry, call.path)
         verb = VERBS.get(call.method) or ("get" if place.name else "watch" if call.flag("watch") else "list")
-        resource = f"{place.resource.plural}/{place.part}" if place.part else place.resource.plural
+        resource = f"{place.resource.plural}/{place.subresource}" if place.subresource else place.resource.plural
         found.add((place.resource.group, resource, verb))
         return answer(serving, call)
 

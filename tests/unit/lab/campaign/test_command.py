@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from numalign.cli import main
-from numalign.cli.lab import host
+from numalign.cli.devkit import labs
 from numalign.lab import preflight
 from numalign.lab.campaign import history, report
 from numalign.lab.campaign import run as running
@@ -34,7 +34,7 @@ def plays(monkeypatch: pytest.MonkeyPatch, lines: list[Line], *, interrupted: bo
         return report.of(told, lines), lines
 
     monkeypatch.setattr(running, "run", run)
-    monkeypatch.setattr(host, "require", lambda wanted: None)
+    monkeypatch.setattr(labs, "require", lambda wanted: None)
 
 
 ENDS = {
@@ -70,7 +70,7 @@ def test_what_was_seen_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_played(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str
 ) -> None:
-    monkeypatch.setattr(host, "require", lambda wanted: None)
+    monkeypatch.setattr(labs, "require", lambda wanted: None)
     (tmp_path / "file").touch()
     told = numalign(f"{option} {tmp_path / 'file' / 'below'}")
     assert (told.exit_code, "below cannot be written: Not a directory" in told.output) == (2, True)
