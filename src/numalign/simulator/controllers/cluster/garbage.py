@@ -19,11 +19,10 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES, PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import conditions, owners, views
+from numalign.simulator.controllers.framework import conditions, owners, pods, views
 from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 DECISIVE: Final = ("uid", "ownerReferences", "finalizers", "deletionTimestamp")

@@ -15,11 +15,10 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import conditions, moments, tolerating
+from numalign.simulator.controllers.framework import conditions, moments, pods, tolerating
 from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, RecordEvent, Requeue, Update
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name, key_of
-from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 LEASE_NAMESPACE: Final = "kube-node-lease"

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from numalign.simulator.apiserver.storage.resources import PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Api, Change, Handler, Subscription
-from numalign.simulator.controllers.framework import owners
-from numalign.simulator.controllers.workloads import pods
+from numalign.simulator.controllers.framework import owners, pods
 from numalign.simulator.trees import Tree
 
 Key = tuple[str, str]

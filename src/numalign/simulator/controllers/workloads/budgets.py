@@ -16,11 +16,11 @@ from numalign.simulator.apiserver.storage.resources import (
     Resource,
 )
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, labelling, moments, owners
+from numalign.simulator.controllers.framework import actions, conditions, labelling, moments, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, Views
-from numalign.simulator.controllers.workloads import deployments, pods, replicasets
+from numalign.simulator.controllers.workloads import deployments, replicasets
 from numalign.simulator.trees import Tree
 
 DELETION_TIMEOUT: Final = 120.0

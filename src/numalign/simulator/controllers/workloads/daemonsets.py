@@ -9,11 +9,11 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import DAEMONSETS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, labelling, moments, owners, tolerating
+from numalign.simulator.controllers.framework import actions, labelling, moments, owners, pods, tolerating
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name
-from numalign.simulator.controllers.workloads import deployments, pods, replicasets
+from numalign.simulator.controllers.workloads import deployments, replicasets
 from numalign.simulator.trees import Tree
 
 HASH_LABEL: Final = "controller-revision-hash"

@@ -30,7 +30,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, PODS, REPLICASETS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, moments, owners
+from numalign.simulator.controllers.framework import actions, conditions, moments, owners, pods
 from numalign.simulator.controllers.framework.actions import (
     Action,
     Create,
@@ -43,7 +43,7 @@ from numalign.simulator.controllers.framework.actions import (
 from numalign.simulator.controllers.framework.conditions import Conditions
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import pods, replicasets
+from numalign.simulator.controllers.workloads import replicasets
 from numalign.simulator.trees import Tree
 
 AVAILABLE: Final = "Available"

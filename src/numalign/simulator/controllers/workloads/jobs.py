@@ -21,11 +21,10 @@ from typing import Final
 from numalign.kube.backoff import Exponential
 from numalign.simulator.apiserver.storage.resources import JOBS, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, moments, owners
+from numalign.simulator.controllers.framework import actions, conditions, moments, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, MergePatch, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"

@@ -9,11 +9,10 @@ from datetime import datetime
 
 from numalign.simulator.apiserver.storage.resources import PODS, REPLICASETS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, owners
+from numalign.simulator.controllers.framework import actions, conditions, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 FAILURE = "ReplicaFailure"
