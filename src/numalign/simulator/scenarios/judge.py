@@ -1,7 +1,7 @@
-"""The judge: from a history alone, how a scenario went and what did not hold.
+"""Judges a scenario from its history.
 
-`measures` are the numbers that expectations speak of. `broken` are promises that no scheduler may break, whatever the
-scenario expects: a pod bound twice, or to a node that is not there. Nothing here knows a cluster."""
+`measures` are the numbers that expectations refer to. `broken` are violations in any scenario: a pod that is bound
+twice, or to a node that does not exist. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MISALIGNED: Final = "TopologyAffinityError"
 
 
 class Violation(Struct, frozen=True):
-    """Something that did not hold, as a sentence; `expected` is empty for promises that always hold."""
+    """One violation; `expected` is empty where the scenario does not state the expectation."""
 
     expected: str
     found: str
@@ -58,7 +58,7 @@ class _Pod(Struct):
 
 
 def judge(story: Story, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
-    """Everything that did not hold when this scheduler played the story."""
+    """All violations when this scheduler played the scenario."""
     expected = (*story.expect.get(ANY_SCHEDULER, ()), *story.expect.get(scheduler, ()))
     return [*broken(lines), *missed(expected, measures(lines))]
 
@@ -72,7 +72,7 @@ def missed(expected: Iterable[Expectation], found: Mapping[str, float]) -> list[
 
 
 def measures(lines: Sequence[HistoryEntry]) -> dict[str, float]:
-    """Every number of `MEASURES`."""
+    """All numbers of `MEASURES`."""
     counts = Counter(line.what for line in lines)
     pods = _pods(lines)
     there = [pod for pod in pods.values() if not pod.ended]

@@ -1,13 +1,8 @@
-"""A story played on the embedded cluster, in virtual time: its load, its faults, and a recording of what happened.
+"""Plays a scenario on the embedded cluster in virtual time, with its load and faults, and records its history.
 
-`play` is all that the command line and tests call. Stories are deterministic: the same story, seed and scheduler give
-the same history to the last line.
-
-A scenario's load as calls in time: which object is created or deleted when.
-
-`playing` performs them. Drawn from a seed, so that two schedulers meet the same load; whoever has no scheduler of its
-own gets the one that plays. Pure.
-"""
+The command line and tests call `play`. The same scenario, seed and scheduler give the same history. `calls` turns the
+load into creations and deletions in time. They are drawn from a seed, so that all schedulers get the same load; pods
+that name no scheduler get the one that plays."""
 
 from __future__ import annotations
 
@@ -41,7 +36,7 @@ TEMPLATES: Final = {
     "DaemonSet": ("spec", "template", "spec"),
     "Job": ("spec", "template", "spec"),
 }
-"""Where kinds keep the spec of their pods."""
+"""Where each kind has the spec of its pods."""
 
 
 class Creation(Struct, frozen=True):
@@ -53,7 +48,7 @@ Call = Creation | Deletion
 
 
 def calls(traffic: Iterable[Traffic], scheduler: str, seed: int) -> list[Call]:
-    """In the order of time; what is due at once stays in the order of the file."""
+    """In order of time; equal times are in the order of the file."""
     made = [call for number, each in enumerate(traffic) for call in _calls(each, scheduler, f"{seed}/{number}")]
     return sorted(made, key=lambda call: call.at)
 
@@ -81,7 +76,7 @@ def _arrivals(stream: PodStream, scheduler: str, chances: random.Random) -> Iter
 def _pod(stream: PodStream, choice: PodKind, number: int, chances: random.Random) -> Tree:
     annotations, spec = dict(choice.annotations), dict(choice.spec)
     if stream.lifetime is not None:
-        # What lives for a time is done then, unless the story says otherwise.
+        # A pod with a lifetime restarts never, unless the scenario says otherwise.
         spec = {"restartPolicy": "Never"} | spec
         annotations[workloads.RUN_SECONDS] = f"{drawn(stream.lifetime, chances):.3f}"
     metadata: dict[str, Any] = {
@@ -98,7 +93,7 @@ def drawn(span: Span, chances: random.Random) -> float:
 
 
 def with_scheduler(tree: Tree, scheduler: str) -> Tree:
-    """A copy whose pods are for this scheduler, unless they name one themselves."""
+    """A copy whose pods name this scheduler, unless they name one already."""
     return _with(tree, TEMPLATES.get(tree.get("kind", ""), ()), scheduler)
 
 
@@ -111,14 +106,14 @@ def _with(tree: Tree, path: tuple[str, ...], scheduler: str) -> Tree:
 
 
 SETTLING: Final = 10.0
-"""Seconds until the nodes have reported, before the first pod comes; the story's own time begins then."""
+"""Seconds until the nodes have reported, before the scenario starts."""
 
 Progress = Callable[[float], None]
-"""Told the time of the story every so often."""
+"""Called with the time of the scenario."""
 
 
 class PlayResult(Struct, frozen=True):
-    """`refused` are calls of the story itself that the API server did not take, as sentences."""
+    """`refused` holds the calls of the scenario that the API server rejected, as sentences."""
 
     lines: list[HistoryEntry]
     refused: list[str]
@@ -131,7 +126,7 @@ def play(
     progress: Progress = lambda at: None,
     at_end: Callable[[Cluster], None] = lambda embedded: None,
 ) -> PlayResult:
-    """`at_end` may look at the cluster before it goes."""
+    """`at_end` is called before the cluster stops."""
     return virtualtime.run(_played(story, scheduler, story.seed if seed is None else seed, progress, at_end))
 
 
@@ -154,7 +149,7 @@ async def _played(
 async def perform(
     story: Story, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
 ) -> list[str]:
-    """The story's load and faults on a cluster that is up, to the story's end; what was refused on the way."""
+    """Performs the load and the faults on a running cluster, until the scenario ends. Returns the rejected calls."""
     clock, refused = embedded.clock, list[str]()
     begun = clock.now()
     for at, act in sorted(_acts(story, scheduler, seed, embedded), key=lambda pair: pair[0]):

@@ -1,9 +1,8 @@
-"""Scenario files: YAML that people write, read into a `Story`.
+"""Reads scenario files into `Story` values.
 
-The catalogue and the command line parse the YAML and hand the mapping to `read`; docs/use/scenarios.md describes the
-form.
-Whatever is wrong is a BadObject that names the file and the field: a misspelt word would otherwise change a story
-without anybody noticing."""
+The catalogue and the command line parse the YAML and pass the mapping to `read`; docs/use/scenarios.md describes the
+format. Every error is a BadObject with file and field, including unknown keys, because a misspelt key would change the
+scenario silently."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ EVERY_NODE: Final = "*"
 
 
 def read(value: object, source: str, machine: nodegroups.MachineByName = nodegroups.preset) -> Story:
-    """`machine` finds what a name stands for: presets only, or files too where there are files."""
+    """`machine` resolves the name of a machine: presets only, or files too."""
     file = fields.root(value, KIND, source)
     fields.only(file, KEYS)
     nodes = tuple(node for group in fields.items(file.at("nodes")) for node in nodegroups.read(group, machine))
@@ -124,7 +123,7 @@ def _deletion(field: Field) -> Deletion:
 
 
 def _faults(field: Field, nodes: tuple[NodeSpec, ...]) -> Iterator[Fault]:
-    """The fault, and what ends it where it lasts."""
+    """The fault, and its end if it has a duration."""
     fields.only(field, FAULT_KEYS)
     kind = fields.one_of(field.at("fault"), story.FAULTS, "")
     begun = Fault(
