@@ -26,7 +26,7 @@ from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.registry import RunningCluster
 from numalign.simulator.scenarios import play
-from numalign.simulator.scenarios.story import Story
+from numalign.simulator.scenarios.scenario import Story
 
 LOG: Final = logging.getLogger(__name__)
 USER: Final = "embedded"

@@ -18,7 +18,7 @@ from numalign.kubelet.machine import Machine
 from numalign.simulator.hosting import HostedCluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import catalogue, nodegroups, scenariofile
-from numalign.simulator.scenarios.story import Story
+from numalign.simulator.scenarios.scenario import Story
 
 OPTIONS = "the options"
 

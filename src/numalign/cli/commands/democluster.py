@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numalign.scheduler.snapshot.snapshot import Snapshot
     from numalign.simulator.cluster import Cluster
     from numalign.simulator.scenarios.play import PlayResult
-    from numalign.simulator.scenarios.story import Story
+    from numalign.simulator.scenarios.scenario import Story
 
 STORY: Final = "burst"
 BLIND: Final = "default-scheduler"

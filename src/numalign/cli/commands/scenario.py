@@ -15,7 +15,7 @@ from numalign.cli import output, recordings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numalign.simulator.scenarios.story import Story
+    from numalign.simulator.scenarios.scenario import Story
 
 app = typer.Typer(help="Stories played on an embedded cluster, in virtual time.", no_args_is_help=True)
 

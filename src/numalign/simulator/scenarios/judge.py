@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.simulator.scenarios.history import HistoryEntry
-from numalign.simulator.scenarios.story import ANY_SCHEDULER, Expectation, Story
+from numalign.simulator.scenarios.scenario import ANY_SCHEDULER, Expectation, Story
 
 COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "==": operator.eq,

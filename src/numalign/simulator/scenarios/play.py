@@ -26,7 +26,7 @@ from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.scenarios.history import HistoryEntry, HistoryRecorder
-from numalign.simulator.scenarios.story import CreatedObjects, Deletion, Fault, PodKind, PodStream, Story, Traffic
+from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Fault, PodKind, PodStream, Story, Traffic
 from numalign.simulator.trees import Tree
 
 TEMPLATES: Final = {

@@ -16,8 +16,8 @@ from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.scenarios import durations, judge, nodegroups, story
-from numalign.simulator.scenarios.story import (
+from numalign.simulator.scenarios import durations, judge, nodegroups, scenario
+from numalign.simulator.scenarios.scenario import (
     AT_ONCE,
     CreatedObjects,
     Deletion,
@@ -125,7 +125,7 @@ def _deletion(field: Field) -> Deletion:
 def _faults(field: Field, nodes: tuple[NodeSpec, ...]) -> Iterator[Fault]:
     """The fault, and its end if it has a duration."""
     fields.only(field, FAULT_KEYS)
-    kind = fields.one_of(field.at("fault"), story.FAULTS, "")
+    kind = fields.one_of(field.at("fault"), scenario.FAULTS, "")
     begun = Fault(
         at=_at(field),
         kind=kind,
@@ -135,10 +135,10 @@ def _faults(field: Field, nodes: tuple[NodeSpec, ...]) -> Iterator[Fault]:
     )
     yield begun
     if field.at("lasts").given:
-        if kind not in story.REVERSED:
+        if kind not in scenario.REVERSED:
             raise field.at("lasts").bad(f"{kind} happens at once; leave it out")
         end = begun.at + durations.read(field.at("lasts"))
-        yield structs.replace(begun, at=end, kind=story.REVERSED[kind])
+        yield structs.replace(begun, at=end, kind=scenario.REVERSED[kind])
 
 
 def _node_names(field: Field, nodes: tuple[NodeSpec, ...]) -> tuple[str, ...]:

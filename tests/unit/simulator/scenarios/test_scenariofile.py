@@ -7,7 +7,7 @@ import pytest
 from numalign.api.errors import BadObject
 from numalign.simulator.scenarios import catalogue, scenariofile
 from numalign.simulator.scenarios.durations import Span
-from numalign.simulator.scenarios.story import CreatedObjects, Deletion, Expectation, Fault, PodStream, Story
+from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Expectation, Fault, PodStream, Story
 
 POD = {"containers": [{"name": "main"}]}
 STREAM: dict[str, Any] = {"pods": 3, "mix": [{"name": "web", "spec": POD}]}

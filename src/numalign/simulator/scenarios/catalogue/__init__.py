@@ -9,7 +9,7 @@ from importlib import resources
 from numalign.api import errors
 from numalign.api.decode import fields, yamltext
 from numalign.simulator.scenarios import scenariofile
-from numalign.simulator.scenarios.story import Story
+from numalign.simulator.scenarios.scenario import Story
 
 SUFFIX = ".yaml"
 
