@@ -26,7 +26,7 @@ from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.registry import RunningCluster
 from numalign.simulator.scenarios import play
-from numalign.simulator.scenarios.scenario import Story
+from numalign.simulator.scenarios.scenario import Scenario
 
 LOG: Final = logging.getLogger(__name__)
 USER: Final = "embedded"
@@ -38,7 +38,7 @@ class HostedCluster(Struct, frozen=True, kw_only=True):
     name: str
     nodes: tuple[NodeSpec, ...]
     words: str
-    story: Story | None = None
+    story: Scenario | None = None
     """The scenario to play once the cluster is up."""
     scheduler: str = DEFAULT_SCHEDULER
     default_scheduler: bool = True

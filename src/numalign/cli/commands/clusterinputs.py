@@ -18,7 +18,7 @@ from numalign.kubelet.machine import Machine
 from numalign.simulator.hosting import HostedCluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import catalogue, nodegroups, scenariofile
-from numalign.simulator.scenarios.scenario import Story
+from numalign.simulator.scenarios.scenario import Scenario
 
 OPTIONS = "the options"
 
@@ -57,7 +57,7 @@ def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
     return tuple(nodegroups.read(fields.root(group, "Nodes", OPTIONS), lambda field: machine))
 
 
-def story(name_or_path: str) -> Story:
+def story(name_or_path: str) -> Scenario:
     """One of the catalogue by its name, else the file."""
     if name_or_path in catalogue.names() and not os.path.exists(name_or_path):
         return catalogue.story(name_or_path)

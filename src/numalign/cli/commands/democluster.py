@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numalign.scheduler.snapshot.snapshot import Snapshot
     from numalign.simulator.cluster import Cluster
     from numalign.simulator.scenarios.play import PlayResult
-    from numalign.simulator.scenarios.scenario import Story
+    from numalign.simulator.scenarios.scenario import Scenario
 
 STORY: Final = "burst"
 BLIND: Final = "default-scheduler"
@@ -96,7 +96,7 @@ def _tell_why(page: Page, told: Told | None) -> list[str]:
     return [] if told.asked.help else [f"nobody knows what would help {WAITING}"]
 
 
-def _tell(page: Page, story: Story, measures: Mapping[str, Mapping[str, float]]) -> None:
+def _tell(page: Page, story: Scenario, measures: Mapping[str, Mapping[str, float]]) -> None:
     page.add(f"{story.title}, on a cluster of {len(story.nodes)} nodes, by two schedulers:")
     page.add()
     table = page.table("scheduler", "pods", *SHOWN.values())

@@ -15,7 +15,7 @@ from numalign.cli import output, recordings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numalign.simulator.scenarios.scenario import Story
+    from numalign.simulator.scenarios.scenario import Scenario
 
 app = typer.Typer(help="Stories played on an embedded cluster, in virtual time.", no_args_is_help=True)
 
@@ -85,7 +85,7 @@ def run(
     raise typer.Exit(1 if violations else 0)
 
 
-def _page(story: Story, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
+def _page(story: Scenario, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
     from numalign.simulator.scenarios import durations
     from numalign.simulator.scenarios.judge import MEASURES
 

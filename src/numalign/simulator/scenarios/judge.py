@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.simulator.scenarios.history import HistoryEntry
-from numalign.simulator.scenarios.scenario import ANY_SCHEDULER, Expectation, Story
+from numalign.simulator.scenarios.scenario import ANY_SCHEDULER, Expectation, Scenario
 
 COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "==": operator.eq,
@@ -57,7 +57,7 @@ class _Pod(Struct):
     ended: bool = False
 
 
-def judge(story: Story, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
+def judge(story: Scenario, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
     """All violations when this scheduler played the scenario."""
     expected = (*story.expect.get(ANY_SCHEDULER, ()), *story.expect.get(scheduler, ()))
     return [*broken(lines), *missed(expected, measures(lines))]

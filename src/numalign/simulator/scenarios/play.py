@@ -26,7 +26,7 @@ from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.scenarios.history import HistoryEntry, HistoryRecorder
-from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Fault, PodKind, PodStream, Story, Traffic
+from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Fault, PodKind, PodStream, Scenario, Traffic
 from numalign.simulator.trees import Tree
 
 TEMPLATES: Final = {
@@ -120,7 +120,7 @@ class PlayResult(Struct, frozen=True):
 
 
 def play(
-    story: Story,
+    story: Scenario,
     scheduler: str = DEFAULT_SCHEDULER,
     seed: int | None = None,
     progress: Progress = lambda at: None,
@@ -131,7 +131,7 @@ def play(
 
 
 async def _played(
-    story: Story, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
+    story: Scenario, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
 ) -> PlayResult:
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
     chances = random.Random(f"{seed}/{scheduler}")
@@ -147,7 +147,7 @@ async def _played(
 
 
 async def perform(
-    story: Story, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
+    story: Scenario, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
 ) -> list[str]:
     """Performs the load and the faults on a running cluster, until the scenario ends. Returns the rejected calls."""
     clock, refused = embedded.clock, list[str]()
@@ -167,7 +167,7 @@ async def perform(
 Act = tuple[float, Callable[[], None]]
 
 
-def _acts(story: Story, scheduler: str, seed: int, embedded: Cluster) -> Iterator[Act]:
+def _acts(story: Scenario, scheduler: str, seed: int, embedded: Cluster) -> Iterator[Act]:
     for call in calls(story.traffic, scheduler, seed):
         yield call.at, _performing(embedded.api, call)
     for fault in story.faults:

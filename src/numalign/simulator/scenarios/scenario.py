@@ -91,7 +91,7 @@ class Expectation(Struct, frozen=True):
         return f"{self.measure} {self.comparison} {self.number:g}"
 
 
-class Story(Struct, frozen=True, kw_only=True):
+class Scenario(Struct, frozen=True, kw_only=True):
     name: str
     title: str
     lasts: float

@@ -25,7 +25,7 @@ from numalign.simulator.scenarios.scenario import (
     Fault,
     PodKind,
     PodStream,
-    Story,
+    Scenario,
     Traffic,
 )
 from numalign.simulator.trees import Tree
@@ -45,14 +45,14 @@ MOST_WEIGHT: Final = 1_000_000
 EVERY_NODE: Final = "*"
 
 
-def read(value: object, source: str, machine: nodegroups.MachineByName = nodegroups.preset) -> Story:
+def read(value: object, source: str, machine: nodegroups.MachineByName = nodegroups.preset) -> Scenario:
     """`machine` resolves the name of a machine: presets only, or files too."""
     file = fields.root(value, KIND, source)
     fields.only(file, KEYS)
     nodes = tuple(node for group in fields.items(file.at("nodes")) for node in nodegroups.read(group, machine))
     if not nodes:
         raise file.at("nodes").bad("no node; a scenario needs one at least")
-    return Story(
+    return Scenario(
         name=_name(file.at("name")),
         title=fields.text(file.at("title")),
         about=_text(file.at("about")),

@@ -7,7 +7,7 @@ import pytest
 from numalign.api.errors import BadObject
 from numalign.simulator.scenarios import catalogue, scenariofile
 from numalign.simulator.scenarios.durations import Span
-from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Expectation, Fault, PodStream, Story
+from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Expectation, Fault, PodStream, Scenario
 
 POD = {"containers": [{"name": "main"}]}
 STREAM: dict[str, Any] = {"pods": 3, "mix": [{"name": "web", "spec": POD}]}
@@ -19,7 +19,7 @@ FILE: dict[str, Any] = {
 }
 
 
-def read(**changes: Any) -> Story:
+def read(**changes: Any) -> Scenario:
     return scenariofile.read(FILE | changes, "file.yaml")
 
 

@@ -9,7 +9,7 @@ from importlib import resources
 from numalign.api import errors
 from numalign.api.decode import fields, yamltext
 from numalign.simulator.scenarios import scenariofile
-from numalign.simulator.scenarios.scenario import Story
+from numalign.simulator.scenarios.scenario import Scenario
 
 SUFFIX = ".yaml"
 
@@ -26,6 +26,6 @@ def text(name: str) -> str:
     return resources.files(__name__).joinpath(name + SUFFIX).read_text()
 
 
-def story(name: str) -> Story:
+def story(name: str) -> Scenario:
     (document,) = yamltext.documents(text(name), name)
     return scenariofile.read(document.value, name)
