@@ -38,7 +38,7 @@ class HostedCluster(Struct, frozen=True, kw_only=True):
     name: str
     nodes: tuple[NodeSpec, ...]
     words: str
-    story: Scenario | None = None
+    scenario: Scenario | None = None
     """The scenario to play once the cluster is up."""
     scheduler: str = DEFAULT_SCHEDULER
     default_scheduler: bool = True
@@ -81,10 +81,10 @@ async def _host(hosted: HostedCluster, place: Path) -> None:
 
 
 async def _play(hosted: HostedCluster, embedded: cluster.Cluster) -> None:
-    if hosted.story is None:
+    if hosted.scenario is None:
         return
     await embedded.clock.sleep(play.SETTLING)
-    for refused in await play.perform(hosted.story, embedded, hosted.scheduler, hosted.seed):
+    for refused in await play.perform(hosted.scenario, embedded, hosted.scheduler, hosted.seed):
         LOG.warning("the scenario's call was refused: %s", refused)
 
 

@@ -40,7 +40,7 @@ def hosted(asked: Asked, *, name: str, **how: Any) -> HostedCluster:
     nodes = told.nodes if told else nodes_of(asked)
     words = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     words += f", scenario {told.name}" if told else f" of {asked.machine}, {asked.policy}, scope {asked.scope}"
-    return HostedCluster(name=name, nodes=nodes, words=words, story=told, **how)
+    return HostedCluster(name=name, nodes=nodes, words=words, scenario=told, **how)
 
 
 def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
@@ -60,7 +60,7 @@ def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:
 def story(name_or_path: str) -> Scenario:
     """One of the catalogue by its name, else the file."""
     if name_or_path in catalogue.names() and not os.path.exists(name_or_path):
-        return catalogue.story(name_or_path)
+        return catalogue.scenario(name_or_path)
     if name_or_path != yamlfiles.STDIN and not os.path.exists(name_or_path):
         known = fields.suggestion(name_or_path, catalogue.names())
         raise BadObject("Scenario", yamlfiles.shown(name_or_path), "", f"no such scenario and no such file; {known}")

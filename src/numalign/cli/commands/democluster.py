@@ -51,7 +51,7 @@ def tell(page: Page) -> list[str]:
     """Adds it to the page; what did not hold, as sentences."""
     from numalign.simulator.scenarios import catalogue, judge, play
 
-    story = catalogue.story(STORY)
+    story = catalogue.scenario(STORY)
     seen: list[Seen] = []
     played = {
         BLIND: play.play(story, BLIND),

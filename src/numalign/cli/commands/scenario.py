@@ -35,7 +35,7 @@ def list_(fmt: OutputFormat = output.Format.TABLE) -> None:
     """Name the scenarios that ship with numalign."""
     from numalign.simulator.scenarios import catalogue
 
-    titles = {name: catalogue.story(name).title for name in catalogue.names()}
+    titles = {name: catalogue.scenario(name).title for name in catalogue.names()}
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(titles, fmt))
     width = max(map(len, titles))

@@ -25,15 +25,15 @@ COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 MEASURES: Final = {
     "created": "pods that were created",
-    "bound": "pods that got a node",
-    "started": "pods that began to run",
-    "finished": "pods that ran to their end",
+    "bound": "pods that were bound to a node",
+    "started": "pods that started",
+    "finished": "pods that completed",
     "failed": "pods that ran and failed",
-    "rejected": "pods that their node turned away",
-    "misaligned": "pods turned away with TopologyAffinityError",
+    "rejected": "pods that their kubelet rejected",
+    "misaligned": "pods rejected with TopologyAffinityError",
     "running": "pods that run at the end",
     "pending": "pods that have no node at the end",
-    "most-rejected": "pods turned away of the owner that it happened to most often",
+    "most-rejected": "rejected pods of the owner that has the most",
     "bounced-seconds": "time from the first rejection to the last",
     "longest-wait": "longest time from a pod's creation to its start, of those that started",
 }
@@ -57,9 +57,9 @@ class _Pod(Struct):
     ended: bool = False
 
 
-def judge(story: Scenario, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
+def judge(scenario: Scenario, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
     """All violations when this scheduler played the scenario."""
-    expected = (*story.expect.get(ANY_SCHEDULER, ()), *story.expect.get(scheduler, ()))
+    expected = (*scenario.expect.get(ANY_SCHEDULER, ()), *scenario.expect.get(scheduler, ()))
     return [*broken(lines), *missed(expected, measures(lines))]
 
 

@@ -120,57 +120,57 @@ class PlayResult(Struct, frozen=True):
 
 
 def play(
-    story: Scenario,
+    scenario: Scenario,
     scheduler: str = DEFAULT_SCHEDULER,
     seed: int | None = None,
     progress: Progress = lambda at: None,
     at_end: Callable[[Cluster], None] = lambda embedded: None,
 ) -> PlayResult:
     """`at_end` is called before the cluster stops."""
-    return virtualtime.run(_played(story, scheduler, story.seed if seed is None else seed, progress, at_end))
+    return virtualtime.run(_played(scenario, scheduler, scenario.seed if seed is None else seed, progress, at_end))
 
 
 async def _played(
-    story: Scenario, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
+    scenario: Scenario, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
 ) -> PlayResult:
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
     chances = random.Random(f"{seed}/{scheduler}")
-    async with cluster.running(story.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
+    async with cluster.running(scenario.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
         if scheduler == profiles.NAME:
             await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
         await asyncio.sleep(SETTLING)
         recorder = HistoryRecorder(embedded.api)
-        refused = await perform(story, embedded, scheduler, seed, progress)
+        refused = await perform(scenario, embedded, scheduler, seed, progress)
         recorder.stop()
         at_end(embedded)
         return PlayResult(recorder.lines, refused)
 
 
 async def perform(
-    story: Scenario, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
+    scenario: Scenario, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
 ) -> list[str]:
     """Performs the load and the faults on a running cluster, until the scenario ends. Returns the rejected calls."""
     clock, refused = embedded.clock, list[str]()
     begun = clock.now()
-    for at, act in sorted(_acts(story, scheduler, seed, embedded), key=lambda pair: pair[0]):
+    for at, act in sorted(_acts(scenario, scheduler, seed, embedded), key=lambda pair: pair[0]):
         await clock.sleep(max(0.0, begun + at - clock.now()))
         progress(at)
         try:
             act()
         except StatusError as refusal:
             refused.append(f"at {at:g} s: {refusal}")
-    await clock.sleep(max(0.0, begun + story.lasts - clock.now()))
-    progress(story.lasts)
+    await clock.sleep(max(0.0, begun + scenario.lasts - clock.now()))
+    progress(scenario.lasts)
     return refused
 
 
 Act = tuple[float, Callable[[], None]]
 
 
-def _acts(story: Scenario, scheduler: str, seed: int, embedded: Cluster) -> Iterator[Act]:
-    for call in calls(story.traffic, scheduler, seed):
+def _acts(scenario: Scenario, scheduler: str, seed: int, embedded: Cluster) -> Iterator[Act]:
+    for call in calls(scenario.traffic, scheduler, seed):
         yield call.at, _performing(embedded.api, call)
-    for fault in story.faults:
+    for fault in scenario.faults:
         yield fault.at, _befalling(embedded, fault)
 
 

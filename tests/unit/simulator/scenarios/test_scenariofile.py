@@ -118,11 +118,11 @@ def test_what_cannot_be_is_said_with_its_field(changes: dict[str, Any], words: s
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_the_catalogue_can_be_read_and_names_its_files(name: str) -> None:
-    found = catalogue.story(name)
+    found = catalogue.scenario(name)
     assert found.name == name
     assert found.about
 
 
 def test_a_scenario_nobody_knows_is_named_with_the_nearest() -> None:
     with pytest.raises(BadObject, match="did you mean gpu-mix"):
-        catalogue.story("gpu-mixx")
+        catalogue.scenario("gpu-mixx")

@@ -26,6 +26,6 @@ def text(name: str) -> str:
     return resources.files(__name__).joinpath(name + SUFFIX).read_text()
 
 
-def story(name: str) -> Scenario:
+def scenario(name: str) -> Scenario:
     (document,) = yamltext.documents(text(name), name)
     return scenariofile.read(document.value, name)
