@@ -15,10 +15,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Final
 
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
-from numalign.kube.transport import dial as dialing
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Dial, Server
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import pipes, schedulers
 from numalign.simulator.apiserver import admission
@@ -86,7 +85,7 @@ def access(api: Api, clock: Clock, latency: float = 0.0) -> Access:
     """`latency` is the delay in seconds of bytes in each direction."""
     serving = Router(api.state)
     open_ones: set[Connection] = set()
-    dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
+    dial: Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
     return Access(HERE, Login(auth.unchanging(Identity()), clock), dial=dial)
 
 

@@ -56,11 +56,11 @@ class ActionPerformer:
     def _write(self, action: Update | MergePatch | RecordEvent) -> None:
         match action:
             case Update(resource, tree, part):
-                self._api.update(resource, tree, part=part)
+                self._api.update(resource, tree, subresource=part)
             case MergePatch(resource, target, body, part, kind):
                 # The server may reuse parts of the patch in the stored object, which other components read.
                 name, namespace = target["metadata"]["name"], target["metadata"].get("namespace", "")
-                self._api.patch(resource, name, namespace, Patch(kind, trees.copied(body)), part=part)
+                self._api.patch(resource, name, namespace, Patch(kind, trees.copied(body)), subresource=part)
             case RecordEvent(regarding, reason, message, event_type):
                 self._recorder.record(regarding, event_type, reason, message)
 
