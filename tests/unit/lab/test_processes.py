@@ -14,7 +14,7 @@ import pytest
 
 from numalign.lab import processes
 from numalign.lab.errors import LabError
-from numalign.lab.processes import Part, Program
+from numalign.lab.processes import Part, ProgramSpec
 
 SLEEPS = ("/bin/sleep", "600")
 
@@ -24,7 +24,7 @@ def made(tmp_path: Path) -> Iterator[Callable[..., Part]]:
     every: list[Part] = []
 
     def make(*command: str) -> Part:
-        every.append(Part(Program(name="thing", command=command, log=tmp_path / "logs" / "thing.log")))
+        every.append(Part(ProgramSpec(name="thing", command=command, log=tmp_path / "logs" / "thing.log")))
         return every[-1]
 
     yield make

@@ -13,7 +13,7 @@ from msgspec import Struct, UnsetType
 from numalign.api import errors
 from numalign.cli.devkit import replays
 from numalign.cli.display import formats
-from numalign.oracle.kubelet.replay import Reasked
+from numalign.oracle.kubelet.replay import ReaskedCase
 
 MOST_PER_CASE = 5
 
@@ -26,7 +26,7 @@ class Tally(Struct):
     mismatches: int = 0
     model_differs: int = 0
 
-    def add(self, each: Reasked) -> None:
+    def add(self, each: ReaskedCase) -> None:
         self.cases += 1
         self.unanswered += not each.is_answered
         self.mismatches += bool(each.differences)
@@ -55,7 +55,7 @@ class Result(Struct, frozen=True):
     differences: tuple[Listed, ...]
 
 
-def result(asked: Sequence[Reasked], against: str) -> Result:
+def result(asked: Sequence[ReaskedCase], against: str) -> Result:
     total = _tally(asked)
     differences = tuple(listed for each in asked for listed in _listed(each))
     return Result(
@@ -63,21 +63,21 @@ def result(asked: Sequence[Reasked], against: str) -> Result:
     )
 
 
-def agreed(asked: Iterable[Reasked]) -> bool:
+def agreed(asked: Iterable[ReaskedCase]) -> bool:
     """Whether the real kubelet answers as recorded, and the model as the real kubelet."""
     return all(map(_is_as_it_should_be, asked))
 
 
-def _is_as_it_should_be(each: Reasked) -> bool:
+def _is_as_it_should_be(each: ReaskedCase) -> bool:
     return not each.differences and (each.model_agrees or not each.is_answered)
 
 
-def table(asked: Sequence[Reasked], against: str, show: int) -> str:
+def table(asked: Sequence[ReaskedCase], against: str, show: int) -> str:
     """The first `show` notable cases, the families, the count."""
     return "\n".join([*_notable(asked, against, show), _families(asked), _count(_tally(asked))])
 
 
-def _notable(asked: Iterable[Reasked], against: str, show: int) -> Iterator[str]:
+def _notable(asked: Iterable[ReaskedCase], against: str, show: int) -> Iterator[str]:
     notable = [each for each in asked if not _is_as_it_should_be(each)]
     for each in notable[:show]:
         yield from _shown(each, against)
@@ -87,7 +87,7 @@ def _notable(asked: Iterable[Reasked], against: str, show: int) -> Iterator[str]
         yield ""
 
 
-def _families(asked: Iterable[Reasked]) -> str:
+def _families(asked: Iterable[ReaskedCase]) -> str:
     page = formats.Page()
     drawn = page.table("family", "cases", "unanswered", "answered otherwise", "model differs")
     for family, tally in _by_family(asked).items():
@@ -101,7 +101,7 @@ def _count(total: Tally) -> str:
     return f"{total.cases - total.unanswered} cases, {total.mismatches} mismatches"
 
 
-def _shown(each: Reasked, against: str) -> Iterator[str]:
+def _shown(each: ReaskedCase, against: str) -> Iterator[str]:
     vector = each.vector
     yield f"{vector.family.name} {errors.clipped(vector.id)}  ({vector.where})"
     for difference in each.differences[:MOST_PER_CASE]:
@@ -113,7 +113,7 @@ def _shown(each: Reasked, against: str) -> Iterator[str]:
     yield f"  the model of {against}: {_word(each)}"
 
 
-def _word(each: Reasked) -> str:
+def _word(each: ReaskedCase) -> str:
     """The model's judgement of the real answer."""
     if each.model_agrees:
         return "the same as the real kubelet"
@@ -121,7 +121,7 @@ def _word(each: Reasked) -> str:
     return f"{each.judged.finding}, {first.path or replays.NO_ANSWER}: {replays.brief(first.answered)}"
 
 
-def _listed(each: Reasked) -> Iterator[Listed]:
+def _listed(each: ReaskedCase) -> Iterator[Listed]:
     for difference in each.differences:
         yield Listed(
             each.vector.family.name,
@@ -134,14 +134,14 @@ def _listed(each: Reasked) -> Iterator[Listed]:
         )
 
 
-def _by_family(asked: Iterable[Reasked]) -> dict[str, Tally]:
+def _by_family(asked: Iterable[ReaskedCase]) -> dict[str, Tally]:
     families: dict[str, Tally] = {}
     for each in asked:
         families.setdefault(each.vector.family.name, Tally()).add(each)
     return families
 
 
-def _tally(asked: Iterable[Reasked]) -> Tally:
+def _tally(asked: Iterable[ReaskedCase]) -> Tally:
     total = Tally()
     for each in asked:
         total.add(each)

@@ -17,11 +17,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from numalign.api import errors
 from numalign.cli.display import formats
-from numalign.oracle.fuzz import Summary
-from numalign.oracle.harness.ask import Judged
+from numalign.oracle.fuzz import FuzzSummary
+from numalign.oracle.harness.ask import JudgedCase
 from numalign.oracle.harness.divergence import Difference
 from numalign.oracle.harness.suite import Outcome
-from numalign.oracle.kubelet.replay import Report, Tally
+from numalign.oracle.kubelet.replay import FamilyTally, ReplayReport
 from numalign.oracle.recorded import SuiteReport, SuiteTally
 
 MOST_PER_CASE, MOST_CHARACTERS = 10, 200
@@ -53,7 +53,7 @@ class Diverged(Struct, frozen=True):
 class Replayed(Struct, frozen=True):
     """Both kinds of recordings: kubelet vectors by family, other cases by suite."""
 
-    vectors: Report
+    vectors: ReplayReport
     plugins: SuiteReport
 
     @property
@@ -77,7 +77,7 @@ class Replayed(Struct, frozen=True):
 class Result(Struct, frozen=True):
     cases: int
     mismatches: int
-    families: dict[str, Tally]
+    families: dict[str, FamilyTally]
     suites: dict[str, SuiteTally]
     differences: tuple[Listed, ...]
 
@@ -128,7 +128,7 @@ def _shown(diverged: Diverged) -> Iterator[str]:
         yield f"  ... and {len(diverged.differences) - MOST_PER_CASE} more differences"
 
 
-def _families(report: Report) -> Iterator[str]:
+def _families(report: ReplayReport) -> Iterator[str]:
     if not report.families:
         return
     width = max(map(len, report.families))
@@ -164,7 +164,7 @@ def _short(text: str) -> str:
 COLUMNS = ("agreed", "deliberate", "undecided", "unanswered", "differs")
 
 
-def fuzz_table(summary: Summary) -> str:
+def fuzz_table(summary: FuzzSummary) -> str:
     """Findings by family; the last line is always the total."""
     page = formats.Page()
     drawn = page.table("family", *COLUMNS)
@@ -177,7 +177,7 @@ def fuzz_table(summary: Summary) -> str:
     return page.text()
 
 
-def disagreement(judged: Judged, saved: Path) -> str:
+def disagreement(judged: JudgedCase, saved: Path) -> str:
     lines = [f"{judged.family} {judged.answer.get('id', '')}  (saved as {saved})"]
     for difference in judged.differences[:5]:
         lines += [
