@@ -80,8 +80,8 @@ def test_a_paused_program_can_be_ended(made: Callable[..., Part]) -> None:
 
 def test_a_program_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     story = (
-        "import os, pathlib, signal; from numalign.lab.processes import Part, Program;"
-        f"part = Part(Program(name='thing', command={SLEEPS!r}, log=pathlib.Path({str(tmp_path)!r}, 'log')));"
+        "import os, pathlib, signal; from numalign.lab.processes import Part, ProgramSpec;"
+        f"part = Part(ProgramSpec(name='thing', command={SLEEPS!r}, log=pathlib.Path({str(tmp_path)!r}, 'log')));"
         "part.start(); print(part.pid, flush=True); signal.pause()"
     )
     with subprocess.Popen([sys.executable, "-c", story], stdout=subprocess.PIPE, text=True) as parent:

@@ -17,7 +17,7 @@ from numalign.cli import output
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
-    from numalign.cli.devkit.replays import Replayed
+    from numalign.cli.devkit.replays import ReplayedFiles
     from numalign.oracle.fuzz import FuzzPlan, FuzzSummary
     from numalign.oracle.kubelet.replay import ReaskedCase, ReplayVerdict
     from numalign.oracle.sources import KubeletSource, Source
@@ -83,8 +83,8 @@ def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE, against: In
         raise typer.Exit(DIFFERENT)
 
 
-def _report(files: Iterable[Path]) -> Replayed:
-    from numalign.cli.devkit.replays import Replayed
+def _report(files: Iterable[Path]) -> ReplayedFiles:
+    from numalign.cli.devkit.replays import ReplayedFiles
     from numalign.oracle import recorded
     from numalign.oracle.kubelet import replay, vectors
 
@@ -92,7 +92,7 @@ def _report(files: Iterable[Path]) -> Replayed:
     cases = vectors.load(path for path, found in collected.items() if found is None)
     plugins = recorded.summed(recorded.judge(case) for found in collected.values() for case in found or ())
     verdicts = replay.replay(cases)
-    return Replayed(replay.summed(_watched(verdicts, len(cases)) if is_watched() else verdicts), plugins)
+    return ReplayedFiles(replay.summed(_watched(verdicts, len(cases)) if is_watched() else verdicts), plugins)
 
 
 def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> None:

@@ -18,7 +18,7 @@ from numalign.oracle.kubelet.replay import ReaskedCase
 MOST_PER_CASE = 5
 
 
-class Tally(Struct):
+class ReaskTally(Struct):
     """Cases of one family. A mismatch is a case that the real kubelet answers differently from the recording."""
 
     cases: int = 0
@@ -33,7 +33,7 @@ class Tally(Struct):
         self.model_differs += each.is_answered and not each.model_agrees
 
 
-class Listed(Struct, frozen=True):
+class ListedChange(Struct, frozen=True):
     """One difference between the recording and the real answer. A side without a value is omitted."""
 
     family: str
@@ -45,20 +45,20 @@ class Listed(Struct, frozen=True):
     model: str
 
 
-class Result(Struct, frozen=True):
+class ReaskResult(Struct, frozen=True):
     against: str
     cases: int
     unanswered: int
     mismatches: int
     model_differs: int
-    families: dict[str, Tally]
-    differences: tuple[Listed, ...]
+    families: dict[str, ReaskTally]
+    differences: tuple[ListedChange, ...]
 
 
-def result(asked: Sequence[ReaskedCase], against: str) -> Result:
+def result(asked: Sequence[ReaskedCase], against: str) -> ReaskResult:
     total = _tally(asked)
     differences = tuple(listed for each in asked for listed in _listed(each))
-    return Result(
+    return ReaskResult(
         against, total.cases, total.unanswered, total.mismatches, total.model_differs, _by_family(asked), differences
     )
 
@@ -97,7 +97,7 @@ def _families(asked: Iterable[ReaskedCase]) -> str:
     return page.text()
 
 
-def _count(total: Tally) -> str:
+def _count(total: ReaskTally) -> str:
     return f"{total.cases - total.unanswered} cases, {total.mismatches} mismatches"
 
 
@@ -121,9 +121,9 @@ def _word(each: ReaskedCase) -> str:
     return f"{each.judged.finding}, {first.path or replays.NO_ANSWER}: {replays.brief(first.answered)}"
 
 
-def _listed(each: ReaskedCase) -> Iterator[Listed]:
+def _listed(each: ReaskedCase) -> Iterator[ListedChange]:
     for difference in each.differences:
-        yield Listed(
+        yield ListedChange(
             each.vector.family.name,
             each.vector.id,
             each.vector.where,
@@ -134,15 +134,15 @@ def _listed(each: ReaskedCase) -> Iterator[Listed]:
         )
 
 
-def _by_family(asked: Iterable[ReaskedCase]) -> dict[str, Tally]:
-    families: dict[str, Tally] = {}
+def _by_family(asked: Iterable[ReaskedCase]) -> dict[str, ReaskTally]:
+    families: dict[str, ReaskTally] = {}
     for each in asked:
-        families.setdefault(each.vector.family.name, Tally()).add(each)
+        families.setdefault(each.vector.family.name, ReaskTally()).add(each)
     return families
 
 
-def _tally(asked: Iterable[ReaskedCase]) -> Tally:
-    total = Tally()
+def _tally(asked: Iterable[ReaskedCase]) -> ReaskTally:
+    total = ReaskTally()
     for each in asked:
         total.add(each)
     return total
