@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from numalign.agent.sources import checksums, podresources
-from numalign.agent.sources import podresourcesmessages as messages
+from numalign.agent.sources import checkpoints, podresources
+from numalign.agent.sources import podresources as messages
 from numalign.agent.sources import pods as podsapi
 from numalign.api.attributes import cpuset
 from numalign.api.decode import protomessages
@@ -47,7 +47,7 @@ class Node:
         self._heard: list[asyncio.Queue[bytes]] = []
         self._write()
         devices: dict[str, Any] = {"PodDeviceEntries": None, "RegisteredDevices": {}}
-        written = {"Data": devices, "Checksum": checksums.of_devices(devices)}
+        written = {"Data": devices, "Checksum": checkpoints.of_devices(devices)}
         (self.root / "device-plugins/kubelet_internal_checkpoint").write_bytes(msgspec.json.encode(written))
 
     def _pod(self, place: int) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Node:
         told = {"policyName": "static", "defaultCpuSet": cpuset.text(free), "entries": held}
         hidden = self.root / ".cpu_manager_state"
         text = msgspec.json.encode(told).decode()
-        sums = {"checksum": 0, "data": text, "dataChecksum": checksums.of_text(text)}
+        sums = {"checksum": 0, "data": text, "dataChecksum": checkpoints.of_text(text)}
         hidden.write_bytes(msgspec.json.encode(told | sums))
         hidden.rename(self.root / "cpu_manager_state")
 

@@ -15,11 +15,11 @@ from msgspec import structs
 
 from numalign.agent import main
 from numalign.agent.cycle import Agent
+from numalign.agent.inventory.podidentity import UidLookup
 from numalign.agent.inventory.readings import Sources
-from numalign.agent.inventory.snapshot import Looker
-from numalign.agent.inventory.uids import Uids
+from numalign.agent.inventory.snapshot import SnapshotReader
 from numalign.agent.publish.publish import Manner
-from numalign.agent.sources import checksums
+from numalign.agent.sources import checkpoints
 from numalign.agent.sources.podresources import Allocatable, PodResources, PodResourcesError
 from numalign.agent.triggers.schedule import Pace
 from numalign.agent.triggers.triggers import Triggers, of_kubelet
@@ -94,7 +94,7 @@ class FileNode:
         }
         tree: dict[str, Any] = {"policyName": "static", "defaultCpuSet": cpuset.text(self.state.cpu.default)}
         tree["entries"] = entries
-        return msgspec.json.encode(tree | {"checksum": checksums.of_cpus(tree)})
+        return msgspec.json.encode(tree | {"checksum": checkpoints.of_cpus(tree)})
 
     def _write(self, name: str, raw: bytes) -> None:
         hidden = self.root / f".{name}"
@@ -154,7 +154,7 @@ class FileNode:
         async with Client(self.town.access(), main.LIMITS, clock=clock) as client:
             sources = Sources(host=self.host, kubelet_root=self.root, podresources=self, clock=clock)
             waiting = Triggers(of_kubelet(self.root), Pace(period=PERIOD), clock)
-            looker = Looker(sources, Uids(NODE, None, client))
+            looker = SnapshotReader(sources, UidLookup(NODE, None, client))
             made = Agent(NODE, client, Manner(instance="one", period=PERIOD, **manner), looker, waiting)
             async with running(made):
                 yield made

@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from numalign.agent.deviceplugin import preference
-from numalign.agent.deviceplugin.offer import EACH, CdiDevice, DeviceFile, Gift, Mount, Offer
-from numalign.agent.deviceplugin.preference import POLICIES
+from numalign.agent.deviceplugin import offer
+from numalign.agent.deviceplugin.offer import EACH, POLICIES, CdiDevice, DeviceFile, Gift, Mount, Offer
 from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
@@ -78,7 +77,7 @@ def _offer(plugin: DevicePlugin, section: Field) -> Offer:
     )
 
 
-def _policy(plugin: DevicePlugin) -> preference.Policy:
+def _policy(plugin: DevicePlugin) -> offer.Policy:
     return "lowest" if plugin.preferred_allocation else "none"
 
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 from numalign.agent.publish import gc
 from numalign.agent.publish.publish import Manner, Publisher
 from numalign.agent.sources import checkpoints, podresources
+from numalign.agent.sources.filewatch import Watch
 from numalign.agent.triggers import triggers
-from numalign.agent.triggers.filewatch import Watch
 from numalign.api import errors
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client

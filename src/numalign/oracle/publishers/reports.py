@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from numalign.agent.publish import plainform
-from numalign.agent.publish.plainform import Form
+from numalign.agent.inventory import plainform
+from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import ContainerResources, PodResources
 from numalign.api.decode import quantity
 from numalign.api.nrt import fingerprint, zonename

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from numalign.agent.publish import exclusions
+from numalign.agent.inventory import exclusions
 from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from numalign.agent.publish import exclusions
-from numalign.agent.publish.exclusions import Exclusions, PodPattern
+from numalign.agent.inventory import exclusions
+from numalign.agent.inventory.exclusions import Exclusions, PodPattern
 from numalign.api.errors import BadObject
 
 NFD = """

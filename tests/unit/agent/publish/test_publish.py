@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.agent.publish import published
-from numalign.agent.publish.published import ManagedFields, ManagedMeta, Published
+from numalign.agent.publish import publish
+from numalign.agent.publish.publish import ManagedFields, ManagedMeta, Published
 from numalign.api.nrt.wire import Attribute
 
 POLICY = Attribute(name="topologyManagerPolicy", value="restricted")
@@ -13,9 +13,9 @@ MANAGERS = Attribute(name="numalign.io/managers", value="v1;cpu=static;memory=No
 PLACEMENTS = Attribute(name="numalign.io/placements", value="v1;main")
 
 
-def there(*attributes: Attribute, manager: str = published.MANAGER, signed: str = "an earlier process") -> Published:
+def there(*attributes: Attribute, manager: str = publish.MANAGER, signed: str = "an earlier process") -> Published:
     owners = (ManagedFields(manager=manager, fields_v1={"f:attributes": {}}),)
-    return Published(ManagedMeta(annotations={published.SIGNED: signed}, managed_fields=owners), attributes)
+    return Published(ManagedMeta(annotations={publish.SIGNED: signed}, managed_fields=owners), attributes)
 
 
 CASES = {
@@ -32,4 +32,4 @@ CASES = {
 @pytest.mark.parametrize("found, wanted, known", CASES.values(), ids=CASES)
 def test_what_was_told_of_the_configuration(found: Published, wanted: tuple[Attribute, ...], known: bool) -> None:
     attributes = [{"name": each.name, "value": each.value} for each in wanted]
-    assert published.is_so_configured(found, attributes) is known
+    assert publish.is_so_configured(found, attributes) is known

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from numalign.agent.sources import configz
+from numalign.agent.sources import kubeletconfig
 from numalign.api import errors
 from numalign.kube.clock import SystemClock
 from numalign.kube.transport import auth
@@ -39,7 +39,7 @@ async def answering(status: str, body: bytes) -> AsyncIterator[tuple[Sender, lis
 def test_the_api_server_is_asked_for_the_node() -> None:
     async def told() -> tuple[bytes, list[str]]:
         async with answering("200 OK", b'{"kubeletconfig":{}}') as (sender, asked):
-            return await configz.through_api_server(sender, "worker-7")(), asked
+            return await kubeletconfig.through_api_server(sender, "worker-7")(), asked
 
     assert asyncio.run(told()) == (
         b'{"kubeletconfig":{}}',
@@ -50,7 +50,7 @@ def test_the_api_server_is_asked_for_the_node() -> None:
 def test_a_refusal_is_told_in_words() -> None:
     async def told() -> bytes:
         async with answering("403 Forbidden", b"") as (sender, _):
-            return await configz.through_api_server(sender, "worker-7")()
+            return await kubeletconfig.through_api_server(sender, "worker-7")()
 
     with pytest.raises(errors.BadObject, match=r"no answer: .*configuration of node worker-7"):
         asyncio.run(told())

@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from numalign.agent.inventory import inventory
-from numalign.agent.inventory.lostdevices import Vanished
-from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory.podidentity import KnownUids
+from numalign.agent.inventory.readings import LostDevices
 from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.agent.sources.podresources import Allocatable, DeviceEntry
 from numalign.kubelet import presets, start
@@ -39,7 +39,7 @@ STORIES = {
 def test_devices_that_are_no_longer_offered_are_not_registered(
     offers: list[Allocatable | None], there: set[str]
 ) -> None:
-    vanished = Vanished()
+    vanished = LostDevices()
     for offered in offers:
         found = vanished.left_out(WRITTEN, offered)
     assert found is not None
@@ -50,13 +50,13 @@ def test_a_report_offers_no_device_whose_plugin_has_died() -> None:
     machine = presets.machine("gpu-8")
     kubelet = start.start(machine, Settings())
     before = looks.at(kubelet, kubelet.initial())
-    vanished = Vanished()
+    vanished = LostDevices()
     vanished.left_out(before.device_checkpoint, before.allocatable)
     assert before.allocatable is not None
     silent = structs.replace(before.allocatable, devices=())
     kept = vanished.left_out(before.device_checkpoint, silent)
     after = structs.replace(before, allocatable=silent, device_checkpoint=kept)
-    found = inventory.of(after, structs.replace(machine, devices={}), Told())
+    found = inventory.of(after, structs.replace(machine, devices={}), KnownUids())
     assert {name: each.healthy for name, each in found.kubelet.devices.inventories.items()} == dict.fromkeys(
         machine.devices, frozenset()
     )

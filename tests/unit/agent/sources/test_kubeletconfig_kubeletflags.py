@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from numalign.agent.sources import kubeletflags
+from numalign.agent.sources import kubeletconfig
 from numalign.api import errors
 
 FLAGS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -32,22 +32,22 @@ FLAGS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("arguments, fields", FLAGS.values(), ids=FLAGS)
 def test_flags_are_fields(arguments: tuple[str, ...], fields: dict[str, Any]) -> None:
-    assert kubeletflags.read(arguments).overrules == fields
+    assert kubeletconfig.read_flags(arguments).overrules == fields
 
 
 def test_flags_name_files_and_folders() -> None:
-    line = kubeletflags.read(["--config=/etc/k.yaml", "--config-dir", "/etc/k.d", "--root-dir=/srv/kubelet"])
+    line = kubeletconfig.read_flags(["--config=/etc/k.yaml", "--config-dir", "/etc/k.d", "--root-dir=/srv/kubelet"])
     assert (line.config, line.config_dir, line.root_dir) == ("/etc/k.yaml", "/etc/k.d", "/srv/kubelet")
 
 
 @pytest.mark.parametrize("flag", ["--max-pods=many", "--kube-reserved=cpu", "--reserved-memory=0", "--max-pods"])
 def test_what_the_kubelet_would_not_read_is_refused(flag: str) -> None:
     with pytest.raises(errors.BadObject, match="nothing a kubelet reads"):
-        kubeletflags.read([flag])
+        kubeletconfig.read_flags([flag])
 
 
 def test_no_kubelet_can_be_seen_where_there_is_no_proc(tmp_path: Path) -> None:
-    assert kubeletflags.found(tmp_path, "/var/lib/kubelet") is None
+    assert kubeletconfig.find_command_line(tmp_path, "/var/lib/kubelet") is None
 
 
 def kubelet(proc: Path, pid: str, *flags: str, mounts: str = "mnt:[1]") -> None:
@@ -61,7 +61,7 @@ def test_of_two_kubelets_the_one_that_sees_our_files_is_meant(tmp_path: Path) ->
     kubelet(tmp_path, "7", "--max-pods=7", mounts="mnt:[7]")
     kubelet(tmp_path, "8", "--max-pods=8", mounts="mnt:[8]")
     kubelet(tmp_path, "self", mounts="mnt:[8]")
-    line = kubeletflags.found(tmp_path, "/var/lib/kubelet")
+    line = kubeletconfig.find_command_line(tmp_path, "/var/lib/kubelet")
     assert line is not None
     assert line.overrules == {"maxPods": 8}
 
@@ -69,4 +69,4 @@ def test_of_two_kubelets_the_one_that_sees_our_files_is_meant(tmp_path: Path) ->
 def test_two_kubelets_that_cannot_be_told_apart_are_none(tmp_path: Path) -> None:
     kubelet(tmp_path, "7", "--max-pods=7")
     kubelet(tmp_path, "8", "--max-pods=8")
-    assert kubeletflags.found(tmp_path, "/var/lib/kubelet") is None
+    assert kubeletconfig.find_command_line(tmp_path, "/var/lib/kubelet") is None

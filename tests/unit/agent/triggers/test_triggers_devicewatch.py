@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from numalign.agent.sources.podresources import Allocatable, DeviceEntry, PodResources, PodResourcesError
-from numalign.agent.triggers.devicewatch import EVERY, DeviceWatch
+from numalign.agent.triggers.triggers import EVERY, DeviceWatch
 from tests.unit.kube.clocks import HandClock
 
 GPU = Allocatable(devices=(DeviceEntry("x/gpu", ("gpu-0",), (0,)),))

@@ -2,21 +2,93 @@
 
 `numalign agent run --exclude FILE` takes the files that users of RTE (`resourceExclude`, `podExclude`) and NFD
 (`excludeList`) have; `inventory` asks what is left out on this node. Excluded pods are not signed for. What they hold
-is held all the same: RTE calls it free."""
+is held all the same: RTE calls it free.
+
+Go's patterns for names, which files of RTE's users are written in.
+
+`exclusions` asks. They are a shell's but for the details: ^ alone negates a class, a backslash takes the next character
+as it is, and a pattern that makes no sense matches nothing.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from numalign.agent.publish import patterns
 from numalign.agent.sources import hostfiles
 from numalign.api import errors
 from numalign.api.decode import decode, yamltext
 from numalign.api.decode.structs import Wire
+
+KEPT: Final = 1024
+NO_SENSE: Final = re.compile(r"(?!)")
+
+
+def matches(pattern: str, text: str) -> bool:
+    return _compiled(pattern).fullmatch(text) is not None
+
+
+@lru_cache(KEPT)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(_Reader(pattern).expression(), re.DOTALL)
+    except IndexError:
+        return NO_SENSE
+
+
+class _Reader:
+    """Goes through a pattern; IndexError where it ends too early or makes no sense."""
+
+    def __init__(self, pattern: str) -> None:
+        self.left = list(pattern)
+
+    def expression(self) -> str:
+        parts = []
+        while self.left:
+            match self.left.pop(0):
+                case "*":
+                    parts.append("[^/]*")
+                case "?":
+                    parts.append("[^/]")
+                case "[":
+                    parts.append(self._class())
+                case "\\":
+                    parts.append(re.escape(self.left.pop(0)))
+                case letter:
+                    parts.append(re.escape(letter))
+        return "".join(parts)
+
+    def _class(self) -> str:
+        negated = self.left[0] == "^"
+        if negated:
+            self.left.pop(0)
+        ranges = [self._range()]
+        while self.left[0] != "]":
+            ranges.append(self._range())
+        self.left.pop(0)
+        members = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges if low <= high)
+        if not members:
+            return "." if negated else "(?!)"
+        return f"[{'^' if negated else ''}{members}]"
+
+    def _range(self) -> tuple[str, str]:
+        low = high = self._member()
+        if self.left[0] == "-":
+            self.left.pop(0)
+            high = self._member()
+        return low, high
+
+    def _member(self) -> str:
+        letter = self.left.pop(0)
+        if letter in "-]":
+            raise IndexError
+        return self.left.pop(0) if letter == "\\" else letter
+
 
 KIND: Final = "Exclusions"
 EVERYWHERE: Final = "*"
@@ -46,8 +118,7 @@ class Exclusions(Struct, frozen=True):
     def has(self, namespace: str, name: str) -> bool:
         """Whether the pod is left out."""
         return any(
-            patterns.matches(each.namespace_pattern, namespace) and patterns.matches(each.name_pattern, name)
-            for each in self.pods
+            matches(each.namespace_pattern, namespace) and matches(each.name_pattern, name) for each in self.pods
         )
 
 

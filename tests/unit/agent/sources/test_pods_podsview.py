@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from numalign.agent.sources import pods
-from numalign.agent.sources.podsview import PodsView
+from numalign.agent.sources.pods import PodsView
 from numalign.api.decode import protomessages
 from numalign.process.rpc import CallFailed, Service
 from tests.unit.agent.podresources_server import serving

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from numalign.agent import http
+from numalign.agent import main as http
 from numalign.process.serve import PageRequest, PageResponse, Pages
 from numalign.simulator import virtualtime
 from tests.unit.agent.clusters import PERIOD, Script, Town
@@ -16,7 +16,7 @@ def answers(town_is_away: bool, unknown: tuple[str, ...] = ()) -> dict[str, Page
         town.away, script.unknown = town_is_away, unknown
         async with town.agent(script) as agent:
             await asyncio.sleep(90)
-            pages = Pages(http.pages(agent, PERIOD))
+            pages = Pages(http.status_pages(agent, PERIOD))
             paths = ("/healthz", "/readyz", "/metrics")
             return {path: await pages.answer(PageRequest(method="GET", path=path)) for path in paths}
 

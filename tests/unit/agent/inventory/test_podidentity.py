@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from numalign.agent.inventory import inventory, podidentity, uids
-from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory import inventory, podidentity
+from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.sources.checkpoints import CPUCheckpoint
 from numalign.agent.sources.podresources import ContainerResources, PodResources
 from numalign.agent.sources.pods import LocalPod, PodsError
@@ -37,8 +37,8 @@ class Kubelet:
 
 def told(
     kubelet: Kubelet, written: frozenset[str] = frozenset(), *, away: bool = False, phase: str = "Running"
-) -> Told:
-    async def main() -> Told:
+) -> KnownUids:
+    async def main() -> KnownUids:
         town = Town()
         spec = {"nodeName": NODE, "containers": [{"name": "main", "image": "x"}]}
         tree = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}, "spec": spec}
@@ -46,14 +46,14 @@ def told(
         town.api.patch(PODS, "web", "default", Patch("merge", {"status": {"phase": phase}}), subresource="status")
         town.away = away
         async with Client(town.access(), clock=town.clock) as client:
-            return await uids.Uids(NODE, kubelet, client).told(written, 0.0)
+            return await podidentity.UidLookup(NODE, kubelet, client).told(written, 0.0)
 
     return virtualtime.run(main())
 
 
 def test_a_kubelet_that_tells_of_everybody_is_enough() -> None:
     found = told(Kubelet(LocalPod("a-1", *WEB)), frozenset({"a-1"}))
-    assert found == Told({WEB: "a-1"}, {WEB: "a-1"})
+    assert found == KnownUids({WEB: "a-1"}, {WEB: "a-1"})
 
 
 def test_the_api_server_is_asked_about_entries_of_pods_that_the_kubelet_does_not_know() -> None:
@@ -67,14 +67,14 @@ def test_finished_pods_are_nobody() -> None:
 
 
 def test_where_nobody_answers_that_is_told() -> None:
-    assert told(Kubelet(absent=True), away=True) == Told(unsure=True)
+    assert told(Kubelet(absent=True), away=True) == KnownUids(unsure=True)
 
 
 def test_a_kubelet_without_the_socket_is_not_asked_every_time() -> None:
     kubelet = Kubelet(absent=True)
 
     async def main() -> None:
-        asking = uids.Uids(NODE, kubelet, None)
+        asking = podidentity.UidLookup(NODE, kubelet, None)
         for second in range(5):
             await asking.told(frozenset(), float(second))
 
@@ -83,14 +83,14 @@ def test_a_kubelet_without_the_socket_is_not_asked_every_time() -> None:
 
 
 def test_a_static_pod_has_one_uid_for_the_cluster_and_one_for_its_kubelet() -> None:
-    annotations = {uids.MIRRORED: HASH, uids.HASH: HASH}
+    annotations = {podidentity.MIRROR_POD: HASH, podidentity.CONFIG_HASH: HASH}
     mirror = ObjectMeta(namespace="default", name="web", uid="u-1", annotations=annotations)
-    assert uids.of_api_server([uids.Named(mirror)]) == Told({WEB: "u-1"}, {WEB: HASH})
-    assert uids.of_kubelet([LocalPod(HASH, *WEB)]) == Told({}, {WEB: HASH})
+    assert podidentity.of_api_server([podidentity.PodHeader(mirror)]) == KnownUids({WEB: "u-1"}, {WEB: HASH})
+    assert podidentity.of_kubelet([LocalPod(HASH, *WEB)]) == KnownUids({}, {WEB: HASH})
 
 
-@pytest.mark.parametrize("told, uid", [(Told({WEB: "u-1"}, {WEB: HASH}), "u-1"), (Told({}, {WEB: HASH}), "")])
-def test_a_report_calls_a_static_pod_as_the_cluster_does_or_by_name(told: Told, uid: str) -> None:
+@pytest.mark.parametrize("told, uid", [(KnownUids({WEB: "u-1"}, {WEB: HASH}), "u-1"), (KnownUids({}, {WEB: HASH}), "")])
+def test_a_report_calls_a_static_pod_as_the_cluster_does_or_by_name(told: KnownUids, uid: str) -> None:
     listed = PodResources(*WEB, (ContainerResources("main", (), (2, 3), ()),), (), ())
     state = CPUState(PLAIN.initial().cpu.default & ~0b1100, {HASH: {"main": 0b1100}})  # type: ignore[union-attr]
     readings = structs.replace(
@@ -103,11 +103,11 @@ def test_a_report_calls_a_static_pod_as_the_cluster_does_or_by_name(told: Told, 
 
 @pytest.mark.parametrize(
     "told, free",
-    [(Told({WEB: "u-1"}), False), (Told(unsure=True), False), (Told(), True)],
+    [(KnownUids({WEB: "u-1"}), False), (KnownUids(unsure=True), False), (KnownUids(), True)],
     ids=["exists", "perhaps", "is gone"],
 )
 def test_what_a_pod_holds_stays_charged_while_a_kubelet_that_just_started_does_not_list_it(
-    told: Told, free: bool
+    told: KnownUids, free: bool
 ) -> None:
     initial = PLAIN.initial()
     state = CPUState(initial.cpu.default & ~0b1100, {"u-1": {"main": 0b1100}})  # type: ignore[union-attr]
@@ -116,4 +116,4 @@ def test_what_a_pod_holds_stays_charged_while_a_kubelet_that_just_started_does_n
     empty = report.of(NODE, PLAIN, initial)
     cpus = [zone.resources["cpu"].available for zone in found.zones]
     assert (cpus == [zone.resources["cpu"].available for zone in empty.zones]) is free
-    assert podidentity.uids(readings) == {"u-1"}
+    assert podidentity.checkpoint_uids(readings) == {"u-1"}

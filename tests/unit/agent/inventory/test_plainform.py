@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.agent.publish import plainform
-from numalign.agent.publish.plainform import Form
+from numalign.agent.inventory import plainform
+from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.nrt import placementcodec
 from numalign.api.nrt.placementcodec import ContainerRef

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.agent.publish import patterns
+from numalign.agent.inventory import exclusions
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ from numalign.agent.publish import patterns
     ],
 )
 def test_a_name_is_matched_as_go_would(pattern: str, text: str, matches: bool) -> None:
-    assert patterns.matches(pattern, text) is matches
+    assert exclusions.matches(pattern, text) is matches

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.agent.deviceplugin import preference
-from numalign.agent.deviceplugin.preference import POLICIES, Policy
+from numalign.agent.deviceplugin import offer
+from numalign.agent.deviceplugin.offer import POLICIES, Policy
 from numalign.kubelet.device import Preference
 
 ZONES: dict[str, tuple[int, ...] | None] = {
@@ -37,7 +37,7 @@ def ids(text: str) -> frozenset[str]:
 @pytest.mark.parametrize("policy, available, needed, size, chosen", CASES.values(), ids=CASES)
 def test_choice(policy: Policy, available: str, needed: str, size: int, chosen: str) -> None:
     asked = Preference("r", ids(available), ids(needed), size)
-    assert preference.preferred(policy, asked, ZONES) == ids(chosen)
+    assert offer.preferred(policy, asked, ZONES) == ids(chosen)
 
 
 @given(st.sampled_from(POLICIES), st.sets(st.sampled_from(sorted(ZONES)), min_size=1), st.data())
@@ -45,7 +45,7 @@ def test_a_choice_is_of_the_size_and_has_what_it_must(policy: Policy, available:
     needed = data.draw(st.sets(st.sampled_from(sorted(available))))
     size = data.draw(st.integers(len(needed), len(available)))
     asked = Preference("r", frozenset(available), frozenset(needed), size)
-    chosen = preference.preferred(policy, asked, ZONES)
+    chosen = offer.preferred(policy, asked, ZONES)
     assert needed <= chosen <= available
     assert len(chosen) == size
 
@@ -54,4 +54,4 @@ def test_a_choice_is_of_the_size_and_has_what_it_must(policy: Policy, available:
 def test_packed_needs_one_zone_where_one_has_enough(available: set[str], data: st.DataObject) -> None:
     largest = max(sum(each[0] == zone for each in available) for zone in "abc")
     asked = Preference("r", frozenset(available), frozenset(), data.draw(st.integers(1, largest)))
-    assert len({ZONES[each] for each in preference.preferred("packed", asked, ZONES)}) == 1
+    assert len({ZONES[each] for each in offer.preferred("packed", asked, ZONES)}) == 1

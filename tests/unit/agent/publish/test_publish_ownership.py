@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from numalign.agent.publish import published
-from numalign.agent.publish.ownership import Guard
-from numalign.agent.publish.published import ManagedFields, ManagedMeta, Published
+from numalign.agent.publish import publish
+from numalign.agent.publish.publish import ManagedFields, ManagedMeta, Ownership, Published
 
 ZONES: dict[str, Any] = {"f:zones": {}}
-OURS = ManagedFields(published.MANAGER, "", ZONES)
+OURS = ManagedFields(publish.MANAGER, "", ZONES)
 
 
 def there(version: str, *managers: ManagedFields, signed: str = "us", claim: str = "") -> Published:
-    labels = {published.CLAIM: claim} if claim else {}
-    annotations = {published.SIGNED: signed} if signed else {}
+    labels = {publish.CLAIM: claim} if claim else {}
+    annotations = {publish.SIGNED: signed} if signed else {}
     return Published(
         ManagedMeta(resource_version=version, managed_fields=managers, labels=labels, annotations=annotations)
     )
 
 
-def guard(*, wrote: bool = True) -> Guard:
-    return Guard(instance="us", patience=600.0, wrote=wrote)
+def guard(*, wrote: bool = True) -> Ownership:
+    return Ownership(instance="us", patience=600.0, wrote=wrote)
 
 
 def test_our_own_report_is_no_reason_to_stand_back() -> None:
