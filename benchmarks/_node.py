@@ -18,7 +18,8 @@ from numalign.agent.sources import podresources as messages
 from numalign.agent.sources import pods as podsapi
 from numalign.api.attributes import cpuset
 from numalign.api.decode import protomessages
-from numalign.kubelet import configuration, presets
+from numalign.kubelet import configuration
+from numalign.kubelet.machine import presets
 from numalign.lab import machinetree
 from numalign.process import rpc
 from numalign.process.rpc import Service

@@ -20,7 +20,8 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube.client import Client
 from numalign.kube.transport import auth
 from numalign.kube.transport.auth import Access, Identity, Login
-from numalign.kubelet import presets, start, versions
+from numalign.kubelet import start, versions
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import Settings
 from numalign.simulator import cluster, pipes, virtualtime
 from numalign.simulator.apiserver import admission

@@ -29,8 +29,9 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
-from numalign.kubelet import admission, configuration, report, start
-from numalign.kubelet.machine import Device, DevicePlugin, Machine
+from numalign.kubelet import admission, configuration, start
+from numalign.kubelet.machine.machine import Device, DevicePlugin, Machine
+from numalign.kubelet.report import report
 from numalign.simulator.apiserver.storage.resources import PODS
 from tests.unit.agent import kubelet_looks as looks
 from tests.unit.agent.clusters import MACHINE, NODE, PERIOD, Town, running

@@ -10,10 +10,10 @@ from numalign.agent.sources.checkpoints import CPUCheckpoint, DeviceCheckpoint, 
 from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.attributes.podplacements import HeldDevices, Holding, PodPlacement
 from numalign.kubelet import admission, holdings
-from numalign.kubelet import mask as masks
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 
 
 def at(kubelet: Kubelet, state: KubeletState) -> Readings:

@@ -15,8 +15,9 @@ from numalign.agent.sources import checkpoints, filewatch, kubeletconfig, sysfs
 from numalign.agent.sources.hostfiles import Files
 from numalign.agent.sources.kubeletconfig import Configuration, Sources
 from numalign.api import errors
-from numalign.kubelet import configuration, presets
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet import configuration
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from tests.strategies import hostile
 from tests.unit.agent.machine_trees import written
 

@@ -15,8 +15,8 @@ from numalign.agent.deviceplugin.offer import EACH, POLICIES, CdiDevice, DeviceF
 from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
-from numalign.kubelet import machinedevices, machinefile
-from numalign.kubelet.machine import DevicePlugin
+from numalign.kubelet.machine import machinefile
+from numalign.kubelet.machine.machine import DevicePlugin
 
 KIND: Final = "DevicePlugins"
 KEYS: Final = ("devices", "plugins")
@@ -24,7 +24,7 @@ PLUGIN_KEYS: Final = ("prefer", "preStart", "allocate")
 GIFT_KEYS: Final = ("env", "annotations", "mounts", "devices", "cdi")
 LONGEST_ID: Final = 63
 """As the API promises (device plugin API v1beta1, Device.ID)."""
-ANY_ZONE: Final = range(machinedevices.MAX_ZONE + 1)
+ANY_ZONE: Final = range(machinefile.MAX_ZONE + 1)
 CDI_NAME: Final = re.compile(r"[A-Za-z][\w.-]*/[A-Za-z][\w-]*=\S+")
 
 Offers = Mapping[str, Offer]
@@ -37,7 +37,7 @@ def read(value: object, source: str, zones: Sequence[int] = ANY_ZONE) -> Offers:
     plugins: dict[str, DevicePlugin] = {}
     for resource, section in fields.entries(file.at("devices")):
         room = machinefile.MAX_DEVICES - sum(len(plugin.devices) for plugin in plugins.values())
-        plugins[resource] = machinedevices.read(resource, section, zones, room)
+        plugins[resource] = machinefile.read_devices(resource, section, zones, room)
         _check_ids(section, plugins[resource])
     if not plugins:
         raise file.at("devices").bad('nothing is offered; write something like "devices: {example.com/nic: {0: 2}}"')

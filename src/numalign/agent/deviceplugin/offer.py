@@ -21,7 +21,7 @@ from numalign.api.decode import protomessages
 from numalign.api.decode.protomessages import Tree
 from numalign.kubelet import device
 from numalign.kubelet.device import Ids, Preference
-from numalign.kubelet.machine import DevicePlugin
+from numalign.kubelet.machine.machine import DevicePlugin
 
 Policy = Literal["none", "lowest", "packed", "spread"]
 POLICIES: Final[tuple[Policy, ...]] = ("none", "lowest", "packed", "spread")

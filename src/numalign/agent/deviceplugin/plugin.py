@@ -23,7 +23,7 @@ from numalign.api.decode import protomessages
 from numalign.api.decode.protomessages import TEXTS, Field, Message, Tree
 from numalign.api.decode.protowire import BadProtobuf
 from numalign.kubelet.device import Preference
-from numalign.kubelet.machine import Device
+from numalign.kubelet.machine.machine import Device
 from numalign.process import log, rpc
 
 VERSION: Final = "v1beta1"

@@ -19,13 +19,13 @@ from numalign.agent.inventory.readings import Readings
 from numalign.agent.sources.podresources import ContainerResources, MemoryEntry, PodResources
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec
-from numalign.kubelet import machinecores
-from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held, Ids
+from numalign.kubelet.machine import cores
 from numalign.kubelet.memory.state import Block, MemoryState, charge
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 
 STATIC_CPUS: Final = "static"
 STATIC_MEMORY: Final = "Static"
@@ -78,8 +78,8 @@ class Books:
         expected = cpu.allocatable if cpu is not None else 0
         if told is not None and told != expected:
             yield (
-                f"the kubelet lets pods have CPUs {machinecores.short_text(told) or 'none'}; by what"
-                f" {self._readings.settings_source} says it would be {machinecores.short_text(expected) or 'none'}"
+                f"the kubelet lets pods have CPUs {cores.short_text(told) or 'none'}; by what"
+                f" {self._readings.settings_source} says it would be {cores.short_text(expected) or 'none'}"
             )
 
     def _active(self, each: Listed) -> Pod:

@@ -33,13 +33,14 @@ from numalign.agent.sources.podresources import Allocatable, DeviceEntry, Memory
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission, holdings, report, start, versions
-from numalign.kubelet import mask as masks
-from numalign.kubelet.machine import Device, DevicePlugin, Machine
-from numalign.kubelet.report import Pods
+from numalign.kubelet import admission, holdings, start, versions
+from numalign.kubelet.machine.machine import Device, DevicePlugin, Machine
+from numalign.kubelet.report import report
+from numalign.kubelet.report.report import Pods
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 
 PodAssignments = tuple[object, ...]
 """All that is written down for one pod."""
@@ -144,7 +145,7 @@ class Inventory(Struct, frozen=True):
     """Whether the kubelet's version is known, and not taken to be the newest."""
 
     def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
-        own = report.told(node, self.kubelet, self.state, self.placed)
+        own = report.of_collected(node, self.kubelet, self.state, self.placed)
         own = own if self.dated else report.undated(own)
         if mode == "own":
             return own if self.answered else report.with_capacities(own, self.kubelet.machine)

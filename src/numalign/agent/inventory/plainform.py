@@ -17,11 +17,13 @@ from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBl
 from numalign.api.nrt import fingerprint
 from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
 from numalign.api.objects import resourcenames
-from numalign.kubelet import holdings, machinefile, report
-from numalign.kubelet import machine as machines
-from numalign.kubelet import mask as masks
-from numalign.kubelet.machine import Machine
+from numalign.kubelet import holdings
+from numalign.kubelet.machine import machine as machines
+from numalign.kubelet.machine import machinefile
+from numalign.kubelet.machine.machine import Machine
+from numalign.kubelet.report import report
 from numalign.kubelet.start import Kubelet
+from numalign.kubelet.topologymanager import mask as masks
 
 Form = Literal["rte", "nfd"]
 NOTHING: Final = frozenset[str]()

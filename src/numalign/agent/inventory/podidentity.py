@@ -29,7 +29,7 @@ from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.lists import Unreadable
 from numalign.kube.request import Selection
-from numalign.kubelet import mask as masks
+from numalign.kubelet.topologymanager import mask as masks
 
 Name = tuple[str, str]
 """Namespace and name."""

@@ -37,7 +37,7 @@ from numalign.agent.sources.sysfs import Survey
 from numalign.api import errors
 from numalign.kube.clock import Clock, SystemClock
 from numalign.kubelet import start, versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
 
 T = TypeVar("T")

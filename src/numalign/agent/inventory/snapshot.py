@@ -26,10 +26,10 @@ from numalign.agent.sources import kubeletconfig
 from numalign.agent.sources.podresources import ContainerResources, PodResources
 from numalign.api import errors
 from numalign.api.nrt.placementcodec import ContainerRef
-from numalign.kubelet import mask as masks
 from numalign.kubelet import versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import StartRefusal, Undecided
+from numalign.kubelet.topologymanager import mask as masks
 from numalign.kubelet.versions import Minor
 
 ACTIVE_ONLY: Final = Minor(1, 34)

@@ -15,12 +15,13 @@ from numalign.agent.sources.checkpoints import CPUCheckpoint, MemoryCheckpoint, 
 from numalign.agent.sources.podresources import Allocatable
 from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
-from numalign.kubelet import machinecores, options
-from numalign.kubelet import mask as masks
-from numalign.kubelet.cpu import options as cpuoptions
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet import settings as options
+from numalign.kubelet.cpu import static as cpuoptions
+from numalign.kubelet.machine import cores as machinecores
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
+from numalign.kubelet.topologymanager import mask as masks
 
 STATIC_CPUS: Final = "static"
 STATIC_MEMORY: Final = "Static"
@@ -100,7 +101,7 @@ def _reserved_are_counted(settings: Settings, evidence: Evidence) -> bool:
     """Whether reserved CPUs are among those that it counts on: as a rule containers share them, and it writes that."""
     text = settings.cpu_options.get(cpuoptions.STRICT_RESERVATION, "false")
     try:
-        strict = options.boolean(cpuoptions.STRICT_RESERVATION, text, options.CPU)
+        strict = options.boolean_option(cpuoptions.STRICT_RESERVATION, text, options.CPU_OPTIONS)
     except StartRefusal:
         strict = False
     return bool(_written(evidence.cpu)) and not strict

@@ -23,9 +23,9 @@ from msgspec import Struct, field
 
 from numalign.api import errors
 from numalign.api.attributes import cpuset
-from numalign.kubelet import machinefile
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Ids
+from numalign.kubelet.machine import machinefile
 from numalign.kubelet.memory.state import Block, MemoryState, Table, ZoneMemory
 
 OFFSET: Final = 0x811C9DC5

@@ -36,7 +36,7 @@ from numalign.kube.request import Repeat, Request
 from numalign.kube.transport.sender import Sender
 from numalign.kube.transport.transport import Limits
 from numalign.kubelet import configuration, settings, versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 
 COMMAND_LINE: Final = "Kubelet command line"
 NAME: Final = "kubelet"

@@ -19,7 +19,7 @@ from numalign.api.attributes import cpuset
 from numalign.api.objects import resourcenames
 from numalign.cli.display import formats
 from numalign.cli.display.formats import INDENT, Page
-from numalign.kubelet.machine import Machine, Zone
+from numalign.kubelet.machine.machine import Machine, Zone
 
 
 class ZoneTold(Struct, frozen=True):

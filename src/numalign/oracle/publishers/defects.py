@@ -14,7 +14,7 @@ from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, MemoryEntry
 from numalign.api.nrt import zonename
 from numalign.api.objects import resourcenames
-from numalign.kubelet.plainreport import PER_ZONE_PAGES
+from numalign.kubelet.report.plainreport import PER_ZONE_PAGES
 from numalign.oracle.publishers import states
 
 Row = Mapping[str, Any]

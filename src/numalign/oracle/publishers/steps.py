@@ -21,8 +21,9 @@ from numalign.api import errors
 from numalign.api.decode import yamltext
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.api.objects import resourcenames
-from numalign.kubelet import configuration, presets, start
-from numalign.kubelet.machine import Device, DevicePlugin
+from numalign.kubelet import configuration, start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Device, DevicePlugin
 from numalign.kubelet.settings import Settings
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference

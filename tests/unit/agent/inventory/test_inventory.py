@@ -14,9 +14,11 @@ from numalign.agent.sources.podresources import Allocatable, ContainerResources,
 from numalign.api.attributes import managers
 from numalign.api.attributes.managers import KubeletBuild
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import plainreport, presets, report, start
+from numalign.kubelet import start
 from numalign.kubelet.device import DeviceState
-from numalign.kubelet.machine import DevicePlugin, Machine
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import DevicePlugin, Machine
+from numalign.kubelet.report import plainreport, report
 from numalign.kubelet.settings import Settings
 from tests.campaigns import holds_for
 from tests.strategies.lives import Life, lives

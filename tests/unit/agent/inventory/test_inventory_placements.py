@@ -6,7 +6,8 @@ from msgspec import structs
 
 from numalign.agent.inventory import inventory
 from numalign.agent.inventory.inventory import PlacementCache
-from numalign.kubelet import admission, report
+from numalign.kubelet import admission
+from numalign.kubelet.report import report
 from tests.campaigns import holds_for
 from tests.strategies.lives import Life
 from tests.strategies.reports import reported_lives
@@ -29,4 +30,4 @@ def test_what_did_not_change_is_not_worked_out_again(life: Life) -> None:
     kubelet = placing.started(life.kubelet.machine, life.kubelet.settings)
     first, second = placing.pods(kubelet, state), placing.pods(kubelet, state)
     assert all(one is other for one, other in zip(first.every, second.every, strict=True))
-    assert report.told("n", kubelet, state, second) == report.of("n", kubelet, state)
+    assert report.of_collected("n", kubelet, state, second) == report.of("n", kubelet, state)

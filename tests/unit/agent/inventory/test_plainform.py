@@ -9,7 +9,7 @@ from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.nrt import placementcodec
 from numalign.api.nrt.placementcodec import ContainerRef
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from tests.unit.agent.clusters import NODE, STRICT
 
 GIB = 1 << 30

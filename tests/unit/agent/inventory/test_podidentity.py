@@ -12,8 +12,8 @@ from numalign.agent.sources.podresources import ContainerResources, PodResources
 from numalign.agent.sources.pods import LocalPod, PodsError
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client
-from numalign.kubelet import report
 from numalign.kubelet.cpu.state import CPUState
+from numalign.kubelet.report import report
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.apiserver.verbs.api import Patch

@@ -10,8 +10,9 @@ from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.inventory.readings import LostDevices
 from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.agent.sources.podresources import Allocatable, DeviceEntry
-from numalign.kubelet import presets, start
+from numalign.kubelet import start
 from numalign.kubelet.device import DeviceState
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import Settings
 from tests.unit.agent import kubelet_looks as looks
 

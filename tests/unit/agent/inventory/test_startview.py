@@ -15,10 +15,11 @@ from numalign.agent.inventory.startview import Evidence
 from numalign.agent.sources.checkpoints import CPUCheckpoint, MemoryCheckpoint, Sizes
 from numalign.api.attributes import cpuset
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import admission, configuration, report, start
+from numalign.kubelet import admission, configuration, start
 from numalign.kubelet.cpu.state import CPUState
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from numalign.kubelet.memory.state import MemoryState, Table, ZoneMemory
+from numalign.kubelet.report import report
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from tests import nodes

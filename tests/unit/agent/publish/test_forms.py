@@ -13,7 +13,9 @@ from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.publish import forms
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.nrt import normalise, wire
-from numalign.kubelet import machinefile, plainreport, report, start
+from numalign.kubelet import start
+from numalign.kubelet.machine import machinefile
+from numalign.kubelet.report import plainreport, report
 from numalign.kubelet.settings import MemoryReservation, Settings
 from tests.unit.agent import kubelet_looks as looks
 from tests.unit.agent.clusters import NODE, STRICT

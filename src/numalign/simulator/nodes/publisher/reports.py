@@ -22,7 +22,7 @@ from numalign.agent.publish import forms, publish
 from numalign.api.decode import structs
 from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import plainreport, report
+from numalign.kubelet.report import plainreport, report
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES
