@@ -25,8 +25,8 @@ from numalign.agent.inventory.readings import Sources
 from numalign.agent.inventory.snapshot import SnapshotReader
 from numalign.agent.publish.publish import Manner
 from numalign.agent.sources import kubeletconfig, podresources
-from numalign.agent.sources import pods as podsapi
 from numalign.agent.sources.podresources import PodResourcesClient
+from numalign.agent.sources.pods import SOCKET as PODS_SOCKET
 from numalign.agent.sources.pods import PodsView
 from numalign.agent.triggers import triggers
 from numalign.agent.triggers.schedule import Pace
@@ -108,7 +108,7 @@ async def snapshot_reader(
 ) -> AsyncIterator[tuple[SnapshotReader, PodsView]]:
     """Open until the block is left; with what follows the kubelet's pods."""
     kubelet = PodResourcesClient(places.socket)
-    pods = PodsView(places.kubelet_root / podsapi.SOCKET)
+    pods = PodsView(places.kubelet_root / PODS_SOCKET)
     fetch = kubeletconfig.through_api_server(client.sender, node) if proxy and client is not None else None
     sources = Sources(
         host=places.host,

@@ -17,8 +17,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from numalign.agent.deviceplugin import offer as devicepreference
-from numalign.agent.deviceplugin.offer import Offer
+from numalign.agent.deviceplugin.offer import Offer, preferred
 from numalign.api.decode import protomessages
 from numalign.api.decode.protomessages import TEXTS, Field, Message, Tree
 from numalign.api.decode.protowire import BadProtobuf
@@ -129,7 +128,7 @@ class Plugin:
         available, needed = frozenset(asked.get("available", ())), frozenset(asked.get("must_include", ()))
         preference = Preference(self.resource, available, needed, asked.get("size", 0))
         zones = {device.id: device.zones for device in self.offer.plugin.devices}
-        return devicepreference.preferred(self.offer.prefer, preference, zones)
+        return preferred(self.offer.prefer, preference, zones)
 
     async def _allocate(self, request: bytes) -> bytes:
         asked = [sorted(each.get("ids", ())) for each in _read(request, ALLOCATE).get("containers", [])]

@@ -29,10 +29,9 @@ from msgspec import Struct, structs
 from numalign.agent.inventory import startview
 from numalign.agent.inventory.startview import Evidence
 from numalign.agent.sources import checkpoints, filewatch, hostfiles, kubeletconfig, sysfs
-from numalign.agent.sources import podresources as podresourcesocket
 from numalign.agent.sources.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
 from numalign.agent.sources.kubeletconfig import Configuration
-from numalign.agent.sources.podresources import Allocatable, PodResources, PodResourcesError
+from numalign.agent.sources.podresources import SOCKET, Allocatable, PodResources, PodResourcesError
 from numalign.agent.sources.sysfs import Survey
 from numalign.api import errors
 from numalign.kube.clock import Clock, SystemClock
@@ -239,7 +238,7 @@ class Sources:
         self.podresources = podresources
         self.configuration = configuration or kubeletconfig.Sources(host=host)
         self.checkpoints = CheckpointCache(kubelet_root)
-        self._socket = socket or kubelet_root / podresourcesocket.SOCKET
+        self._socket = socket or kubelet_root / SOCKET
         self._seen = filewatch.signature(self._socket)
         self.clock = clock or SystemClock()
         self.kubelet_since = self.clock.now()
@@ -249,7 +248,7 @@ class Sources:
         self.hardware = TimedCache[Survey](STEADY)
         # A kubelet reads its files when it starts, which is seen by its own socket: what they say later does not count
         # before it starts anew.
-        self._own = self._socket == kubelet_root / podresourcesocket.SOCKET
+        self._own = self._socket == kubelet_root / SOCKET
         self._fixed = self.configuration.configz is None and self._own
         self.configured = TimedCache[Configuration](math.inf if self._fixed else STEADY)
         self._offered = TimedCache[tuple[bytes | None, Allocatable | None]](OFFERED)

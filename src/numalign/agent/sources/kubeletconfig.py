@@ -31,7 +31,7 @@ from numalign.agent.sources import hostfiles
 from numalign.agent.sources.hostfiles import Files
 from numalign.api import errors
 from numalign.api.decode import fields, mergepatch, yamltext
-from numalign.kube import errors as kubeerrors
+from numalign.kube.errors import KubeError
 from numalign.kube.request import Repeat, Request
 from numalign.kube.transport.sender import Sender
 from numalign.kube.transport.transport import Limits
@@ -326,7 +326,7 @@ def _asking(sender: Sender, path: str, words: str) -> Fetch:
     async def fetch() -> bytes:
         try:
             return await sender.call(request)
-        except kubeerrors.KubeError as problem:
+        except KubeError as problem:
             raise errors.BadObject(CONFIGZ, SOURCE, "", f"no answer: {problem}") from None
 
     return fetch
