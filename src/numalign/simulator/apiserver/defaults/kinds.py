@@ -40,17 +40,17 @@ def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> No
         tree["status"] = {"phase": "Active"}
 
 
-def admit_into(resource: Resource, tree: Tree, lookup: ObjectReader) -> None:
+def check_namespace(resource: Resource, tree: Tree, lookup: ObjectReader) -> None:
     """Raises StatusError unless the object's namespace accepts new objects."""
     namespace = tree["metadata"].get("namespace", "")
     home = lookup(NAMESPACES, namespace)
     if home is None and namespace not in ALWAYS_THERE:
         raise errors.not_found(NAMESPACES, namespace)
     if home is not None and "deletionTimestamp" in home["metadata"]:
-        raise _going(resource, tree["metadata"], namespace)
+        raise _terminating(resource, tree["metadata"], namespace)
 
 
-def _going(resource: Resource, metadata: Tree, namespace: str) -> StatusError:
+def _terminating(resource: Resource, metadata: Tree, namespace: str) -> StatusError:
     name = metadata.get("generateName") or metadata.get("name", "")
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
     cause = StatusCause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
@@ -74,24 +74,24 @@ def complete_service(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None
         podspecs.fill(port, {"protocol": "TCP"})
         port["targetPort"] = port.get("targetPort") or port.get("port", 0)
     if spec["type"] != "ExternalName":
-        _complete_reachable(tree, old, lookup)
+        _complete_cluster_ip(tree, old, lookup)
     if old is None:
         tree["status"] = {"loadBalancer": {}}
 
 
-def _complete_reachable(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+def _complete_cluster_ip(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = tree["spec"]
     others = [each for each in lookup.all(SERVICES) if each["metadata"]["uid"] != tree["metadata"].get("uid")]
-    _give_address(spec, (old or {}).get("spec") or {}, others)
+    _allocate_address(spec, (old or {}).get("spec") or {}, others)
     podspecs.fill(spec, FAMILIES | {"internalTrafficPolicy": "Cluster"})
     if spec["type"] in WITH_NODE_PORTS:
         spec.setdefault("externalTrafficPolicy", "Cluster")
-        _give_ports(spec, others)
+        _allocate_node_ports(spec, others)
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
-def _give_address(spec: Tree, before: Tree, others: list[Tree]) -> None:
+def _allocate_address(spec: Tree, before: Tree, others: list[Tree]) -> None:
     """An update without an address keeps it."""
     if not spec.get("clusterIP"):
         used = {(each.get("spec") or {}).get("clusterIP") for each in others}
@@ -104,7 +104,7 @@ def _addresses() -> Iterator[str]:
     return map(str, ADDRESSES.hosts())
 
 
-def _give_ports(spec: Tree, others: list[Tree]) -> None:
+def _allocate_node_ports(spec: Tree, others: list[Tree]) -> None:
     services = [spec, *((each.get("spec") or {}) for each in others)]
     used = {port.get("nodePort") for each in services for port in each.get("ports") or ()}
     free = (number for number in NODE_PORTS if number not in used)
@@ -218,8 +218,8 @@ def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectRead
     """The object with its defaults. Raises StatusError if it is invalid or not admitted; may change `tree`."""
     builtin.check_types(resource, tree)
     if old is None and resource.namespaced:
-        admit_into(resource, tree, lookup)
-    complete = COMPLETERS.get(resource.home)
+        check_namespace(resource, tree, lookup)
+    complete = COMPLETERS.get(resource.group_resource)
     if complete is None:
         return tree
     tree = podspecs.without_nulls(tree) if resource is not resources.PODS else tree
@@ -324,7 +324,7 @@ def _quota(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
 
 
 COMPLETERS: Final[dict[tuple[str, str], Completer]] = {
-    resource.home: completer
+    resource.group_resource: completer
     for resource, completer in (
         (resources.PODS, pods.complete_pod),
         (resources.NAMESPACES, complete_namespace),

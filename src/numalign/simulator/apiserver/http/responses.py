@@ -34,7 +34,7 @@ AVAILABLE: Final = (
     "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
     "application/json;stream=watch"
 )
-ONLY: Final = "only the following media types are accepted: application/json, application/yaml"
+ONLY: Final = "only the watch media types are accepted: application/json, application/yaml"
 
 
 @lru_cache(maxsize=256)

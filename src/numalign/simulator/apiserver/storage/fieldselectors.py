@@ -59,7 +59,7 @@ def _term(part: str, whole: str) -> FieldTerm:
 
 def _known(term: FieldTerm, resource: Resource) -> FieldTerm:
     renamed = RENAMED.get(resource.api_version, {}).get(term.field, term.field)
-    chosen = KNOWN.get(resource.home)
+    chosen = KNOWN.get(resource.group_resource)
     if chosen is None and renamed in (NAME, NAMESPACE):
         return term
     if chosen is not None and renamed in chosen.names:
@@ -81,7 +81,7 @@ def _complaint(field: str, resource: Resource, chosen: "_Selectable | None") -> 
 
 def selectable_fields(resource: Resource, tree: Tree) -> dict[str, str] | None:
     """The selectable fields besides name and namespace; None for a kind that has no others."""
-    chosen = KNOWN.get(resource.home)
+    chosen = KNOWN.get(resource.group_resource)
     return None if chosen is None else chosen.read(tree)
 
 

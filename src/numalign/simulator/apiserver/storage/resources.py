@@ -1,8 +1,8 @@
 """The built-in resources of the API server, as data.
 
 `schemas.registry` serves them together with those of custom resource definitions; all other modules refer to them by
-the constants below. Two resources with the same `home` store the same objects: core and events.k8s.io events, or the
-versions of a custom resource."""
+the constants below. Two resources with the same `group_resource` store the same objects: core and events.k8s.io
+events, or the versions of a custom resource."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,7 +27,7 @@ class Resource:
     """Whether metadata.generation counts the changes of its spec."""
     custom: bool = False
     """Whether a custom resource definition declares it."""
-    home: tuple[str, str] = field(init=False, repr=False, compare=False, default=("", ""))
+    group_resource: tuple[str, str] = field(init=False, repr=False, compare=False, default=("", ""))
     """The group and plural under which its objects are stored."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
@@ -35,7 +35,7 @@ class Resource:
         object.__setattr__(self, "singular", self.singular or self.kind.lower())
         # Read several times in every request; the fields above never change.
         group = "" if self.group == "events.k8s.io" else self.group
-        object.__setattr__(self, "home", (group, self.plural))
+        object.__setattr__(self, "group_resource", (group, self.plural))
         object.__setattr__(self, "_hash", hash((self.group, self.version, self.plural)))
 
     def __hash__(self) -> int:

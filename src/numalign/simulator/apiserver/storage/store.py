@@ -146,10 +146,10 @@ class Store:
         self._telling = False
 
     def collection(self, resource: Resource) -> Collection:
-        collection = self._collections.get(resource.home)
+        collection = self._collections.get(resource.group_resource)
         if collection is None:
             collection = Collection(resource, WatchCache(self._watch_cache_size))
-            self._collections[resource.home] = collection
+            self._collections[resource.group_resource] = collection
         return collection
 
     def entry(self, resource: Resource, name: str, namespace: str) -> StoredObject | None:
@@ -171,7 +171,7 @@ class Store:
 
     def _next(self) -> int:
         if self._telling:
-            raise RuntimeError("a handler of changes must not write: note the key, and write from a task")
+            raise RuntimeError("a listener must not write: note the key, and write from a task")
         self.version += 1
         return self.version
 
@@ -242,8 +242,8 @@ class StoreReader:
 
     def all(self, resource: Resource) -> list[Tree]:
         collection = self._store.collection(resource)
-        version, found = self._all.get(resource.home, (-1, []))
+        version, found = self._all.get(resource.group_resource, (-1, []))
         if version != collection.version:
             found = [trees.decoded(entry.data) for entry in collection.within("")]
-            self._all[resource.home] = (collection.version, found)
+            self._all[resource.group_resource] = (collection.version, found)
         return found

@@ -136,7 +136,7 @@ VARIABLE_RULE: Final = (
 )
 PORT_SIGNS: Final = re.compile(r"[-a-z0-9]+")
 PORT_SIGNS_RULE: Final = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
-LONGEST_PORT_NAME: Final = 15
+MAX_PORT_NAME: Final = 15
 SPACES: Final = "must not have leading or trailing whitespace"
 
 
@@ -202,7 +202,7 @@ def _port(port: Tree, path: str, *, on_host: bool) -> Iterator[StatusCause]:
 
 
 def _port_name_problems(name: str) -> list[str]:
-    problems = [f"must be no more than {LONGEST_PORT_NAME} characters"] if len(name) > LONGEST_PORT_NAME else []
+    problems = [f"must be no more than {MAX_PORT_NAME} characters"] if len(name) > MAX_PORT_NAME else []
     if not PORT_SIGNS.fullmatch(name):
         problems.append(PORT_SIGNS_RULE)
     elif not any(sign.isalpha() for sign in name):

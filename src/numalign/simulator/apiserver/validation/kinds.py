@@ -25,9 +25,9 @@ from numalign.simulator.apiserver.storage.resources import RBAC, Resource
 from numalign.simulator.apiserver.validation import containers, pods, rules, workloads
 from numalign.simulator.trees import Tree
 
-LABELLED: Final = frozenset({resources.NAMESPACES.home, resources.SERVICES.home})
+LABELLED: Final = frozenset({resources.NAMESPACES.group_resource, resources.SERVICES.group_resource})
 IN_PATHS: Final = frozenset(
-    each.home
+    each.group_resource
     for each in (
         resources.ROLES,
         resources.ROLEBINDINGS,
@@ -51,9 +51,9 @@ def metadata_errors(resource: Resource, metadata: Tree, old: Tree | None) -> lis
 
 
 def name_rule(resource: Resource) -> rules.NameRule:
-    if resource.home in LABELLED:
+    if resource.group_resource in LABELLED:
         return dns_label_problems
-    return path_segment_problems if resource.home in IN_PATHS else subdomain_problems
+    return path_segment_problems if resource.group_resource in IN_PATHS else subdomain_problems
 
 
 def _name(resource: Resource, metadata: Tree) -> list[StatusCause]:
@@ -348,7 +348,7 @@ Check = Callable[[Tree, Tree | None], Iterable[StatusCause]]
 
 def errors(resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]:
     found = metadata_errors(resource, tree["metadata"], old)
-    check = CHECKS.get(resource.home)
+    check = CHECKS.get(resource.group_resource)
     return found + list(check(tree, old)) if check is not None else found
 
 
@@ -364,7 +364,7 @@ def _spec_errors(data: bytes) -> tuple[StatusCause, ...]:
 
 
 CHECKS: Final[dict[tuple[str, str], Check]] = {
-    resource.home: check
+    resource.group_resource: check
     for resource, check in (
         (resources.PODS, _pod),
         (resources.DEPLOYMENTS, workloads.deployment),

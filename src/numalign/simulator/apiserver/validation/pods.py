@@ -20,7 +20,7 @@ RESTARTS: Final = ("Always", "OnFailure", "Never")
 DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
-LONGEST_DEADLINE: Final = 2**31 - 1
+MAX_DEADLINE: Final = 2**31 - 1
 KEYLESS: Final = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
 
 
@@ -41,8 +41,8 @@ def spec_errors(spec: Tree, path: str) -> list[StatusCause]:
 
 def _rest(spec: Tree, path: str) -> Iterator[StatusCause]:
     deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= LONGEST_DEADLINE:
-        why = f"must be between 1 and {LONGEST_DEADLINE}, inclusive"
+    if deadline is not None and not 1 <= deadline <= MAX_DEADLINE:
+        why = f"must be between 1 and {MAX_DEADLINE}, inclusive"
         yield rules.invalid(f"{path}.activeDeadlineSeconds", deadline, why)
     if spec.get("nodeName"):
         yield from rules.named(f"{path}.nodeName", spec["nodeName"], subdomain_problems)
