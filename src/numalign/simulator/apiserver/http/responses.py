@@ -35,6 +35,8 @@ AVAILABLE: Final = (
     "application/json;stream=watch"
 )
 ONLY: Final = "only the watch media types are accepted: application/json, application/yaml"
+PARTIAL: Tree = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+Include = Literal["Metadata", "Object", "None"]
 
 
 @lru_cache(maxsize=256)
@@ -63,10 +65,6 @@ def _form(choice: str) -> Form | None:
     if (said.get("g"), said.get("v")) != (META_GROUP, "v1"):
         return None
     return TRANSFORMED.get(said["as"])
-
-
-PARTIAL: Tree = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-Include = Literal["Metadata", "Object", "None"]
 
 
 def object_response(
