@@ -1,8 +1,8 @@
-"""From lists to the zones that a container is aligned to, on one row.
+"""Merges the managers' hints into the zones that a container is aligned to, on one row.
 
-A pool (`rowcpus`, `rowmemory`, `rowdevices`) describes what it can offer as a `Listing`; `merged` finds the mask that
-the topology manager settles on (engine spec 4). Where amounts are known between bounds only, it finds every mask that
-may be settled on instead (rule R1), or says that the answer hangs on what is unknown. Masks are over positions."""
+A pool (`cpus`, `memory`, `devices`) describes what it can offer as a `Listing`; `merged` finds the mask that the
+Topology Manager chooses (engine spec 4). Where amounts are known between bounds only, it finds every mask that the
+Topology Manager may choose (rule R1), or says that the answer depends on what is unknown. Masks are over positions."""
 
 from __future__ import annotations
 
@@ -78,29 +78,75 @@ ANYWHERE = Alignment()
 
 
 def merged(listings: Sequence[Listing], rules: NodeRules) -> Alignment:
-    """The zones that the policy settles on; `Refuses` or `Unsure` where it does not or may not."""
+    """The zones that the node's policy chooses; `Refuses` or `Unsure` where it does not or may not choose any."""
+    match rules.policy:
+        case "single-numa-node":
+            return single_numa_node(listings, rules)
+        case "restricted":
+            return restricted(listings, rules)
+        case _:
+            return best_effort(listings, rules)
+
+
+def single_numa_node(listings: Sequence[Listing], rules: NodeRules) -> Alignment:
+    """The first zone that all managers prefer; without one the pod is rejected."""
     if not listings:
-        single = rules.policy == "single-numa-node"
-        return Alignment((), preferred=True) if single else Alignment((rules.every_zone,), preferred=True)
-    if rules.policy != "single-numa-node" and any(each.size_unknown for each in listings):
-        raise Unsure(Cause.SIZE_UNKNOWN, _wants(listings))
+        return Alignment((), preferred=True)
+    found, before = _first_preferred(listings, rules)
+    if found is None:
+        return _rejected_unless_fewer(listings, rules, before)
+    # On a machine of one zone the Topology Manager stores "any zone" (kubelet spec 3.5).
+    return _preferred(listings, () if found == rules.every_zone else (*before, found))
+
+
+def restricted(listings: Sequence[Listing], rules: NodeRules) -> Alignment:
+    """The first set of zones that all managers prefer; without one the pod is rejected."""
+    if not listings:
+        return Alignment((rules.every_zone,), preferred=True)
+    _need_sizes(listings)
+    found, before = _first_preferred(listings, rules)
+    if found is None:
+        return _rejected_unless_fewer(listings, rules, before)
+    return _preferred(listings, (*before, found))
+
+
+def best_effort(listings: Sequence[Listing], rules: NodeRules) -> Alignment:
+    """The first set of zones that all managers prefer; without one, whatever the hints merge to."""
+    if not listings:
+        return Alignment((rules.every_zone,), preferred=True)
+    _need_sizes(listings)
     found, before = _first_preferred(listings, rules)
     if found is not None:
-        # On a machine of one zone single-numa-node stores "any zone" (kubelet spec 3.5).
-        nil = rules.policy == "single-numa-node" and found == rules.every_zone
-        memory = any(each.drops_out for each in listings)
-        chosen = () if nil else (*before, found)
-        return Alignment(chosen, preferred=True, trusted=True, holds_memory=memory, listed=True)
-    if rules.policy != "best-effort" and not _others_agree(listings, rules):
+        return _preferred(listings, (*before, found))
+    kept = _taking_part(listings, rules)
+    return best_effort(kept, rules) if len(kept) < len(listings) else _without_preference(listings, rules)
+
+
+def _preferred(listings: Sequence[Listing], chosen: tuple[int, ...]) -> Alignment:
+    memory = any(each.drops_out for each in listings)
+    return Alignment(chosen, preferred=True, trusted=True, holds_memory=memory, listed=True)
+
+
+def _need_sizes(listings: Sequence[Listing]) -> None:
+    """Which masks are preferred depends on how many zones a request takes by size."""
+    if any(each.size_unknown for each in listings):
+        raise Unsure(Cause.SIZE_UNKNOWN, _wants(listings))
+
+
+def _rejected_unless_fewer(listings: Sequence[Listing], rules: NodeRules, before: Sequence[int]) -> Alignment:
+    """No mask is preferred for certain: the pod is rejected, unless a manager drops out of the merge."""
+    if not _others_agree(listings, rules):
         _refuse(listings, rules)
-    kept = [each for each in listings if not each.drops_out or _any(each.possible, each, rules)]
+    kept = _taking_part(listings, rules)
     if len(kept) < len(listings):
         return merged(kept, rules)
-    if rules.policy == "best-effort":
-        return _without_preference(listings, rules)
     if before or _may_drop_out(listings, rules):
         raise Unsure(Cause.UNSETTLED_PODS, _wants(listings), _closest(listings, rules))
     _refuse(listings, rules)
+
+
+def _taking_part(listings: Sequence[Listing], rules: NodeRules) -> list[Listing]:
+    return [each for each in listings if not each.drops_out or _any(each.possible, each, rules)]
 
 
 def _refuse(listings: Sequence[Listing], rules: NodeRules) -> NoReturn:
@@ -110,7 +156,7 @@ def _refuse(listings: Sequence[Listing], rules: NodeRules) -> NoReturn:
 
 
 def _others_agree(listings: Sequence[Listing], rules: NodeRules) -> bool:
-    """Whether those who always take part may agree; if not, nobody needs to ask about the rest."""
+    """Whether the managers that always take part may agree; if not, the others need not be asked."""
     others = [each for each in listings if not each.drops_out]
     if not others:
         return True
@@ -148,7 +194,7 @@ def _kubelet_rules(zones: int, distances: tuple[tuple[int, ...], ...] | None) ->
 
 
 def _first_preferred(listings: Sequence[Listing], rules: NodeRules) -> tuple[int | None, list[int]]:
-    """The first mask that everybody prefers for certain, and those before it that may turn out to be preferred."""
+    """The first mask that all managers prefer for certain, and those before it that may turn out to be preferred."""
     before: list[int] = []
     known = all(each.is_known for each in listings)
     for mask in _candidates(listings, rules):
@@ -160,7 +206,7 @@ def _first_preferred(listings: Sequence[Listing], rules: NodeRules) -> tuple[int
 
 
 def _candidates(listings: Sequence[Listing], rules: NodeRules) -> Iterator[int]:
-    """Masks that everybody would prefer if there were room, in rank order."""
+    """Masks that all managers would prefer if there were room, in rank order."""
     outside = 0
     for each in listings:
         outside |= ~each.domain
@@ -199,7 +245,7 @@ def _any(suits: Suits, listing: Listing, rules: NodeRules) -> bool:
 
 
 def _may_drop_out(listings: Sequence[Listing], rules: NodeRules) -> bool:
-    """Whether somebody who stands in the way may turn out to take no part."""
+    """Whether a manager that stands in the way may turn out to take no part."""
     doubtful = (each for each in listings if each.drops_out and not each.is_known)
     return any(not _any(each.certain, each, rules) for each in doubtful)
 

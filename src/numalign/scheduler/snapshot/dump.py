@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from numalign.placement import dump
-from numalign.placement.dump import LedgerCopy
+from numalign.placement.dump import LedgerDump
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
 from numalign.placement.rules.volumes.volumestock import Shelf
@@ -125,8 +125,8 @@ def _state(scheduler: Scheduler) -> State:
     )
 
 
-def _ledger(engine: Engine) -> LedgerCopy:
-    copy = dump.copied(engine)
+def _ledger(engine: Engine) -> LedgerDump:
+    copy = dump.dump(engine)
     return structs.replace(copy, shapes={number: snapshot.discreet(pod) for number, pod in copy.shapes.items()})
 
 

@@ -17,7 +17,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
-from numalign.placement.dump import LedgerCopy
+from numalign.placement.dump import LedgerDump
 from numalign.scheduler import main
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
 from numalign.scheduler.explain.decisionlog import Told
@@ -95,7 +95,7 @@ class State(Wire, frozen=True):
     nominated: tuple[Nominated, ...] = ()
     """In the order in which they were."""
     kept_off: tuple[KeptOff, ...] = ()
-    ledger: LedgerCopy = LedgerCopy()
+    ledger: LedgerDump = LedgerDump()
     volumes: tuple[PersistentVolume, ...] = ()
     """As they will be once what was decided is written."""
     claims: tuple[PersistentVolumeClaim, ...] = ()

@@ -10,10 +10,10 @@ from typing import Final
 from numalign.simulator.apiserver.storage.resources import DAEMONSETS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, labelling, moments, owners, tolerating
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Note, Remove
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Requeue
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name
-from numalign.simulator.controllers.workloads import pods, replicasets, rollouts, templates
+from numalign.simulator.controllers.workloads import deployments, pods, replicasets
 from numalign.simulator.trees import Tree
 
 HASH_LABEL: Final = "controller-revision-hash"
@@ -33,7 +33,7 @@ FAILED_PODS_STAY: Final = 1.0
 class DaemonSets:
     name = "daemonset-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(DAEMONSETS, lambda change: desk.note(change.key))
         desk.views.watch(PODS, self._pod_changed)
@@ -57,7 +57,7 @@ class DaemonSets:
             return []
         claims = owners.claimed(DAEMONSETS, daemonset, PODS, views[PODS].candidates_of(daemonset))
         now = self._desk.api.clock.wall()
-        return claims or wanted(daemonset, views[PODS].owned_by(daemonset), list(views[NODES]), now)
+        return claims or reconcile(daemonset, views[PODS].owned_by(daemonset), list(views[NODES]), now)
 
 
 def _decisive(node: Tree) -> tuple[object, ...]:
@@ -66,8 +66,8 @@ def _decisive(node: Tree) -> tuple[object, ...]:
     return node["metadata"].get("labels"), spec.get("taints"), spec.get("unschedulable")
 
 
-def wanted(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now: datetime) -> list[Action]:
-    digest = templates.digest(daemonset["spec"]["template"])
+def reconcile(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now: datetime) -> list[Action]:
+    digest = pods.digest(daemonset["spec"]["template"])
     by_node = _by_node(owned)
     told = actions.status(DAEMONSETS, daemonset, status(daemonset, by_node, nodes, now))
     if daemonset["metadata"].get("deletionTimestamp"):
@@ -101,7 +101,7 @@ def should_run(node: Tree, spec: Tree) -> tuple[bool, bool]:
 
 
 def daemon_template(daemonset: Tree, digest: str) -> Tree:
-    template = templates.hashed(daemonset["spec"]["template"], digest, HASH_LABEL)
+    template = pods.hashed(daemonset["spec"]["template"], digest, HASH_LABEL)
     spec = template["spec"]
     endured = (*ENDURED, NETWORK) if spec.get("hostNetwork") else ENDURED
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in endured]
@@ -115,23 +115,27 @@ def _managed(daemonset: Tree, node: Tree, there: Sequence[Tree], spec: Tree, now
         return [Create(PODS, _pod(daemonset, _name(node)), daemonset)]
     living = [pod for pod in there if not pods.is_terminating(pod)]
     if not stays:
-        return [Remove(PODS, pod, daemonset) for pod in living]
+        return [Delete(PODS, pod, daemonset) for pod in living]
     finished = [action for pod in living if pods.is_finished(pod) for action in _replaced(daemonset, pod, now)]
     extra = pods.oldest_first(pod for pod in living if not pods.is_finished(pod))[1:]
-    return [*finished, *(Remove(PODS, pod, daemonset) for pod in extra)]
+    return [*finished, *(Delete(PODS, pod, daemonset) for pod in extra)]
 
 
 def _replaced(daemonset: Tree, pod: Tree, now: datetime) -> list[Action]:
     # A kubelet that rejects the pod would reject the next one at once.
     age = moments.since(pod["metadata"].get("creationTimestamp"), now)
     if pods.phase(pod) == "Failed" and age is not None and age < FAILED_PODS_STAY:
-        return [Again(FAILED_PODS_STAY - age)]
+        return [Requeue(FAILED_PODS_STAY - age)]
     where = f"{full_name(pod)} on node {target(pod)}"
     if pods.phase(pod) == "Failed":
-        note = Note(daemonset, "FailedDaemonPod", f"Found failed daemon pod {where}, will try to kill it", "Warning")
+        note = RecordEvent(
+            daemonset, "FailedDaemonPod", f"Found failed daemon pod {where}, will try to kill it", "Warning"
+        )
     else:
-        note = Note(daemonset, "SucceededDaemonPod", f"Found succeeded daemon pod {where}, will try to delete it")
-    return [note, Remove(PODS, pod, daemonset)]
+        note = RecordEvent(
+            daemonset, "SucceededDaemonPod", f"Found succeeded daemon pod {where}, will try to delete it"
+        )
+    return [note, Delete(PODS, pod, daemonset)]
 
 
 def _rolled(daemonset: Tree, by_node: dict[str, list[Tree]], digest: str, now: datetime) -> list[Action]:
@@ -140,17 +144,17 @@ def _rolled(daemonset: Tree, by_node: dict[str, list[Tree]], digest: str, now: d
     if strategy.get("type") == "OnDelete":
         return []
     amount = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-    may_miss = max(1, rollouts.share(amount, len(by_node), up=True))
+    may_miss = max(1, deployments.share(amount, len(by_node), up=True))
     available = {id(pod) for there in by_node.values() for pod in there if _is_available(daemonset, pod, now)}
     old = [pod for there in by_node.values() for pod in there if pods.is_active(pod) and _hash(pod) != digest]
     useless = [pod for pod in old if id(pod) not in available]
     missing = sum(not any(id(pod) in available for pod in there) for there in by_node.values())
     candidates = [pod for pod in old if id(pod) in available]
-    return [Remove(PODS, pod, daemonset) for pod in (*useless, *candidates[: max(0, may_miss - missing)])]
+    return [Delete(PODS, pod, daemonset) for pod in (*useless, *candidates[: max(0, may_miss - missing)])]
 
 
 def status(daemonset: Tree, by_node: dict[str, list[Tree]], nodes: Sequence[Tree], now: datetime) -> Tree:
-    digest = templates.digest(daemonset["spec"]["template"])
+    digest = pods.digest(daemonset["spec"]["template"])
     spec = daemon_template(daemonset, digest)["spec"]
     runs = {_name(node): should_run(node, spec) for node in nodes}
     wanted = [name for name, (should, _) in runs.items() if should]
@@ -175,7 +179,7 @@ def _is_available(daemonset: Tree, pod: Tree, now: datetime) -> bool:
 
 
 def _pod(daemonset: Tree, node: str) -> Tree:
-    template = daemon_template(daemonset, templates.digest(daemonset["spec"]["template"]))
+    template = daemon_template(daemonset, pods.digest(daemonset["spec"]["template"]))
     affinity = template["spec"].get("affinity") or {}
     field = {"key": labelling.NAME_FIELD, "operator": "In", "values": [node]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}

@@ -1,21 +1,33 @@
 """The status that a kubelet writes for a pod: pure, from its life and the status that was there before.
 
 `kubeletloop` asks for it after every change. What belongs to others is kept (conditions of schedulers and controllers,
-the nomination); what belongs to the kubelet is written anew, in its own words."""
+the nomination); what belongs to the kubelet is written anew, in its own words.
+
+What a kubelet writes about pods: their status, events, and the last word on one that is being deleted.
+
+`kubeletloop` decides, this writes. A pod that went away in the meantime, or came again under its name, is left
+alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from numalign.api.objects import qos
+from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod, ResourceRequirements
 from numalign.kubelet.demand import Role
-from numalign.simulator.nodes.kubelet.containers import ContainerRun, Ended
-from numalign.simulator.nodes.kubelet.podlife import PodLife
+from numalign.kubelet.predicates import Lacking
+from numalign.simulator.apiserver.storage.resources import PODS
+from numalign.simulator.nodes.environment import NodeEnvironment
+from numalign.simulator.nodes.kubelet.podlife import ContainerExit, ContainerRun, PodLife
+from numalign.simulator.nodes.nodeobjects import KubeletEvent
+from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.trees import Tree
 
 KUBELETS_OWN: Final = (
@@ -29,7 +41,7 @@ KEPT: Final = ("nominatedNodeName", "resourceClaimStatuses", "startTime")
 TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 
-class Site(Struct, frozen=True):
+class StatusContext(Struct, frozen=True):
     """What the node knows about where and when: addresses, and how a moment is written."""
 
     host_ip: str
@@ -51,7 +63,7 @@ def rejected(pod: Pod, before: Tree, reason: str, message: str, now: str) -> Tre
     }
 
 
-def of(life: PodLife, before: Tree, site: Site) -> Tree:
+def of(life: PodLife, before: Tree, site: StatusContext) -> Tree:
     """Of an admitted pod, as it is now."""
     status = _kept(before) | {
         "phase": life.phase,
@@ -78,7 +90,7 @@ def _of_others(before: Tree) -> list[Tree]:
     return [each for each in before.get("conditions") or () if each.get("type") not in KUBELETS_OWN]
 
 
-def _conditions(life: PodLife, before: Tree, site: Site) -> Iterable[Tree]:
+def _conditions(life: PodLife, before: Tree, site: StatusContext) -> Iterable[Tree]:
     known = {each.get("type"): each for each in before.get("conditions") or ()}
     unready = [each.name for each in life.containers if each.role is not Role.INIT and not each.running]
     ready = _condition_of_readiness(life, unready)
@@ -127,7 +139,7 @@ def _initialised(each: ContainerRun) -> bool:
     return each.ended is not None and each.ended.exit_code == 0
 
 
-def _container(life: PodLife, each: ContainerRun, site: Site) -> Tree:
+def _container(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
     done = each.role is Role.INIT and _initialised(each)
     status: Tree = {
         "name": each.name,
@@ -147,7 +159,7 @@ def _container(life: PodLife, each: ContainerRun, site: Site) -> Tree:
     return status
 
 
-def _state(life: PodLife, each: ContainerRun, site: Site) -> Tree:
+def _state(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
     if each.began is not None:
         return {"running": {"startedAt": site.written(each.began)}}
     if each.ended is not None and not _backs_off(life, each, site):
@@ -161,16 +173,16 @@ def _state(life: PodLife, each: ContainerRun, site: Site) -> Tree:
     return {"waiting": {"reason": "PodInitializing" if initialising else "ContainerCreating"}}
 
 
-def _last(life: PodLife, each: ContainerRun, site: Site) -> Ended | None:
+def _last(life: PodLife, each: ContainerRun, site: StatusContext) -> ContainerExit | None:
     return each.ended if each.ended is not None and _backs_off(life, each, site) else each.last
 
 
-def _backs_off(life: PodLife, each: ContainerRun, site: Site) -> bool:
+def _backs_off(life: PodLife, each: ContainerRun, site: StatusContext) -> bool:
     """Waiting to be started again; a container that will not be, or at once, is shown as terminated."""
     return not life.ended and not life.stopping and each.retry > site.now and life.restarts(each)
 
 
-def _terminated(life: PodLife, each: ContainerRun, how: Ended | None, site: Site) -> Tree:
+def _terminated(life: PodLife, each: ContainerRun, how: ContainerExit | None, site: StatusContext) -> Tree:
     if how is None:
         return {}
     told: Tree = {"exitCode": how.exit_code, "reason": how.reason, "finishedAt": site.written(how.finished)}
@@ -196,3 +208,51 @@ def _container_id(life: PodLife, each: ContainerRun, number: int) -> str:
 def _duration(seconds: int) -> str:
     minutes, rest = divmod(seconds, 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+class PodWriter:
+    __slots__ = ("_addresses", "_around", "_standing")
+
+    def __init__(self, standing: NodeState, around: NodeEnvironment) -> None:
+        self._standing = standing
+        self._around = around
+        self._addresses = 0
+        """How many pods were given one."""
+
+    def current(self, metadata: Tree) -> Tree | None:
+        """The pod as the API server has it now; None if it is gone, or another one bears its name."""
+        name, namespace = metadata["name"], metadata.get("namespace", "")
+        tree = self._around.written(lambda: self._around.api.get(PODS, name, namespace))
+        return tree if tree is not None and tree["metadata"]["uid"] == metadata["uid"] else None
+
+    def report(self, life: PodLife) -> None:
+        clock = self._around.clock
+        self._write(life.pod.metadata, lambda before: of(life, before, self._site(before, clock.now())))
+
+    def rejected(self, pod: Pod, lacking: Lacking) -> None:
+        now = self._around.clock.rfc3339()
+        self._write(pod.metadata, lambda before: rejected(pod, before, lacking.reason, lacking.message, now))
+
+    def confirm(self, metadata: Tree) -> None:
+        """Nothing of a pod that is being deleted is left on this node."""
+        name, namespace, uid = metadata["name"], metadata.get("namespace", ""), metadata["uid"]
+        self._around.written(lambda: self._around.api.delete(PODS, name, namespace, grace=0, uid=uid))
+
+    def tell(self, pod: Pod, reason: str, message: str, kind: str = "Normal") -> None:
+        metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
+        about = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+        self._around.tell(KubeletEvent(about, reason, message, kind), self._standing.name)
+
+    def _site(self, before: Tree, now: float) -> StatusContext:
+        identity = self._standing.identity
+        address = before.get("podIP")
+        if not address:
+            address = identity.pod_ip(self._addresses)
+            self._addresses += 1
+        return StatusContext(identity.host_ip, address, now, self._around.clock.rfc3339)
+
+    def _write(self, metadata: ObjectMeta, status: Callable[[Tree], Tree]) -> None:
+        tree = self.current({"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid})
+        if tree is not None:
+            tree["status"] = status(tree.get("status") or {})
+            self._around.written(partial(self._around.api.update, PODS, tree, part="status"))
