@@ -17,7 +17,8 @@ from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.watch.store import Change
-from numalign.placement.explain import nodeview, view
+from numalign.placement import view
+from numalign.placement.explain import nodeview
 from numalign.scheduler.choose import filtering, scoring
 from numalign.scheduler.choose.filtering import Refused
 from numalign.scheduler.main import Scheduler, Setup

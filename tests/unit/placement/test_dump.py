@@ -9,10 +9,10 @@ from msgspec import structs
 
 from numalign.api.decode import structs as wire
 from numalign.api.objects.pod import Pod
-from numalign.placement import dump
+from numalign.placement import dump, view
 from numalign.placement.dump import LedgerDump
 from numalign.placement.engine import Engine
-from numalign.placement.explain import nodeview, view
+from numalign.placement.explain import nodeview
 from numalign.placement.settings import Settings
 from numalign.scheduler.bind import placementannotation
 from numalign.scheduler.choose.choose import Chosen

@@ -1,9 +1,9 @@
 """Views are plain data about one moment; later decisions do not change them."""
 
+from numalign.placement import view
 from numalign.placement.engine import Engine
-from numalign.placement.explain import view
-from numalign.placement.explain.view import Share, Total
 from numalign.placement.facts import NodeSeen
+from numalign.placement.view import Share, Total
 from tests.unit.placement.test_engine import decided, engine, node, pod
 
 GIB = 1 << 30
