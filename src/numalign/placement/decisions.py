@@ -35,6 +35,16 @@ class Code(IntEnum):
     VACANT = -6
 
 
+class Certainty(IntEnum):
+    """How certain it is that a node admits the pod, lowest first."""
+
+    UNKNOWN = 0
+    """Kubelets align the pod, and the node has no report."""
+    BY_SEARCH = 1
+    """Amounts alone do not decide."""
+    BY_SCORE = 2
+
+
 Codes = NDArray[np.signedinteger[Any]]
 """A `Code` or a score for every row. Scores end at 100, so a byte per row is enough."""
 
