@@ -20,7 +20,7 @@ from benchmarks._cluster import Cluster
 from benchmarks._wire import Endpoint
 from numalign.api.decode import structs
 from numalign.api.nrt import normalise
-from numalign.kube import loops
+from numalign.kube.clock import event_loop_runner
 from numalign.lab import controlplane
 from numalign.lab.controlplane import Programs
 from numalign.simulator import clock
@@ -75,7 +75,7 @@ def embedded() -> Iterator[Served]:
 
 def serve(pipe: Pipe, files: Certificates) -> None:
     """Until it is terminated."""
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         runner.run(_serve(pipe, files))
 
 

@@ -14,7 +14,7 @@ from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.lab import accounts, controlplane
 from numalign.lab.controlplane import Plan
 from numalign.lab.node import OURS
-from numalign.lab.parts import Program
+from numalign.lab.processes import Program
 from numalign.lab.spec import LabSpec
 
 REFERENCE, REFERENCE_PROGRAM = "reference", "reference-scheduler"

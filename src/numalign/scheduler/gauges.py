@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from numalign import __version__
-from numalign.kube.metrics import Metrics as ClientMetrics
-from numalign.process import vitals
+from numalign.kube.transport.transport import Metrics as ClientMetrics
+from numalign.process import metrics
 from numalign.process.metrics import Read, Registry, Sample
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.queue.queue import Queue
@@ -21,7 +21,7 @@ Asked = Callable[[], Iterable[Sample]]
 class Readings:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        vitals.register(registry)
+        metrics.register_process_metrics(registry)
         self._gauge("numalign_build_info", "1, with what runs.", ("version",), lambda: [((__version__,), 1)])
 
     def queue(self, queue: Queue) -> None:

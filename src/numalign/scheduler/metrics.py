@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from numalign.kube.metrics import Metrics as ClientMetrics
+from numalign.kube.transport.transport import Metrics as ClientMetrics
 from numalign.process import metrics
 from numalign.process.metrics import Read, Registry
 from numalign.scheduler.cluster import Cluster

@@ -20,10 +20,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Final
 
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
-from numalign.kube.transport import dial as dialing
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Dial, Server
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import pipes, schedulers
 from numalign.simulator.apiserver import admission
@@ -91,7 +90,7 @@ def access(api: Api, clock: Clock, latency: float = 0.0) -> Access:
     """`latency`: seconds that bytes take to the API server, and back."""
     serving = Router(api.state)
     open_ones: set[Connection] = set()
-    dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
+    dial: Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
     return Access(HERE, Login(auth.unchanging(Identity()), clock), dial=dial)
 
 

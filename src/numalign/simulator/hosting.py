@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.kube import loops
+from numalign.kube.clock import event_loop_runner
 from numalign.simulator import clock, cluster, registry, schedulers
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
@@ -53,7 +53,7 @@ class HostedCluster(Struct, frozen=True, kw_only=True):
 
 def host(hosted: HostedCluster) -> None:
     """Returns when a signal has ended it; AlreadyRuns if one of this name is up."""
-    with registry.held(hosted.name) as place, loops.runner() as runner:
+    with registry.held(hosted.name) as place, event_loop_runner() as runner:
         runner.run(_host(hosted, place))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from numalign.api.errors import BadObject
-from numalign.cli import output, recordings
+from numalign.cli import fileio, output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,17 +62,17 @@ def run(
     fmt: OutputFormat = output.Format.TABLE,
 ) -> None:
     """Play a scenario and judge it. Ends with 0 if everything held that was expected, else with 1."""
-    from numalign.cli.commands import clusterinputs
+    from numalign.cli.results import clusteroptions
     from numalign.simulator.scenarios import history, judge, play
 
     try:
-        story = clusterinputs.story(which)
-        recordings.require_file(record)
-        progress = Progress(story.lasts)
+        story = clusteroptions.story(which)
+        fileio.require_file(record)
+        progress = ScenarioProgress(story.lasts)
         played = play.play(story, scheduler, seed, progress.at)
     except BadObject as problem:
         output.fail(str(problem))
-    recordings.write(record, history.encode(played.lines))
+    fileio.write(record, history.encode(played.lines))
     for refused in played.refused:
         output.warn(refused)
     measures = judge.measures(played.lines)
@@ -95,7 +95,7 @@ def _page(story: Story, scheduler: str, measures: Mapping[str, float], violation
     return "\n".join([head, *numbers, "", *([f"DID NOT HOLD: {each}" for each in violations] or [held])])
 
 
-class Progress:
+class ScenarioProgress:
     """Says on stderr how far the story is, if it takes long."""
 
     def __init__(self, lasts: float) -> None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from numalign.kube.clock import Clock
-from numalign.placement.decisions import Aligned
+from numalign.placement.columns.holdings import Aligned
 from numalign.scheduler import metrics
 from numalign.scheduler.bind.binder import Bind
 from numalign.scheduler.bind.volumes import Volumes

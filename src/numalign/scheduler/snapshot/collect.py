@@ -10,8 +10,8 @@ from typing import Any
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube import errors
 from numalign.kube.client import Client
+from numalign.kube.lists import Unreadable
 from numalign.kube.resources import NODES, PODS, Resource
-from numalign.kube.watch.reading import Unreadable
 from numalign.scheduler import main
 from numalign.scheduler.intake import watching
 from numalign.scheduler.snapshot import snapshot

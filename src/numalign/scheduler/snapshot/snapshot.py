@@ -2,7 +2,13 @@
 
 `snapshottaking` lists one from an API server, `dumping` makes one of the live scheduler, `snapshotfiles` reads and
 writes it; `restoring` builds a scheduler's cluster from it. Objects are kept as far as decisions look at them, so that
-no container's environment and nobody's secret is ever in one."""
+no container's environment and nobody's secret is ever in one.
+
+A snapshot with one node in it, for questions that are about that node alone.
+
+`topology NODE` and `explain pod` of a pod that has a node ask it: a large cluster takes seconds to build, and a node a
+moment.
+"""
 
 from __future__ import annotations
 
@@ -140,3 +146,16 @@ def discreet(thing: Any) -> Any:
 def _is_kept(annotation: str) -> bool:
     domain = annotation.partition("/")[0]
     return domain != APPLIED and any(domain == each or domain.endswith(f".{each}") for each in KEPT)
+
+
+def narrowed(taken: Snapshot, node: str) -> Snapshot:
+    """The node, its report and its pods. What a scheduler knows belongs together, and is left as it is."""
+    if taken.state is not None:
+        return taken
+    objects = {
+        **taken.objects,
+        NODES.plural: tuple(each for each in taken.every(NODES) if each.metadata.name == node),
+        TOPOLOGIES.plural: tuple(each for each in taken.every(TOPOLOGIES) if each.metadata.name == node),
+        PODS.plural: tuple(each for each in taken.every(PODS) if each.spec.node_name == node),
+    }
+    return structs.replace(taken, objects=objects)

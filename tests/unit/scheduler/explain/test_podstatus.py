@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numalign.placement.ledger.holdings import Source
+from numalign.placement.columns.holdings import Source
 from numalign.scheduler.explain import podstatus
 from numalign.scheduler.explain.podstatus import Stage
 from tests.unit.scheduler import waitingpods

@@ -1,13 +1,8 @@
-"""A pod before it is kept: defaults, priority, tolerations, service account, and the first words of its status.
+"""Defaults of pods: tolerations, service account, priority, QoS class and first status.
 
-`preparing` calls `complete` on every create and update of a pod. The service account's token is not mounted: nothing
-in an embedded cluster would read it.
-
-Priority by class: what number a pod's class stands for, and what classes may say.
-
-`pods` calls `resolve` when a pod is created, `classes` completes a class itself. The two classes of the system exist
-whether anybody stored them or not.
-"""
+`kinds` calls `complete_pod` for every create and update of a pod, and `complete_priority_class` for priority classes.
+The service account's token is not mounted: nothing in an embedded cluster would read it. The two system priority
+classes exist whether they are stored or not."""
 
 from functools import lru_cache
 from typing import Final
@@ -26,25 +21,25 @@ SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-clust
 HIGHEST_OF_USERS: Final = 1_000_000_000
 PREEMPTING: Final = "PreemptLowerPriority"
 
-Meaning = tuple[str, int, str]
-"""Name of the class, priority, preemption policy."""
+ResolvedPriority = tuple[str, int, str]
+"""The name of the class, the priority and the preemption policy."""
 
 
 def resolve_priority(pod: Tree, lookup: ObjectReader) -> None:
     spec = pod["spec"]
-    name, priority, policy = _meaning(pod, spec.get("priorityClassName") or "", lookup)
+    name, priority, policy = _resolved(pod, spec.get("priorityClassName") or "", lookup)
     given = spec.get("priority")
     if given is not None and given != priority:
-        raise _contradiction(pod, f"the integer value of priority ({given})", str(priority))
+        raise _priority_conflict(pod, f"the integer value of priority ({given})", str(priority))
     chosen = spec.get("preemptionPolicy")
     if chosen is not None and chosen != policy:
-        raise _contradiction(pod, f"the string value of PreemptionPolicy ({chosen})", policy)
+        raise _priority_conflict(pod, f"the string value of PreemptionPolicy ({chosen})", policy)
     if name:
         spec["priorityClassName"] = name
     spec["priority"], spec["preemptionPolicy"] = priority, policy
 
 
-def _meaning(pod: Tree, name: str, lookup: ObjectReader) -> Meaning:
+def _resolved(pod: Tree, name: str, lookup: ObjectReader) -> ResolvedPriority:
     if not name:
         default = _default(lookup)
         return _of(default) if default is not None else ("", 0, PREEMPTING)
@@ -57,17 +52,17 @@ def _meaning(pod: Tree, name: str, lookup: ObjectReader) -> Meaning:
     return _of(found)
 
 
-def _of(found: Tree) -> Meaning:
+def _of(found: Tree) -> ResolvedPriority:
     return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy") or PREEMPTING
 
 
 def _default(lookup: ObjectReader) -> Tree | None:
-    """Of several that call themselves the default the lowest counts."""
+    """The class with the lowest value, if several are marked as default."""
     marked = [each for each in lookup.all(PRIORITYCLASSES) if each.get("globalDefault")]
     return min(marked, key=lambda each: int(each.get("value", 0)), default=None)
 
 
-def _contradiction(pod: Tree, what: str, computed: str) -> errors.StatusError:
+def _priority_conflict(pod: Tree, what: str, computed: str) -> errors.StatusError:
     why = (
         f"{what} must not be provided in pod spec; priority admission controller computed {computed} "
         "from the given PriorityClass name"
@@ -76,7 +71,7 @@ def _contradiction(pod: Tree, what: str, computed: str) -> errors.StatusError:
 
 
 def complete_priority_class(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
-    """A class: one default is enough."""
+    """Rejects a second default class."""
     tree.setdefault("preemptionPolicy", PREEMPTING)
     name = tree["metadata"].get("name", "")
     if not tree.get("globalDefault"):
@@ -89,8 +84,8 @@ def complete_priority_class(tree: Tree, old: Tree | None, lookup: ObjectReader) 
 
 
 DEFAULT_ACCOUNT: Final = "default"
-PATIENCE: Final = 300
-TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+TOLERATION_SECONDS: Final = 300
+NODE_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
@@ -99,64 +94,64 @@ def complete_pod(pod: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     data, qos_class = _completed(trees.encoded(pod.get("spec") or {}))
     pod["spec"] = trees.decoded(data)
     if old is None:
-        _greet(pod, qos_class, lookup)
+        _admit_new(pod, qos_class, lookup)
     else:
-        _keep(pod["spec"], old["spec"])
+        _keep_admitted(pod["spec"], old["spec"])
 
 
-# Pods come in sets that have one spec, and reading bytes is faster than to complete a spec again.
+# Many pods share one spec, and decoding bytes is faster than completing the spec again.
 @lru_cache(maxsize=1024)
 def _completed(data: bytes) -> tuple[bytes, str]:
-    """A spec with all defaults that follow from it alone, and its QoS class."""
+    """A spec with all defaults that depend on the spec alone, and its QoS class."""
     spec = trees.decoded(data)
     if b"null" in data:
         spec = podspecs.drop_nulls(spec)
     podspecs.complete_spec(spec, is_template=False)
     podspecs.canonicalise(spec, "overhead")
     if spec.get("resources"):
-        _complete_whole(spec)
-    _tolerate_trouble(spec)
+        _complete_pod_level(spec)
+    _add_tolerations(spec)
     return trees.encoded(spec), str(_class(spec))
 
 
-def _greet(pod: Tree, qos_class: str, lookup: ObjectReader) -> None:
+def _admit_new(pod: Tree, qos_class: str, lookup: ObjectReader) -> None:
     """What happens to a new pod only."""
     spec = pod["spec"]
     if spec.get("overhead"):
         raise errors.forbidden(PODS, pod["metadata"].get("name", ""), NO_OVERHEAD)
-    _give_account(pod, lookup)
+    _set_service_account(pod, lookup)
     resolve_priority(pod, lookup)
     pod["status"] = _first_status(pod, qos_class)
 
 
-def _keep(spec: Tree, before: Tree) -> None:
-    """Fields that admission gave, which an update may leave out."""
+def _keep_admitted(spec: Tree, before: Tree) -> None:
+    """Keeps fields that admission set and that an update may omit."""
     for field in ("priority", "preemptionPolicy", "serviceAccountName", "serviceAccount"):
         if field not in spec and field in before:
             spec[field] = before[field]
 
 
-def _give_account(pod: Tree, lookup: ObjectReader) -> None:
+def _set_service_account(pod: Tree, lookup: ObjectReader) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
     name, namespace = spec.get("serviceAccountName") or DEFAULT_ACCOUNT, metadata.get("namespace", "")
     spec["serviceAccountName"] = spec["serviceAccount"] = name
-    # The default one may come a moment after its namespace; nothing here needs more of it than its name.
+    # The default account may be created shortly after its namespace; only its name is needed here.
     if name != DEFAULT_ACCOUNT and lookup(SERVICEACCOUNTS, name, namespace) is None:
         why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
         raise errors.forbidden(PODS, metadata.get("name", ""), why)
 
 
-def _tolerate_trouble(spec: Tree) -> None:
+def _add_tolerations(spec: Tree) -> None:
     tolerations = spec.get("tolerations") or []
-    for trouble in TROUBLES:
-        if not any(_tolerates(each, trouble) for each in tolerations):
-            more = {"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": PATIENCE}
+    for taint in NODE_TAINTS:
+        if not any(_tolerates(each, taint) for each in tolerations):
+            more = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS}
             tolerations = [*tolerations, more]
     spec["tolerations"] = tolerations
 
 
-def _tolerates(toleration: Tree, trouble: str) -> bool:
-    return toleration.get("key", "") in ("", trouble) and toleration.get("effect", "") in ("", "NoExecute")
+def _tolerates(toleration: Tree, taint: str) -> bool:
+    return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
 
 
 def _first_status(pod: Tree, qos_class: str) -> Tree:
@@ -177,8 +172,8 @@ def _class(spec: Tree) -> qos.QoS:
     return qos.agreed({podspecs.qos_class(each.get("resources")) for each in containers})
 
 
-def _complete_whole(spec: Tree) -> None:
-    """Amounts for the pod as a whole follow from those of its containers, by the rules that `api.requests` knows."""
+def _complete_pod_level(spec: Tree) -> None:
+    """Derives pod-level requests and limits from the containers, by the rules of `api`."""
     podspecs.complete_resources(spec["resources"], is_template=True)
     whole = requests.defaulted(decode.decode(Pod, {"spec": spec})).spec.resources
     found = {"limits": whole.limits, "requests": whole.requests}

@@ -1,13 +1,8 @@
-"""A request and its answer as values, between the sockets and the verbs.
+"""Requests and responses as values, between the connections and the verbs.
 
-`server` makes a `Call` of what came over the wire and writes the `Answer`; everything between the two is plain
-functions. `Following` is the answer that goes on: a watch.
-
-From the path of a request to the resource, object and part that it means.
-
-Only resources that the registry serves have paths. Groups that nobody serves are answered as the real server's outer
-ring does, in plain text; within a group, with a Status.
-"""
+`connections` makes a `Request` of the bytes and writes the `Response`; a `WatchRequest` is the result of a request that
+opens a watch. `request_info` resolves a path to resource, namespace, name and subresource. Unknown groups get a 404 in
+plain text, as the real server's outermost handler answers; unknown paths within a group get a Status."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -29,7 +24,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Request:
-    """Of headers only those are kept that anybody here looks at."""
+    """Keeps only the headers that the server reads."""
 
     def __init__(self, method: str, target: bytes, headers: Mapping[str, str], body: bytes = b"") -> None:
         path, _, query = target.decode("latin-1").partition("?")
@@ -53,7 +48,7 @@ class Request:
 
     @property
     def manager(self) -> str:
-        """Who writes: by name, or else by the program."""
+        """The field manager: by name, else the program in the user agent."""
         return self.query.get("fieldManager") or self.headers.get("user-agent", "").partition("/")[0] or "unknown"
 
     def flag(self, name: str) -> bool:
@@ -73,13 +68,13 @@ class Response:
 class WatchRequest:
     """A watch to be opened."""
 
-    def __init__(self, resource: Resource, chosen: SelectionPredicate, since: WatchStart) -> None:
+    def __init__(self, resource: Resource, predicate: SelectionPredicate, since: WatchStart) -> None:
         self.resource = resource
-        self.chosen = chosen
+        self.predicate = predicate
         self.since = since
         self.bookmarks = False
         self.seconds = 0.0
-        """After which the server ends it."""
+        """The server ends the watch after this time."""
         self.accept = ""
         self.include = ""
 
@@ -99,17 +94,17 @@ def text_response(body: str, code: int = 200) -> Response:
     return Response(code, body.encode(), TEXT)
 
 
-OWN_PARTS: Final = frozenset({"status", "finalize"})
-"""What may follow a namespace's own name; anything else there is a resource within it."""
+NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+"""The subresources of a namespace; any other segment after its name is a resource within it."""
 
 
 class RequestInfo(Struct, frozen=True):
     resource: Resource
     namespace: str = ""
     name: str = ""
-    part: str = ""
-    follows: bool = False
-    """Whether it is one of the old paths under /watch."""
+    subresource: str = ""
+    is_watch: bool = False
+    """Whether it is one of the older paths under /watch."""
 
 
 class NoSuchGroup(Exception):
@@ -125,22 +120,22 @@ def request_info(registry: Registry, path: str) -> RequestInfo:
         group, version, rest = steps[1], steps[2], steps[3:]
     else:
         raise NoSuchGroup
-    follows = rest[0] == "watch"
-    found = _within(registry, group, version, rest[1:] if follows else rest)
+    is_watch = rest[0] == "watch"
+    found = _within(registry, group, version, rest[1:] if is_watch else rest)
     if found is None:
         if not registry.has_group(group):
             raise NoSuchGroup
         raise errors.no_such_path()
-    return RequestInfo(found.resource, found.namespace, found.name, found.part, follows) if follows else found
+    return RequestInfo(found.resource, found.namespace, found.name, found.subresource, is_watch) if is_watch else found
 
 
 def _within(registry: Registry, group: str, version: str, rest: list[str]) -> RequestInfo | None:
     namespace = ""
-    if len(rest) > 2 and rest[0] == "namespaces" and not (group == "" and rest[2] in OWN_PARTS):
+    if len(rest) > 2 and rest[0] == "namespaces" and not (group == "" and rest[2] in NAMESPACE_SUBRESOURCES):
         namespace, rest = rest[1], rest[2:]
     if not rest or len(rest) > 3:
         return None
-    plural, name, part = (*rest, "", "")[:3]
+    plural, name, subresource = (*rest, "", "")[:3]
     if (group, plural, bool(namespace)) == ("", "bindings", True) and not name:
         return RequestInfo(PODS, namespace, "", "binding")
     resource = registry.find(group, version, plural)
@@ -148,4 +143,4 @@ def _within(registry: Registry, group: str, version: str, rest: list[str]) -> Re
         return None
     if resource is not NAMESPACES and name and resource.namespaced and not namespace:
         return None
-    return RequestInfo(resource, namespace, name, part)
+    return RequestInfo(resource, namespace, name, subresource)

@@ -1,13 +1,10 @@
-"""The books of ownership in metadata.managedFields: reading them, writing them, naming the managers.
+"""metadata.managedFields: the wire form, and the ownership of fields after a write.
 
-`apply` works on `Managers`, a dict from who to what; this module turns it from and into the wire form. A manager is
-its name, operation and subresource; one that updates counts once per API version, one that applies only once.
+`apply` works on `Managers`, which maps each manager to its fields; `managers_of` and `put_managers` convert from and to
+the wire form. A manager is identified by name, operation and subresource; an updater also by API version.
 
-Who owns what after a write: the middle of server-side apply, on sets of fields.
-
-`apply` brings an object before and after, and the books; what comes back are the books after the write, or the
-conflicts that keep it from happening. Fields that the server resets on this path are never credited to anybody.
-"""
+The other functions compute the managers after a write, or the conflicts that prevent it. Fields that the server resets
+on this endpoint are never owned."""
 
 from __future__ import annotations
 
@@ -26,23 +23,23 @@ from numalign.simulator.trees import Tree
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
-MOST_UPDATERS: Final = 10
+MAX_UPDATERS: Final = 10
 ANCIENT: Final = "ancient-changes"
 
 
 class ManagerIdentifier(NamedTuple):
-    """`version` is empty for an applier, who is the same whatever version it applies."""
+    """`version` is empty for an applier, which is the same manager in every version."""
 
     name: str
     operation: str
     version: str
-    part: str = ""
+    subresource: str = ""
 
     def text(self) -> str:
-        """As conflicts name it."""
+        """The manager in conflict messages."""
         words = json.dumps(self.name, ensure_ascii=False)
-        if self.part:
-            words += f' with subresource "{self.part}"'
+        if self.subresource:
+            words += f' with subresource "{self.subresource}"'
         return words + (f" using {self.version}" if self.operation == UPDATE else "")
 
 
@@ -59,12 +56,12 @@ class OwnedFields:
 Managers = dict[ManagerIdentifier, OwnedFields]
 
 
-def identifier(name: str, operation: str, version: str, part: str) -> ManagerIdentifier:
-    return ManagerIdentifier(name or "unknown", operation, version if operation == UPDATE else "", part)
+def identifier(name: str, operation: str, version: str, subresource: str) -> ManagerIdentifier:
+    return ManagerIdentifier(name or "unknown", operation, version if operation == UPDATE else "", subresource)
 
 
 def managers_of(tree: Tree | None) -> Managers:
-    """The books of an object; none where they cannot be read, as the server starts over then."""
+    """The managers of an object; none if managedFields cannot be decoded, because the server starts over then."""
     entries = None if tree is None else trees.metadata(tree).get("managedFields")
     try:
         return dict(map(_read, entries or ()))
@@ -81,12 +78,12 @@ def _read(entry: Tree) -> tuple[ManagerIdentifier, OwnedFields]:
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether a client asks to forget the books: an empty list, or one empty entry."""
+    """Whether a client resets managedFields: an empty list, or one empty entry."""
     return isinstance(entries, list) and (not entries or entries == [{}])
 
 
 def put_managers(tree: Tree, managers: Managers) -> None:
-    """Writes the books into the object."""
+    """Writes managedFields into the object."""
     metadata = tree.setdefault("metadata", {})
     if managers:
         metadata["managedFields"] = sorted(map(_written, managers.items()), key=_order)
@@ -100,7 +97,7 @@ def _written(item: tuple[ManagerIdentifier, OwnedFields]) -> Tree:
     if owned.time:
         entry["time"] = owned.time
     entry |= {"fieldsType": "FieldsV1", "fieldsV1": fieldsets.encode(owned.fields)}
-    return entry | ({"subresource": who.part} if who.part else {})
+    return entry | ({"subresource": who.subresource} if who.subresource else {})
 
 
 def _order(entry: Tree) -> tuple[str, float, str, str, str]:
@@ -113,13 +110,13 @@ def _seconds(time: str | None) -> float:
 
 
 def capped(managers: Managers) -> Managers:
-    """No more than ten updaters: the oldest of a version are thrown together under one name."""
+    """At most ten updaters: the oldest of a version are merged into `ancient-changes`."""
     updaters = [who for who in managers if who.operation == UPDATE]
-    oldest = sorted(updaters, key=lambda who: (_seconds(managers[who].time), who.name, who.version, who.part))
+    oldest = sorted(updaters, key=lambda who: (_seconds(managers[who].time), who.name, who.version, who.subresource))
     first: dict[str, ManagerIdentifier] = {}
     count, kept = len(updaters), dict(managers)
     for who in oldest:
-        if count <= MOST_UPDATERS:
+        if count <= MAX_UPDATERS:
             break
         if who.version not in first:
             first[who.version] = who
@@ -132,7 +129,7 @@ def capped(managers: Managers) -> Managers:
     return kept
 
 
-SERVERS: Final = (
+SERVER_FIELDS: Final = (
     "name",
     "namespace",
     "creationTimestamp",
@@ -143,58 +140,58 @@ SERVERS: Final = (
     "managedFields",
     "resourceVersion",
 )
-# Never owned by anybody: they name the object, or the server writes them.
-NOBODYS: Final[frozenset[Path]] = frozenset(
-    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SERVERS)}
+# Fields that no manager owns: they identify the object, or the server writes them.
+UNOWNED: Final[frozenset[Path]] = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SERVER_FIELDS)}
 )
 
 
 class ApplyContext(NamedTuple):
-    """What stays the same within one write: how the object looks, its version, and what is reset on this path."""
+    """What is constant within one write: the type of the object, its version, and the fields that are reset."""
 
-    shape: TypeDef
+    typedef: TypeDef
     version: str
     resets: list[Path]
 
 
 def merge(
-    live: Tree, wanted: Tree, ground: ApplyContext, managers: Managers, who: ManagerIdentifier
+    live: Tree, wanted: Tree, context: ApplyContext, managers: Managers, who: ManagerIdentifier
 ) -> tuple[Tree, Managers]:
-    """The object with the wanted fields, less those its manager no longer wants and nobody else has."""
-    merged: Tree = typed.merged(live, wanted, ground.shape)
+    """The object with the applied fields, without those it no longer applies and no other manager owns."""
+    merged: Tree = typed.merged(live, wanted, context.typedef)
     last = managers.get(who)
-    fields = fieldsets.without(typed.fields_of(wanted, ground.shape), ground.resets)
-    kept = {**managers, who: OwnedFields(fields, ground.version, last.time if last else None)}
+    fields = fieldsets.without(typed.fields_of(wanted, context.typedef), context.resets)
+    kept = {**managers, who: OwnedFields(fields, context.version, last.time if last else None)}
     if last is not None and last.fields:
-        merged = _pruned(merged, kept, last.fields, ground.shape)
+        merged = _pruned(merged, kept, last.fields, context.typedef)
     return merged, kept
 
 
-def _pruned(merged: Tree, managers: Managers, last: Fields, shape: TypeDef) -> Tree:
-    """First everything the manager had is taken out, then what anybody owns is put back, then what nobody had."""
+def _pruned(merged: Tree, managers: Managers, last: Fields, typedef: TypeDef) -> Tree:
+    """Removes all fields of the last apply, restores those that a manager owns, then those that no manager owned."""
     owned: Fields = set().union(*(each.fields for each in managers.values()))
     if last <= owned:
         return merged
-    had = typed.with_named_fields(last, shape)
-    bare = _without(merged, had, shape)
-    everything = typed.with_named_fields(typed.fields_of(merged, shape), shape)
-    wanted = typed.with_named_fields(typed.fields_of(bare, shape), shape) | typed.with_named_fields(owned, shape)
-    pruned = _without(merged, everything - wanted, shape)
-    gone = everything - typed.with_named_fields(typed.fields_of(pruned, shape), shape)
-    return _without(merged, gone & had, shape)
+    had = typed.with_named_fields(last, typedef)
+    bare = _without(merged, had, typedef)
+    everything = typed.with_named_fields(typed.fields_of(merged, typedef), typedef)
+    wanted = typed.with_named_fields(typed.fields_of(bare, typedef), typedef) | typed.with_named_fields(owned, typedef)
+    pruned = _without(merged, everything - wanted, typedef)
+    gone = everything - typed.with_named_fields(typed.fields_of(pruned, typedef), typedef)
+    return _without(merged, gone & had, typedef)
 
 
-def _without(tree: Tree, gone: Fields, shape: TypeDef) -> Tree:
-    return typed.removed(tree, fieldsets.trie(gone), shape) or {}
+def _without(tree: Tree, gone: Fields, typedef: TypeDef) -> Tree:
+    return typed.removed(tree, fieldsets.trie(gone), typedef) or {}
 
 
-def changed(before: Tree, after: Tree, ground: ApplyContext) -> FieldChanges:
-    """What a write changes, as far as anybody can own it."""
-    return typed.compare(before, after, ground.shape).without(ground.resets)
+def changed(before: Tree, after: Tree, context: ApplyContext) -> FieldChanges:
+    """The changes of a write, without fields that are reset."""
+    return typed.compare(before, after, context.typedef).without(context.resets)
 
 
 def settle(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | None) -> None:
-    """Takes from all others what a write changed or removed; `managers` is changed in place."""
+    """Removes what a write changed from the fields of all other managers; changes `managers` in place."""
     lost = changes.modified | changes.added | changes.removed
     for other in list(managers):
         owned = managers[other]
@@ -207,7 +204,7 @@ def settle(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | N
 def conflicts(
     changes: FieldChanges, managers: Managers, who: ManagerIdentifier
 ) -> list[tuple[ManagerIdentifier, Path]]:
-    """The fields a write would change under the hands of others."""
+    """The fields of other managers that a write would change."""
     touched = changes.modified | changes.added
     others = sorted((other for other in managers if other != who), key=_sorting)
     return [(other, path) for other in others for path in fieldsets.ordered(managers[other].fields & touched)]
@@ -219,14 +216,14 @@ def refuse(found: list[tuple[ManagerIdentifier, Path]]) -> None:
 
 
 def _sorting(who: ManagerIdentifier) -> str:
-    """By the JSON of the manager, which is what the server sorts by."""
-    pairs = {"manager": who.name, "operation": who.operation, "apiVersion": who.version, "subresource": who.part}
+    """The server sorts managers by their JSON."""
+    pairs = {"manager": who.name, "operation": who.operation, "apiVersion": who.version, "subresource": who.subresource}
     return ",".join(f'"{key}":"{value}"' for key, value in pairs.items() if value)
 
 
 def credit(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, version: str, now: str) -> None:
-    """Books what a write added or changed on its manager; a write that changed nothing leaves no trace."""
-    fields = (changes.added | changes.modified) - NOBODYS
+    """Adds what a write added or changed to the fields of its manager, if there is anything."""
+    fields = (changes.added | changes.modified) - UNOWNED
     if not fields:
         return
     previous = managers.get(who)
@@ -234,11 +231,11 @@ def credit(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, ve
 
 
 def strip(managers: Managers, who: ManagerIdentifier) -> None:
-    """Forgets what nobody owns from the entry of an applier."""
+    """Removes the fields that no manager owns from the entry of an applier."""
     owned = managers.get(who)
     if owned is None:
         return
-    fields = owned.fields - NOBODYS
+    fields = owned.fields - UNOWNED
     if fields:
         managers[who] = owned.having(fields)
     else:

@@ -1,7 +1,7 @@
-"""A patch of any of the four kinds, from its bytes to the write.
+"""Applies a patch of any of the four kinds and writes the result.
 
-`api` and the HTTP layer call `patch`. The patch is applied to the object as its reader sees it, in the version that was
-asked for; what comes out takes the way of every update. An apply that finds nothing creates."""
+`Api` and the HTTP layer call `patch_object`. The patch is applied to the object in the apiVersion of the request; the
+result takes the path of every update. A server-side apply of an object that does not exist creates it."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -38,12 +38,12 @@ class Patch(Struct, frozen=True):
 
 
 class PatchTarget(Struct, frozen=True):
-    """Which object, and which part of it."""
+    """The object that is patched, and the subresource."""
 
     resource: Resource
     name: str
     namespace: str = ""
-    part: str = ""
+    subresource: str = ""
 
 
 class PatchResult(Struct, frozen=True):
@@ -58,20 +58,20 @@ def patch_object(state: ServerState, place: PatchTarget, patch: Patch, options: 
     entry = state.store.entry(resource, place.name, place.namespace)
     body = _read(patch)
     if entry is None:
-        if patch.kind != "apply" or place.part:
+        if patch.kind != "apply" or place.subresource:
             raise errors.not_found(resource, place.name)
         _check_name(place, body)
         made = _changed(state, place, patch.kind, None, body, options)
         made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
         return PatchResult(create.create_object(state, resource, made, options), is_new=True)
     seen = trees.decoded(conversion.to_version(resource, entry.data))
-    if place.part == "scale":
+    if place.subresource == "scale":
         seen = subresources.scale_of(state.registry, resource, seen)
     uid = seen["metadata"]["uid"]
     new = _changed(state, place, patch.kind, seen, body, options)
     options = msgspec.structs.replace(options, applied=patch.kind == "apply")
     try:
-        builtin.check_shape(new, resource)
+        builtin.check_structure(new, resource)
         _check(place, entry, uid, new)
         return PatchResult(_written(state, place, entry, new, options))
     except TypeMismatch as problem:
@@ -81,15 +81,15 @@ def patch_object(state: ServerState, place: PatchTarget, patch: Patch, options: 
 def _written(
     state: ServerState, place: PatchTarget, entry: StoredObject, new: Tree, options: WriteOptions
 ) -> StoredObject:
-    resource, part = place.resource, place.part
-    if part == "scale":
-        new, part = subresources.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
+    resource, subresource = place.resource, place.subresource
+    if subresource == "scale":
+        new, subresource = subresources.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
     old, kept = trees.decoded(entry.data), conversion.to_storage(resource, new)
-    return update.replace_object(state, resource, entry, old, kept, part=part, options=options)
+    return update.replace_object(state, resource, entry, old, kept, subresource=subresource, options=options)
 
 
 def _unfit(how: PatchKind, body: Any, new: Tree, problem: TypeMismatch) -> StatusError:
-    """Of a patch that makes a field what it cannot be."""
+    """The 422 for a patch that gives a field a value of the wrong type."""
     shown, why = trees.encoded(dict(sorted(new.items()))).decode(), problem.why
     if how == "strategic":
         shown, why = gotext.go_value(body), gotext.conversion_error(problem.got, problem.wanted) or why
@@ -125,10 +125,10 @@ def _changed(
     state: ServerState, place: PatchTarget, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions
 ) -> Tree:
     resource = place.resource
-    target = subresources.SCALE if place.part == "scale" else resource
+    target = subresources.SCALE if place.subresource == "scale" else resource
     try:
         if how == "apply":
-            fields = FieldManager(target.gvk, state.clock.rfc3339(), place.part, state.registry.schema(target))
+            fields = FieldManager(target.gvk, state.clock.rfc3339(), place.subresource, state.registry.schema(target))
             return fields.apply(seen, body, options.manager, force=options.force)
         return _patched(how, seen or {}, body, target.gvk)
     except BadPatch as problem:
@@ -156,7 +156,7 @@ def _check_name(place: PatchTarget, body: Any) -> None:
 
 
 def _check(place: PatchTarget, entry: StoredObject, old_uid: str, new: Tree) -> None:
-    """A patch may name the version it means, but not change who the object is."""
+    """A patch may name the version that it expects, and must not change name, namespace or uid."""
     metadata = trees.metadata(new)
     if place.namespace and (metadata.get("namespace") or place.namespace) != place.namespace:
         raise errors.bad_request(WRONG_NAMESPACE)

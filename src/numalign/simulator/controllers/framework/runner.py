@@ -64,11 +64,11 @@ class ActionPerformer:
     def _write(self, action: Update | MergePatch | RecordEvent) -> None:
         match action:
             case Update(resource, tree, part):
-                self._api.update(resource, tree, part=part)
+                self._api.update(resource, tree, subresource=part)
             case MergePatch(resource, target, body, part, kind):
                 # The server may build the new object of parts of the patch, which everybody else reads too.
                 name, namespace = target["metadata"]["name"], target["metadata"].get("namespace", "")
-                self._api.patch(resource, name, namespace, Patch(kind, trees.copied(body)), part=part)
+                self._api.patch(resource, name, namespace, Patch(kind, trees.copied(body)), subresource=part)
             case RecordEvent(regarding, reason, message, gravity):
                 self._recorder.record(regarding, gravity, reason, message)
 

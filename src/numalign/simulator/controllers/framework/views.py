@@ -157,5 +157,5 @@ def kept(api: Api) -> Sequence[Resource]:
     homes: dict[tuple[str, str], Resource] = {}
     for resource in api.state.registry:
         if "list" in resource.verbs:
-            homes.setdefault(resource.home, resource)
+            homes.setdefault(resource.group_resource, resource)
     return list(homes.values())

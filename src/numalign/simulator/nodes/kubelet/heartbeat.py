@@ -72,7 +72,7 @@ class Heartbeat:
         tree = around.written(lambda: around.api.get(NODES, self._standing.name))
         if tree is not None:
             self.uid = tree["metadata"]["uid"]
-            around.written(lambda: around.api.update(NODES, self._status(tree), part="status"))
+            around.written(lambda: around.api.update(NODES, self._status(tree), subresource="status"))
         self._stale, self._reported = False, around.clock.now()
 
     def _status(self, tree: Tree) -> Tree:

@@ -255,4 +255,4 @@ class PodWriter:
         tree = self.current({"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid})
         if tree is not None:
             tree["status"] = status(tree.get("status") or {})
-            self._around.written(partial(self._around.api.update, PODS, tree, part="status"))
+            self._around.written(partial(self._around.api.update, PODS, tree, subresource="status"))
