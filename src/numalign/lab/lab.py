@@ -1,6 +1,6 @@
 """A running lab: its parts, its nodes, and the state that it publishes.
 
-`up` creates it, `assembling` fills it, tests and campaigns use it."""
+`up` creates and fills it; tests and campaigns use it."""
 
 from __future__ import annotations
 

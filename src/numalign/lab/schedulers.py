@@ -1,6 +1,6 @@
 """The programs beside the API server: controller manager and schedulers, each with its own name and account.
 
-`assembling` starts those that a lab asks for: `default-scheduler` is kube-scheduler, `reference` the scheduler with
+`up` starts those that a lab asks for: `default-scheduler` is kube-scheduler, `reference` the scheduler with
 NodeResourceTopologyMatch, `numalign` ours."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Exemptions: failures of a campaign's pods that no scheduler can foresee. Pure.
 
-`judging` calls it. There are three rules. Devices: the node's last report before the binding offered the missing
+`judge` calls it. There are three rules. Devices: the node's last report before the binding offered the missing
 devices, and the kubelet or the device plugin was down at that time. Leftovers: a starting kubelet admits all waiting
 pods before it removes the assignments of pods that are gone. Order: another pod, whose change was not yet known at the
 decision, freed or took zones; a placement is predicted once, at the decision."""

@@ -2,7 +2,7 @@
 
 `report` calls it. Rejected: a kubelet rejected a pod that numalign's scheduler bound. Mispredicted: a container has
 CPUs, memory or devices outside every predicted set of zones; compared only where the topology manager enforces zones.
-Both exclude what `excuses` exempts. Lost: a pod that at a rest neither runs nor has a reason to wait, or that ended or
+Both exclude what `exemptions` lists. Lost: a pod that at a rest neither runs nor has a reason to wait, or that ended or
 vanished by itself. Late: a report behind its kubelet."""
 
 from __future__ import annotations

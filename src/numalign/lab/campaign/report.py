@@ -1,6 +1,6 @@
 """Summarises a campaign: counts, and every violation. Pure, from the history.
 
-`running` builds it, `numalign lab campaign` prints it."""
+`run` builds it, `numalign lab campaign` prints it."""
 
 from __future__ import annotations
 

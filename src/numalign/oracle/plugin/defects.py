@@ -1,6 +1,6 @@
 """Filter and Score with the plugin's defects, for comparison only.
 
-`playing` uses it to replay v0.34.7. Each defect is an entry of docs/compatibility/plugin.md. Where the plugin would
+`replay` uses it to replay v0.34.7. Each defect is an entry of docs/compatibility/plugin.md. Where the plugin would
 panic, `Crashed` is raised."""
 
 from __future__ import annotations
