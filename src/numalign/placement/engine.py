@@ -27,7 +27,7 @@ from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.tenants import Tenants
-from numalign.placement.decisions import Codes, Decision, Wake
+from numalign.placement.decisions import Codes, Decision, Statistics, Wake
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import (
     BindFailed,
@@ -41,7 +41,7 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.flavour import Flavour, Statistics
+from numalign.placement.flavour import Flavour
 from numalign.placement.kernels.block import Kernel
 from numalign.placement.reference.flavour import ReferenceFlavour
 from numalign.placement.settings import Settings

@@ -24,9 +24,19 @@ from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.templates import Templates, aligned
 from numalign.placement.columns.tenants import Tenants
 from numalign.placement.commit.committer import Committer
-from numalign.placement.decisions import LAST_RESORT, NOTHING, Certainty, Code, Codes, Decision, Held, Holder, Wake
+from numalign.placement.decisions import (
+    LAST_RESORT,
+    NOTHING,
+    Certainty,
+    Code,
+    Codes,
+    Decision,
+    Held,
+    Holder,
+    Statistics,
+    Wake,
+)
 from numalign.placement.facts import BindFailed, Fact
-from numalign.placement.flavour import Statistics
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import Kernel
 from numalign.placement.kernels.strategies import Scoring

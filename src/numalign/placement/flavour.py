@@ -6,16 +6,15 @@ what only one flavour keeps, say by `either` what they do for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Container
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Codes, Decision, Wake
+from numalign.placement.decisions import Codes, Decision, Statistics, Wake
 from numalign.placement.facts import Fact
 from numalign.placement.kernels.block import Kernel
 from numalign.placement.verdicts.verdicts import VerdictTable
@@ -25,23 +24,6 @@ if TYPE_CHECKING:
     from numalign.placement.reference.flavour import ReferenceFlavour
 
 T = TypeVar("T")
-
-
-class Statistics(Struct, frozen=True, kw_only=True):
-    """What a flavour counts, for metrics; empty where it counts nothing."""
-
-    divergences: Mapping[Any, int] = {}
-    """Contradictions between a prediction and a report, by kind."""
-    model_placements: Mapping[Any, int] = {}
-    """Pods that were placed by the row model or the kubelet model, by path."""
-    rows_evaluated: int = 0
-    problems: Mapping[Any, int] = {}
-    """What was left out of reports, by name."""
-    pods_by_source: Mapping[str, int] = {}
-    """Pods on nodes, by how it is known in which zones they sit."""
-
-
-NO_STATISTICS: Final = Statistics()
 
 
 class Flavour(Protocol):

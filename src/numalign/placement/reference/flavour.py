@@ -7,7 +7,7 @@ and PostBind of the plugin are a decision, a failed and a successful binding her
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct, structs
@@ -24,7 +24,7 @@ from numalign.placement.columns import fit
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.columns.tenants import Tenants
-from numalign.placement.decisions import Certainty, Code, Codes, Decision, Wake, WakeCause
+from numalign.placement.decisions import NO_STATISTICS, Certainty, Code, Codes, Decision, Statistics, Wake, WakeCause
 from numalign.placement.facts import (
     BindFailed,
     Fact,
@@ -38,8 +38,6 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.flavour import NO_STATISTICS, Statistics
-from numalign.placement.kernels.block import Kernel
 from numalign.placement.reference import classes, demand, filter, numanodes, scoring
 from numalign.placement.reference.caches import selection
 from numalign.placement.reference.caches.cache import Cache
@@ -50,9 +48,6 @@ from numalign.placement.reference.scoring import Scoring
 from numalign.placement.reference.status import Status
 from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, PreemptionMode
 from numalign.placement.settings import Settings
-
-if TYPE_CHECKING:
-    from numalign.placement.exact import ExactFlavour
 
 T = TypeVar("T")
 RESYNC_PERIOD: Final = 5
@@ -67,7 +62,7 @@ class Reserved(Struct, frozen=True):
 class ReferenceFlavour:
     """The plugin with its cache, which learns of the cluster fact by fact."""
 
-    kernel: Kernel | None = None
+    kernel: None = None
     """It evaluates node by node."""
 
     def __init__(self, settings: Settings, columns: Columns, tenants: Tenants) -> None:
@@ -151,7 +146,7 @@ class ReferenceFlavour:
     def refresh(self) -> None:
         """The columns have node totals only, which the engine keeps."""
 
-    def either(self, exact: Callable[[ExactFlavour], T], reference: Callable[[ReferenceFlavour], T]) -> T:
+    def either(self, exact: Callable[[Any], T], reference: Callable[[ReferenceFlavour], T]) -> T:
         return reference(self)
 
     def place(self, pod: Pod, shape: Shape, row: int) -> Decision | None:
