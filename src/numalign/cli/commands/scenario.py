@@ -15,7 +15,7 @@ from numalign.cli import fileio, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numalign.simulator.scenarios.story import Story
+    from numalign.simulator.scenarios.scenario import Scenario
 
 app = typer.Typer(help="Stories played on an embedded cluster, in virtual time.", no_args_is_help=True)
 
@@ -35,7 +35,7 @@ def list_(fmt: OutputFormat = output.Format.TABLE) -> None:
     """Name the scenarios that ship with numalign."""
     from numalign.simulator.scenarios import catalogue
 
-    titles = {name: catalogue.story(name).title for name in catalogue.names()}
+    titles = {name: catalogue.scenario(name).title for name in catalogue.names()}
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(titles, fmt))
     width = max(map(len, titles))
@@ -85,7 +85,7 @@ def run(
     raise typer.Exit(1 if violations else 0)
 
 
-def _page(story: Story, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
+def _page(story: Scenario, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
     from numalign.simulator.scenarios import durations
     from numalign.simulator.scenarios.judge import MEASURES
 

@@ -18,7 +18,7 @@ from numalign.kubelet.machine import Machine
 from numalign.simulator.hosting import HostedCluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import catalogue, nodegroups, scenariofile
-from numalign.simulator.scenarios.story import Story
+from numalign.simulator.scenarios.scenario import Scenario
 
 OPTIONS = "the options"
 
@@ -40,7 +40,7 @@ def hosted(asked: ClusterOptions, *, name: str, **how: Any) -> HostedCluster:
     nodes = told.nodes if told else nodes_of(asked)
     words = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     words += f", scenario {told.name}" if told else f" of {asked.machine}, {asked.policy}, scope {asked.scope}"
-    return HostedCluster(name=name, nodes=nodes, words=words, story=told, **how)
+    return HostedCluster(name=name, nodes=nodes, words=words, scenario=told, **how)
 
 
 def nodes_of(asked: ClusterOptions) -> tuple[NodeSpec, ...]:
@@ -57,10 +57,10 @@ def nodes_of(asked: ClusterOptions) -> tuple[NodeSpec, ...]:
     return tuple(nodegroups.read(fields.root(group, "Nodes", OPTIONS), lambda field: machine))
 
 
-def story(name_or_path: str) -> Story:
+def story(name_or_path: str) -> Scenario:
     """One of the catalogue by its name, else the file."""
     if name_or_path in catalogue.names() and not os.path.exists(name_or_path):
-        return catalogue.story(name_or_path)
+        return catalogue.scenario(name_or_path)
     if name_or_path != fileio.STDIN and not os.path.exists(name_or_path):
         known = fields.suggestion(name_or_path, catalogue.names())
         raise BadObject("Scenario", fileio.shown(name_or_path), "", f"no such scenario and no such file; {known}")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numalign.scheduler.snapshot.snapshot import Snapshot
     from numalign.simulator.cluster import Cluster
     from numalign.simulator.scenarios.play import PlayResult
-    from numalign.simulator.scenarios.story import Story
+    from numalign.simulator.scenarios.scenario import Scenario
 
 
 STORY: Final = "burst"
@@ -64,7 +64,7 @@ def tell(page: Page) -> list[str]:
     """Adds it to the page; what did not hold, as sentences."""
     from numalign.simulator.scenarios import catalogue, judge, play
 
-    story = catalogue.story(STORY)
+    story = catalogue.scenario(STORY)
     seen: list[Seen] = []
     played = {
         BLIND: play.play(story, BLIND),
@@ -109,7 +109,7 @@ def _tell_why(page: Page, told: ExplainOutput | None) -> list[str]:
     return [] if told.asked.help else [f"nobody knows what would help {WAITING}"]
 
 
-def _tell(page: Page, story: Story, measures: Mapping[str, Mapping[str, float]]) -> None:
+def _tell(page: Page, story: Scenario, measures: Mapping[str, Mapping[str, float]]) -> None:
     page.add(f"{story.title}, on a cluster of {len(story.nodes)} nodes, by two schedulers:")
     page.add()
     table = page.table("scheduler", "pods", *SHOWN.values())

@@ -1,7 +1,7 @@
-"""Label selectors and node selectors in the form that objects carry them, as functions over labels.
+"""Label selectors and node selectors of API objects, as predicates over labels.
 
-The workload controllers, budgets and the scheduler ask these. Selectors in query strings are the API server's own.
-What cannot be read matches nothing (kube-scheduler spec 1.2)."""
+The controllers of workloads, budgets and claims use it. Selectors in query strings belong to the API server. A selector
+that cannot be parsed matches nothing (kube-scheduler spec 1.2)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ NAME_FIELD: Final = "metadata.name"
 
 
 def selector(written: Tree | None) -> Selects:
-    """Of a workload: matchLabels and matchExpressions together. Absent or empty it selects nothing."""
+    """The selector of a workload. An absent or empty selector matches nothing."""
     wanted: Labels = (written or {}).get("matchLabels") or {}
     expressions: Sequence[Tree] = (written or {}).get("matchExpressions") or ()
     if not wanted and not expressions:
@@ -24,14 +24,14 @@ def selector(written: Tree | None) -> Selects:
 
 
 def everything_if_empty(written: Tree | None) -> Selects:
-    """Of a disruption budget: `{}` selects all pods of the namespace, an absent one none."""
+    """The selector of a PodDisruptionBudget: `{}` matches all pods, an absent one matches none."""
     if written is not None and not written.get("matchLabels") and not written.get("matchExpressions"):
         return lambda labels: True
     return selector(written)
 
 
 def node_matches(spec: Tree, node: Tree) -> bool:
-    """Whether nodeSelector and required node affinity of a pod's spec let it onto the node."""
+    """Whether the pod's nodeSelector and required node affinity match the node."""
     labels: Labels = node["metadata"].get("labels") or {}
     if not (spec.get("nodeSelector") or {}).items() <= labels.items():
         return False

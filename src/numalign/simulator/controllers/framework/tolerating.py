@@ -1,6 +1,4 @@
-"""Taints and the tolerations that let a pod live with them.
-
-The scheduler, daemon sets and taint eviction ask the same question here (kube-scheduler spec 1.2)."""
+"""Taints and tolerations (kube-scheduler spec 1.2), for DaemonSets, node lifecycle and taint eviction."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -29,13 +27,13 @@ def tolerates(toleration: Tree, taint: Tree) -> bool:
 
 
 def untolerated(taints: Iterable[Tree], tolerations: Sequence[Tree], effects: Sequence[str] = HARD) -> Tree | None:
-    """The first taint that keeps the pod off."""
+    """The first taint with one of the effects that no toleration matches."""
     candidates = (taint for taint in taints if taint.get("effect") in effects)
     return next((taint for taint in candidates if not any(tolerates(each, taint) for each in tolerations)), None)
 
 
 def endures(taints: Sequence[Tree], tolerations: Sequence[Tree]) -> float | None:
-    """Seconds that a pod may stay under these NoExecute taints; None: for ever."""
+    """Seconds that a pod may stay with these NoExecute taints; None means without limit."""
     if untolerated(taints, tolerations, (NO_EXECUTE,)) is not None:
         return 0.0
     used = [next(each for each in tolerations if tolerates(each, taint)) for taint in taints]

@@ -1,7 +1,7 @@
-"""Does a node's Node object suit a pod: the predicates of admission that look at labels and taints.
+"""The kubelet's admission checks of node affinity and taints.
 
-`kubeletloop` asks `misfit` for a pod that the managers and the node's amounts let pass. The kubelet checks them after
-the amounts and before host ports (kubelet spec 1), and of taints it only knows NoExecute."""
+`loop` calls `misfit` for pods that fit the node's resources. The kubelet checks affinity after the resources and before
+host ports (kubelet spec 1). Of taints, it checks NoExecute only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_EXECUTE = "NoExecute"
 
 
 def misfit(pod: Pod, spec: Tree, labels: Mapping[str, str], taints: Iterable[Taint]) -> Lacking | None:
-    """Why the pod does not belong here; `spec` is its whole spec, of which `pod` is the part that admission reads."""
+    """Why the node rejects the pod. `spec` is the whole spec; `pod` has the part that admission reads."""
     selector = pod.spec.node_selector
     chosen = all(labels.get(key) == value for key, value in selector.items())
     if not chosen or not _required(spec, pod.spec.node_name, labels):
@@ -37,7 +37,7 @@ def _required(spec: Tree, name: str, labels: Mapping[str, str]) -> bool:
 def _term(term: Mapping[str, Any], name: str, labels: Mapping[str, str]) -> bool:
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
-        return False  # a term that asks for nothing matches nothing
+        return False  # an empty term matches nothing
     return all(_matches(each, labels) for each in expressions) and all(
         _matches(each, {"metadata.name": name}) for each in fields
     )

@@ -1,12 +1,8 @@
-"""Pods as the workload controllers look at them: do they count, are they ready, which goes first, how one is made.
+"""Pods and pod templates as workload controllers need them. Pure; objects are read only.
 
-Pure; trees are read only.
-
-Pod templates: whether two are the same, and the short hash that names one.
-
-Deployments and daemon sets tell old pods from new ones by it. The hash is our own: the real one is made of the memory
-of a Go struct; it only has to be short, stable and fit for a label.
-"""
+Answers whether a pod is active, ready or available, orders pods for deletion, and creates pods from a template.
+Deployments and DaemonSets recognise pods of the current template by its hash. The hash differs from the one of
+kube-controller-manager, which hashes the memory of a Go struct."""
 
 import math
 import zlib
@@ -23,7 +19,7 @@ from numalign.simulator.controllers.framework import conditions, moments, owners
 from numalign.simulator.trees import Tree
 
 MOST_AT_ONCE: Final = 500
-"""Pods that a controller creates or deletes in one go."""
+"""Number of pods that a controller creates or deletes per reconciliation."""
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 LONGEST_PREFIX: Final = 253
@@ -43,7 +39,7 @@ def is_terminating(pod: Tree) -> bool:
 
 
 def is_active(pod: Tree) -> bool:
-    """It runs or will run: what a replica is."""
+    """Whether the pod counts as a replica: it runs or will run."""
     return not is_finished(pod) and not is_terminating(pod)
 
 
@@ -56,7 +52,7 @@ def is_available(pod: Tree, min_ready: int, now: datetime) -> bool:
 
 
 def unavailable_for(pod: Tree, min_ready: int, now: datetime) -> float:
-    """Seconds until it has been ready long enough; 0 if it has, infinite if it is not ready."""
+    """Seconds until the pod has been ready for `min_ready` seconds; 0 if it has, infinite if it is not ready."""
     if not is_ready(pod):
         return math.inf
     return max(0.0, min_ready - ready_for(pod, now)) if min_ready else 0.0
@@ -73,7 +69,7 @@ def restarts(pod: Tree) -> int:
 
 
 def victims(active: Sequence[Tree], count: int, now: datetime) -> list[Tree]:
-    """The pods to go first when there are too many: those that serve least, then those that came last."""
+    """The pods to delete first, in the order of kube-controller-manager's ActivePodsWithRanks."""
     if count <= 0:
         return []
     crowded = Counter(pod["spec"].get("nodeName", "") for pod in active if is_ready(pod))
@@ -103,12 +99,12 @@ def _cost(pod: Tree) -> int:
 
 
 def _doubling(seconds: float) -> int:
-    # Ages count by their power of two, so that pods of about one age are alike.
+    # Ages are compared by powers of two, so that pods of similar age rank equally.
     return int(math.log2(seconds * 1e9)) if seconds > 0 else -1
 
 
 def made(resource: Resource, owner: Tree, template: Tree, prefix: str = "") -> Tree:
-    """A pod of the template, owned by its controller."""
+    """A pod of the template with an owner reference to its controller."""
     metadata = template.get("metadata") or {}
     kept = {key: metadata[key] for key in ("labels", "annotations", "finalizers") if metadata.get(key)}
     name = (prefix or owner["metadata"]["name"] + "-")[:LONGEST_PREFIX]
@@ -131,7 +127,7 @@ def oldest_first(trees: Iterable[Tree]) -> list[Tree]:
 
 HASH_LABEL: Final = "pod-template-hash"
 SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels, so that no hash is ever a word."""
+"""Without vowels, so that no hash is a word."""
 
 
 def digest(template: Tree, collisions: int = 0) -> str:
@@ -151,6 +147,6 @@ def hashed(template: Tree, digest: str, label: str = HASH_LABEL) -> Tree:
 def unhashed(template: Tree) -> Tree:
     metadata = template.get("metadata") or {}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
-    # The API fills this in or not; it never means anything in a template.
+    # Templates carry it or not, and it has no meaning there.
     rest = {key: value for key, value in metadata.items() if key not in ("labels", "creationTimestamp")}
     return template | {"metadata": rest | ({"labels": labels} if labels else {})}

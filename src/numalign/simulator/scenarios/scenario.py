@@ -1,7 +1,6 @@
-"""A scenario as a value: who the nodes are, what arrives when, what goes wrong, and what has to hold at the end.
+"""A scenario as a value: nodes, load, faults and expectations.
 
-`scenariofile` makes one of a mapping; `playing`, `traffic` and `judging` read it. Times are seconds from the beginning
-of the story."""
+`scenariofile` creates it; `play` and `judge` read it. Times are in seconds from the start."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ REVERSED: Final[Mapping[str, str]] = {
     "stop-reports": "start-reports",
     "cordon": "uncordon",
 }
-"""Faults that last, and what ends them."""
+"""Faults with a duration, and the fault that ends each."""
 FAULTS: Final = ("reboot", "restart-kubelet", "delete-node", *REVERSED, *REVERSED.values())
 
 
@@ -30,7 +29,7 @@ AT_ONCE: Final = Span(0.0, 0.0)
 
 
 class PodKind(Struct, frozen=True, kw_only=True):
-    """A pod that a stream may send next, and how likely it is beside the others."""
+    """A kind of pod in a stream, with its weight."""
 
     name: str
     spec: Tree
@@ -40,26 +39,26 @@ class PodKind(Struct, frozen=True, kw_only=True):
 
 
 class PodStream(Struct, frozen=True, kw_only=True):
-    """Pods that arrive one after the other."""
+    """Pods that arrive one after another."""
 
     at: float
     pods: int
     mix: tuple[PodKind, ...]
     every: Span = AT_ONCE
     lifetime: Span | None = None
-    """None: they run until the end."""
+    """None means until the end of the scenario."""
     namespace: str = "default"
 
 
 class CreatedObjects(Struct, frozen=True):
-    """Manifests that are created together."""
+    """Objects that are created together."""
 
     at: float
     objects: tuple[Tree, ...]
 
 
 class Deletion(Struct, frozen=True, kw_only=True):
-    """One object by its name, or all that a selector names."""
+    """Deletes one object by name, or all that a selector matches."""
 
     at: float
     api_version: str
@@ -78,11 +77,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     resource: str = ""
     devices: tuple[str, ...] = ()
-    """Of the resource; none named: all."""
+    """Devices of the resource; empty means all."""
 
 
 class Expectation(Struct, frozen=True):
-    """A number of the history, and what it is held against: rejected == 0."""
+    """A measure of the history, compared with a number: rejected == 0."""
 
     measure: str
     comparison: str
@@ -92,7 +91,7 @@ class Expectation(Struct, frozen=True):
         return f"{self.measure} {self.comparison} {self.number:g}"
 
 
-class Story(Struct, frozen=True, kw_only=True):
+class Scenario(Struct, frozen=True, kw_only=True):
     name: str
     title: str
     lasts: float
@@ -102,6 +101,6 @@ class Story(Struct, frozen=True, kw_only=True):
     traffic: tuple[Traffic, ...] = ()
     faults: tuple[Fault, ...] = ()
     expect: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
-    """By the name of the scheduler that plays, or under `any` for all of them."""
+    """By scheduler name, or `any` for all schedulers."""
     written: Any = None
-    """The mapping it was read from, for who wants to see it."""
+    """The mapping that it was read from."""
