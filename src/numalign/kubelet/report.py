@@ -1,9 +1,9 @@
 """The topology report of a node, as our own agent publishes it: machine and managers' state in, NodeTopology out.
 
-The agent and the simulator call `of`; `placement.ingest` reads back every number. Zones carry the standard amounts, so
-that any consumer can work with them, and `reportfacts` adds what makes predictions exact. What pods that are gone still
-hold counts as free, because the next admission begins by collecting it (kubelet spec 1). How others report the same
-node is in `plainreport`."""
+The agent and the simulator call `of`; `placement.reports.read` reads back every number. Zones carry the standard
+amounts, so that any consumer can work with them, and `reportfacts` adds what makes predictions exact. What pods that
+are gone still hold counts as free, because the next admission begins by collecting it (kubelet spec 1). How others
+report the same node is in `plainreport`."""
 
 from __future__ import annotations
 

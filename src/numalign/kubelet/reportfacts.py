@@ -1,7 +1,7 @@
 """What our own agent adds to a report: the managers' settings and the contents of their checkpoints.
 
 `report` calls `of` with a state from which everything that pods left behind is collected. With these facts
-`placement.ingest` knows every number, and `placement.objectmodel` can run the managers themselves."""
+`placement.reports.read` knows every number, and `placement.commit.restorekubelet` can run the managers themselves."""
 
 from __future__ import annotations
 
