@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import structs
 
 from numalign.api.attributes import intent as intents
+from numalign.api.objects import nodematching
 from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import Pod, Toleration
 from numalign.placement.columns.intent import Unkept
@@ -66,7 +67,7 @@ def _tolerating(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
 
 def _untolerated(taints: Sequence[Taint], own: Sequence[Toleration]) -> tuple[TaintKey, ...]:
     keys = ((taint.key, taint.value, taint.effect) for taint in taints if taint.effect in tolerations.KEEPS_AWAY)
-    return tuple(key for key in keys if not tolerations.tolerated(key, own))
+    return tuple(key for key in keys if not nodematching.tolerated(*key, own))
 
 
 def _taint(taint: TaintKey) -> str:

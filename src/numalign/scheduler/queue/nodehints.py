@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from numalign.api.objects import requests
+from numalign.api.objects import nodematching, requests
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.nodes import nodeunschedulable, tolerations
+from numalign.placement.rules.nodes import nodeunschedulable
 from numalign.placement.rules.rule import FITS, FilterRule, Refusal
 
 PODS = "pods"
@@ -60,4 +60,4 @@ def has_grown(pod: Pod, old: Node, new: Node) -> bool:
 
 def tolerates_cordons(pod: Pod) -> bool:
     """For NodeUnschedulable: the pod's new toleration is the one that counts."""
-    return tolerations.tolerated(nodeunschedulable.CORDONED, pod.spec.tolerations)
+    return nodematching.tolerated(*nodeunschedulable.CORDONED, pod.spec.tolerations)

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from numalign.api.objects import nodematching
 from numalign.api.objects.affinity import Affinity as PodAffinity
 from numalign.api.objects.affinity import NodeAffinity as Affinity
 from numalign.api.objects.affinity import NodeSelector, NodeSelectorTerm
@@ -108,6 +109,6 @@ def _named_by(term: NodeSelectorTerm) -> frozenset[str] | None:
     lists = [
         frozenset(each.values)
         for each in term.match_fields
-        if each.key == nodeselectors.NAME_FIELD and each.operator == "In"
+        if each.key == nodematching.NAME_FIELD and each.operator == "In"
     ]
     return frozenset.intersection(*lists) if lists else None

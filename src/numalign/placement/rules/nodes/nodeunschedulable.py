@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from numalign.api.objects import nodematching
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import TaintKey, World
-from numalign.placement.rules.nodes import tolerations
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import Coded, Fixed, Refusal, Refusals, StaticFilter
 
@@ -20,7 +20,7 @@ class NodeUnschedulable(StaticFilter):
     name: Final = "NodeUnschedulable"
 
     def prepare(self, pod: Pod, world: World) -> Coded | None:
-        if tolerations.tolerated(CORDONED, pod.spec.tolerations):
+        if nodematching.tolerated(*CORDONED, pod.spec.tolerations):
             return None
         return Coded(codes=world.cordoned, refusals=Refusals(UNSCHEDULABLE))
 

@@ -1,14 +1,13 @@
 """Taints of nodes beside the tolerations of a pod.
 
-TaintToleration and NodeUnschedulable ask for a pod, topology spreading when it is to leave out nodes that the pod
-cannot use. The comparing operators `Lt` and `Gt` are behind a gate that is off by default: such a toleration tolerates
-nothing (kube-scheduler spec 1.2)."""
+TaintToleration and NodeUnschedulable ask for a pod, topology spreading when it leaves out nodes that the pod cannot
+use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
+from numalign.api.objects.nodematching import tolerated
 from numalign.api.objects.pod import Toleration
 from numalign.placement.rules.clusterstate import TaintKey, World
 from numalign.placement.rules.rowclasses import Answers
@@ -17,15 +16,11 @@ KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 PREFERS_AWAY: Final = "PreferNoSchedule"
 
 
-def tolerated(taint: TaintKey, tolerations: Iterable[Toleration]) -> bool:
-    return any(_tolerates(toleration, *taint) for toleration in tolerations)
-
-
 def kept_away(world: World, tolerations: tuple[Toleration, ...]) -> Answers:
     """By row: 1 where some taint keeps a pod with these tolerations away."""
 
     def answer(taints: tuple[TaintKey, ...] | None) -> int:
-        return any(taint[2] in KEEPS_AWAY and not tolerated(taint, tolerations) for taint in taints or ())
+        return any(taint[2] in KEEPS_AWAY and not tolerated(*taint, tolerations) for taint in taints or ())
 
     return world.taints.table((KEEPS_AWAY, tolerations), answer)
 
@@ -35,14 +30,6 @@ def unwelcoming(world: World, tolerations: tuple[Toleration, ...]) -> Answers:
     relevant = tuple(each for each in tolerations if each.effect in ("", PREFERS_AWAY))
 
     def answer(taints: tuple[TaintKey, ...] | None) -> int:
-        return sum(taint[2] == PREFERS_AWAY and not tolerated(taint, relevant) for taint in taints or ())
+        return sum(taint[2] == PREFERS_AWAY and not tolerated(*taint, relevant) for taint in taints or ())
 
     return world.taints.table((PREFERS_AWAY, relevant), answer)
-
-
-def _tolerates(toleration: Toleration, key: str, value: str, effect: str) -> bool:
-    if toleration.effect not in ("", effect) or toleration.key not in ("", key):
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == value
-    return toleration.operator == "Exists"

@@ -117,7 +117,7 @@ class KubeletLoop:
         if refused is not None and refused.reason != PORTS:
             return refused
         taints = () if MIRROR in pod.metadata.annotations else standing.taints
-        misfit = predicates.misfit(pod, tree["spec"], standing.labels, taints)
+        misfit = predicates.misfit(pod, standing.labels, taints)
         # Affinity is looked at before host ports, taints are looked at after them.
         if refused is not None and misfit is not predicates.AFFINITY:
             return refused
