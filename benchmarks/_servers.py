@@ -25,8 +25,8 @@ from numalign.lab import controlplane
 from numalign.lab.controlplane import Programs
 from numalign.simulator import bootstrap, clock
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.http import certificates, server
-from numalign.simulator.apiserver.http.certificates import Certificates
+from numalign.simulator.apiserver.http import server
+from numalign.simulator.apiserver.http.server import Certificates
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.nodes.publisher import nrtcrd
 
@@ -59,7 +59,7 @@ def embedded() -> Iterator[Served]:
     processes = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="numalign-bench-") as made:
         folder = Path(made)
-        files = certificates.made(folder)
+        files = server.make_certificates(folder)
         ours, theirs = processes.Pipe()
         process = processes.Process(target=serve, args=(theirs, files), daemon=True)
         process.start()

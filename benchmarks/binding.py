@@ -33,8 +33,8 @@ from numalign.kube.transport.server import Server
 from numalign.kube.transport.tls import Contexts, Trust
 from numalign.simulator import clock
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.http import certificates, server
-from numalign.simulator.apiserver.http.certificates import Certificates
+from numalign.simulator.apiserver.http import server
+from numalign.simulator.apiserver.http.server import Certificates
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.verbs.api import Api
 
@@ -67,7 +67,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 def rows() -> Iterator[table.Row]:
     with tempfile.TemporaryDirectory() as folder:
-        made = certificates.made(Path(folder))
+        made = server.make_certificates(Path(folder))
         yield from _rows(made, Path(folder))
 
 

@@ -48,7 +48,7 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(typed: Typed, tmp_path: Path)
     )
     assert typed("cluster up small --nodes 2") == (0, words)
     assert typed("cluster status") == (0, words)
-    assert typed("cluster up small") == (2, Like("...runs already; `numalign cluster down small` ends it\n"))
+    assert typed("cluster up small") == (2, Like("...already runs; `numalign cluster down small` ends it\n"))
     assert typed("cluster down small") == (0, "small is down\n")
     assert typed("cluster status") == (0, "no cluster runs; `numalign cluster up` starts one\n")
 
@@ -73,7 +73,7 @@ def test_nothing_stays_when_its_process_is_gone(typed: Typed) -> None:
 
 
 MISTYPED = {
-    "a name": ("cluster up Small", "...is no name; use small letters, digits and dashes, 63 at most\n"),
+    "a name": ("cluster up Small", "...is not a valid name; use lower-case letters, digits and dashes, at most 63\n"),
     "a machine": ("cluster up --machine 9x9", "...9x9...\n"),
     "a policy": ("cluster up --policy sometimes", "...sometimes...\n"),
     "a scope": ("cluster up --scope half", "...half...\n"),

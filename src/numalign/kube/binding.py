@@ -33,7 +33,7 @@ class Outcome(enum.Enum):
 class Answer(Struct, frozen=True):
     outcome: Outcome
     why: str = ""
-    """The server's words; empty if done."""
+    """The server's message; empty if done."""
     retry_after: float | None = None
 
     @property
@@ -53,11 +53,11 @@ async def bind(
     *,
     wanted: Wanted = always,
 ) -> Answer:
-    """Never raises for what the server or the network does. The server merges the annotations into the pod's own.
-    `wanted` is asked whenever it is about to be sent; once it says no, what became of earlier tries is not known."""
+    """Never raises for a failure of the server or the network. The server merges the annotations into the pod's.
+    `wanted` is called before every attempt; once it returns False, the outcome of earlier attempts is unknown."""
     target = PODS.at(pod.name, pod.namespace)
     named = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid, annotations=dict(annotations))
-    # Sent twice it is refused the second time, and then the pod is asked.
+    # A repeated binding is refused; then the pod is read.
     asked = request.post("bind", target.sub("binding"), Binding(named, NodeTarget(node)), Repeat.ALWAYS)
     tries = _Tries(wanted)
     try:
@@ -75,7 +75,7 @@ async def bind(
 
 
 class _Tries:
-    """Counts how often a call was sent: what is said about the last try says nothing about those before it."""
+    """Counts how often a call was sent: the answer to the last attempt says nothing about earlier ones."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
@@ -92,7 +92,7 @@ class _Tries:
 
 
 async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = None) -> Answer:
-    """Never raises for what the server or the network does. Done: the pod is about to end."""
+    """Never raises for a failure of the server or the network. DONE: the pod is terminating."""
     target = PODS.at(pod.name, pod.namespace).sub("eviction")
     options = DeleteOptions(grace_seconds, preconditions=Preconditions(uid=pod.uid or None))
     named = ObjectMeta(name=pod.name, namespace=pod.namespace)
@@ -111,7 +111,7 @@ async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = Non
 
 
 async def _looked_up(client: Client, target: Target[Pod], wanted: tuple[str, str], refused: Answer) -> Answer:
-    """What became of the pod, for a binding whose answer says nothing about it."""
+    """Reads the pod, for a binding whose answer does not tell whether it is bound."""
     uid, node = wanted
     try:
         pod = await client.get(target)

@@ -46,7 +46,7 @@ class Client:
     async def pages(
         self, target: Target[T], selection: Selection = EVERYTHING, limit: int = PAGE
     ) -> AsyncIterator[reading.Page[T]]:
-        """All objects, `limit` at a time; one that nothing can be made of is `reading.Unreadable` in its place."""
+        """All objects, `limit` per page; an object that cannot be decoded is returned as `reading.Unreadable`."""
         token, more = "", True
         while more:
             page = reading.page(target.resource, await self.sender.call(request.page(target, selection, limit, token)))
@@ -61,19 +61,20 @@ class Client:
         return await self._object(target, request.create(target, thing))
 
     async def update(self, target: Target[T], thing: structs.Wire | Document) -> T:
-        """Replaces it, provided its resourceVersion is still current. What `thing` leaves out is gone from the object:
-        our structs of pods and nodes know only part of them, so change those by `patch` or `apply`."""
+        """Replaces the object if its resourceVersion is still current. Fields that `thing` omits are removed: the
+        structs of pods and nodes hold only part of their fields, so change those by `patch` or `apply`."""
         return await self._object(target, request.update(target, thing))
 
     async def patch(self, target: Target[T], kind: PatchKind, changes: Document | list[Document]) -> T:
         return await self._object(target, request.patch(target, kind, changes))
 
     async def apply(self, target: Target[T], wanted: Document, *, manager: str, force: bool = False) -> T:
-        """Server-side apply: `wanted` is all that `manager` cares about; Conflict names fields others own."""
+        """Server-side apply: `wanted` holds all fields that `manager` owns; Conflict names fields that others own."""
         return await self._object(target, request.apply(target, wanted, manager, force))
 
     async def delete(self, target: Target[T], options: DeleteOptions = PLAIN_DELETION) -> None:
-        """Asks for it; finalizers and grace may keep it for a while. NotFound where it is gone already."""
+        """Requests deletion; finalizers and the grace period may delay it. NotFound where the object is already
+        gone."""
         await self.sender.call(request.delete(target, options))
 
     async def scale_of(self, target: Target[T]) -> Scale:

@@ -13,18 +13,18 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds that only grow."""
+        """Monotonic seconds."""
 
     def wall(self) -> datetime:
         """The time of day, in UTC."""
 
     def chance(self) -> float:
-        """From 0 up to 1, for jitter."""
+        """A random number in [0, 1), for jitter."""
 
     async def sleep(self, seconds: float) -> None: ...
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """A block that raises TimeoutError if it takes longer."""
+        """A context that raises TimeoutError after `seconds`."""
 
 
 class SystemClock:
@@ -45,5 +45,5 @@ class SystemClock:
 
 
 def microtime(moment: datetime) -> str:
-    """As Lease and Event carry it: 2026-11-16T03:19:35.000123Z."""
+    """MicroTime, as in Lease and Event: 2026-11-16T03:19:35.000123Z."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"

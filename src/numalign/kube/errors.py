@@ -12,14 +12,14 @@ from numalign.kube.objects import Status
 from numalign.kube.request import Request
 
 LONGEST: Final = 1000
-"""Characters of a server's message that are passed on."""
+"""Characters of a server's message that are kept."""
 
 DISRUPTION: Final = "DisruptionBudget"
 TOO_NEW: Final = "ResourceVersionTooLarge"
 
 
 class KubeError(Exception):
-    """Base of everything this room raises about a call."""
+    """Base of all errors of a call."""
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ class NotFound(Refusal):
 
 
 class Conflict(Refusal):
-    """409: someone else was quicker, or the object is not in a state for this."""
+    """409: another client wrote first, or the object's state does not allow the call."""
 
 
 class Gone(Refusal):
@@ -78,7 +78,7 @@ class ServerFailure(Refusal):
 
 @dataclass(eq=False)
 class Unreachable(KubeError):
-    """No answer came. With `sent` the server may have acted on the call all the same."""
+    """No answer arrived. With `sent`, the server may have acted on the call."""
 
     verb: str
     words: str
@@ -91,17 +91,17 @@ class Unreachable(KubeError):
 
 @dataclass(eq=False)
 class Withdrawn(KubeError):
-    """Not sent, or not again: it was not wanted any more when its turn came. An earlier try may have arrived."""
+    """Not sent, or not sent again, because the caller no longer wants it. An earlier attempt may have arrived."""
 
     verb: str
     words: str
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.words}: not wanted any more"
+        return f"{self.verb} {self.words}: no longer wanted"
 
 
 class TimedOut(Unreachable):
-    """No answer within the time the call had."""
+    """No answer within the call's time limit."""
 
 
 BY_CODE: Final[dict[int, type[Refusal]]] = {
@@ -117,7 +117,7 @@ BY_CODE: Final[dict[int, type[Refusal]]] = {
 
 
 def refusal(request: Request, code: int, body: bytes, retry_after: str = "") -> Refusal:
-    """The error for an answer that is no success, whether the server or a proxy before it wrote the body."""
+    """The error for an unsuccessful answer, whether the server or a proxy wrote its body."""
     return refused(request, code, read_status(body), retry_after)
 
 
@@ -135,5 +135,5 @@ def read_status(body: bytes) -> Status:
 
 
 def on_one_line(message: str) -> str:
-    """What others wrote, so that it can neither flood nor forge a log."""
+    """Shortens and escapes foreign text, so that it can neither flood nor forge a log."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in message[:LONGEST])

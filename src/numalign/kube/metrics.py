@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 @dataclass
 class Metrics:
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Answers by verb and code; the code of a call that got no answer is <error>, as in client-go."""
+    """Answers by verb and code; the code of a call without an answer is <error>, as in client-go."""
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Time spent waiting for answers, by verb; streams are counted until their first line."""
+    """Seconds spent waiting for answers, by verb; streams count until their first line."""
     retries: Counter[str] = field(default_factory=Counter)
-    """Calls sent once more, by verb."""
+    """Repeated calls, by verb."""
     limited_seconds: float = 0.0
-    """Time spent waiting for our own rate limit."""
+    """Seconds spent waiting for the client-side rate limit."""
     connections: int = 0
     relists: Counter[str] = field(default_factory=Counter)
-    """Full looks at a resource, by its plural; the first one counts."""
+    """Lists of a resource, by plural, including the first."""
     watches: Counter[str] = field(default_factory=Counter)
     watch_events: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By plural and type; duplicates have a type of their own."""
+    """Watch events by plural and type; duplicates have a type of their own."""
     unreadable: Counter[str] = field(default_factory=Counter)
-    """Objects that were skipped because nothing could be made of them, by plural."""
+    """Objects that were skipped because they could not be decoded, by plural."""
     events_dropped: int = 0
 
     def answered(self, verb: str, code: str, seconds: float) -> None:

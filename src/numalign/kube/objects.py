@@ -24,7 +24,7 @@ class Details(Wire, frozen=True):
 
 
 class Status(Wire, frozen=True):
-    """How the server says no; also how it says yes to a binding, an eviction and some deletions."""
+    """The server's answer to a failed call, and to successful bindings, evictions and some deletions."""
 
     kind: str = ""
     status: str = ""
@@ -129,4 +129,4 @@ class Event(Wire, frozen=True):
 
 
 Document = dict[str, Any]
-"""A body that is only passed on: a patch, an applied configuration."""
+"""An untyped body: a patch, or an applied configuration."""

@@ -23,24 +23,24 @@ PATCH_TYPES: Final[dict[str, str]] = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
 }
-# Every JSON document is YAML, and servers before 1.33 know server-side apply by this name alone.
+# JSON is valid YAML, and servers before 1.33 accept server-side apply only with this content type.
 APPLY_TYPE: Final = "application/apply-patch+yaml"
 
 
 class Repeat(enum.Enum):
-    """After which failures a call may be sent again without harm."""
+    """After which failures a call may be repeated safely."""
 
-    ALWAYS = "its effect is the same however often it arrives"
-    REFUSED = "only where the server cannot have acted on it"
+    ALWAYS = "idempotent: may be repeated after any failure"
+    REFUSED = "may be repeated may be repeated only where the server cannot have acted on it"
 
 
 class Request(Struct, frozen=True, kw_only=True):
     verb: str
-    """As metrics and messages count it: get, list, watch, create, update, patch, apply, delete, bind, evict."""
+    """The verb in metrics and messages: get, list, watch, create, update, patch, apply, delete, bind, evict."""
     method: str
     path: str
     words: str
-    """What it is about, for messages: Pod default/web."""
+    """The object in messages: Pod default/web."""
     query: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     content_type: str = JSON
@@ -52,7 +52,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Selection(Struct, frozen=True):
-    """Which objects of a kind."""
+    """Label and field selectors of a list or watch."""
 
     labels: str = ""
     fields: str = ""
@@ -65,7 +65,7 @@ EVERYTHING: Final = Selection()
 
 
 class Since(Struct, frozen=True, kw_only=True):
-    """Where a watch begins and how long it may last; with `initial` the server sends what is there first."""
+    """Where a watch begins and how long it may last; with `initial` the server sends the initial state first."""
 
     version: str
     seconds: int
@@ -89,7 +89,7 @@ def watch(target: Target[Any], selection: Selection, since: Since) -> Request:
         "timeoutSeconds": str(since.seconds),
     }
     if since.initial:
-        # The end of the initial events is only marked where both are asked for (kube-scheduler spec 7.2).
+        # The server marks the end of the initial events only if both are set (kube-scheduler spec 7.2).
         query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     return _request("watch", "GET", target, query=query)
 
@@ -124,17 +124,17 @@ def delete(target: Target[Any], options: DeleteOptions = PLAIN_DELETION) -> Requ
 
 
 def post(verb: str, target: Target[Any], thing: structs.Wire, repeat: Repeat = Repeat.REFUSED) -> Request:
-    """To a subresource that takes a kind of its own."""
+    """A POST to a subresource that takes a kind of its own."""
     return _request(verb, "POST", target, body=structs.encode(thing), repeat=repeat)
 
 
 def body(target: Target[Any], thing: structs.Wire | Document) -> bytes:
-    """With kind and apiVersion, which custom resources are refused without."""
+    """Adds kind and apiVersion, which custom resources must have."""
     resource = target.resource
     described = {"apiVersion": resource.api_version, "kind": resource.kind}
     if not isinstance(thing, structs.Wire) or hasattr(thing, "kind"):
         return structs.ENCODER.encode(described | msgspec.to_builtins(thing, enc_hook=structs.encodable))
-    # One that does not say what it is can be written in one go, without a detour through dicts.
+    # A struct without these fields is encoded in one pass, without a detour through dicts.
     written, head = structs.encode(thing), structs.ENCODER.encode(described)
     return head[:-1] + b"," + written[1:] if written != b"{}" else head
 

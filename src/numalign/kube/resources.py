@@ -19,7 +19,7 @@ from numalign.kube.objects import Event, Lease
 
 
 class Named(Protocol):
-    """What every object is read for at least."""
+    """What every decoded object has."""
 
     @property
     def metadata(self) -> ObjectMeta: ...
@@ -30,7 +30,7 @@ PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 class Resource(Struct, Generic[T], frozen=True):
-    """`read` takes an object that did not fit `struct` in one pass, and raises BadObject if it is of no use."""
+    """`read` decodes an object that does not match `struct` in one pass; it raises BadObject if it cannot."""
 
     group: str
     version: str
@@ -50,7 +50,7 @@ class Resource(Struct, Generic[T], frozen=True):
         return Target(self, namespace)
 
     def everywhere(self) -> "Target[T]":
-        """In all namespaces, or of a kind that has none."""
+        """All namespaces, or a cluster-scoped resource."""
         return Target(self)
 
 
@@ -79,7 +79,7 @@ class Target(Struct, Generic[T], frozen=True):
 
     @property
     def words(self) -> str:
-        """As messages name it: Pod default/web, or pods in default."""
+        """The target in messages: Pod default/web, or pods in default."""
         if not self.name:
             return f"{self.resource.plural} in {self.namespace}" if self.namespace else self.resource.plural
         place = f"{self.namespace}/" if self.namespace else ""
@@ -87,12 +87,12 @@ class Target(Struct, Generic[T], frozen=True):
 
 
 def _quoted(step: str) -> str:
-    # Names of the API hardly ever need it, and every call has three of them.
+    # API names almost never need quoting, and every call has three of them.
     return step if PLAIN.fullmatch(step) else quote(step, safe="")
 
 
 def of(api_version: str, plural: str, kind: str, struct: type[T]) -> Resource[T]:
-    """A resource by its apiVersion, read with the rules that all objects are read by."""
+    """A resource by its apiVersion, decoded by the general rules."""
     group, _, version = api_version.rpartition("/")
     door = cast(Callable[[Any, bytes], T], decode.decode)
     return Resource(group, version, plural, kind, struct, lambda raw: door(struct, raw))
@@ -102,7 +102,7 @@ PODS: Final = of("v1", "pods", "Pod", Pod)
 NODES: Final = of("v1", "nodes", "Node", Node)
 LEASES: Final = of("coordination.k8s.io/v1", "leases", "Lease", Lease)
 EVENTS: Final = of("events.k8s.io/v1", "events", "Event", Event)
-# Reports are salvaged piece by piece where one is odd, so that they have a door of their own.
+# A malformed report is salvaged piece by piece, so it has a reader of its own.
 TOPOLOGIES: Final = Resource(
     wire.GROUP,
     wire.V1ALPHA2,

@@ -23,12 +23,12 @@ from numalign.api import errors
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 PATIENCE: Final = 15.0
-"""Seconds that a process gets to end by itself."""
+"""Seconds that a process gets to exit after SIGTERM."""
 LOOK: Final = 0.05
 
 
 class Told(Protocol):
-    """What one tells about itself once it is up: at least its process."""
+    """What a running instance writes into its folder: at least its process id."""
 
     @property
     def pid(self) -> int: ...
@@ -43,7 +43,8 @@ class AlreadyRuns(errors.BadObject):
 
 @dataclass(frozen=True)
 class Shelf(Generic[T]):
-    """All of one kind. `place` is its folder among the user's state, `variable` names another one."""
+    """All instances of one kind. `place` is their folder in the user's state directory; `variable` is the environment
+    variable that names another one."""
 
     kind: str
     command: str
@@ -62,13 +63,13 @@ class Shelf(Generic[T]):
 
     def folder(self, name: str) -> Path:
         if not NAME.fullmatch(name):
-            why = "is no name; use small letters, digits and dashes, 63 at most"
+            why = "is not a valid name; use lower-case letters, digits and dashes, at most 63"
             raise errors.BadObject(self.kind, errors.clipped(name), "name", why)
         return self.home() / name
 
     @contextmanager
     def held(self, name: str) -> Iterator[Path]:
-        """The folder, ours until the block is left; AlreadyRuns if it is somebody else's."""
+        """Locks the folder until the block is left; AlreadyRuns if another process holds it."""
         place = self.folder(name)
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(place / "lock", "w") as lock:
@@ -82,20 +83,20 @@ class Shelf(Generic[T]):
                 (place / self.file).unlink(missing_ok=True)
 
     def already_runs(self, name: str) -> AlreadyRuns:
-        return AlreadyRuns(self.kind, name, "", f"runs already; `{self.command} down {name}` ends it")
+        return AlreadyRuns(self.kind, name, "", f"already runs; `{self.command} down {name}` ends it")
 
     def announce(self, place: Path, told: T) -> None:
-        """Visible at once and whole."""
+        """Writes the file atomically."""
         written = place / f"{self.file}.new"
         written.write_bytes(msgspec.json.encode(told))
         written.rename(place / self.file)
 
     def running(self, name: str) -> T | None:
-        """What the one of this name says of itself, if it runs."""
+        """What the instance of this name announced, if it runs."""
         return self.last_told(name) if is_held(self.folder(name)) else None
 
     def last_told(self, name: str) -> T | None:
-        """Whether it still runs or not."""
+        """The last announcement, whether the process still runs or not."""
         try:
             return msgspec.json.decode((self.folder(name) / self.file).read_bytes(), type=self.told)
         except (OSError, msgspec.DecodeError):
@@ -106,12 +107,12 @@ class Shelf(Generic[T]):
         return [each for each in found if each is not None]
 
     def names(self) -> list[str]:
-        """Of all folders, also of what has ended without a word."""
+        """Names of all folders, including those of processes that died."""
         places = sorted(self.home().iterdir()) if self.home().is_dir() else []
         return [place.name for place in places if NAME.fullmatch(place.name)]
 
     def end(self, name: str) -> bool:
-        """Ask it to end, and end it if it does not; False where none of this name runs."""
+        """Sends SIGTERM, then SIGKILL; False where no instance of this name runs."""
         there = self.running(name)
         if there is None:
             return False
@@ -122,7 +123,7 @@ class Shelf(Generic[T]):
                 return True
             if _gone(self.folder(name), PATIENCE):
                 return True
-        raise errors.BadObject(self.kind, name, "", f"process {there.pid} does not end; end it by hand")
+        raise errors.BadObject(self.kind, name, "", f"process {there.pid} does not exit; kill it by hand")
 
 
 def is_held(place: Path) -> bool:

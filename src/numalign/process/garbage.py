@@ -10,11 +10,11 @@ import gc
 from typing import Final
 
 YOUNG: Final = 10_000
-"""New objects that are still there after which Python looks for cycles among them; its own measure is 700."""
+"""Allocations between two collections of the youngest generation; Python's default is 700."""
 
 
 def settle() -> None:
-    """Everything there is now counts as permanent; cycles that are made later are found as ever."""
+    """Freezes all objects that exist now; later cycles are still collected."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG)

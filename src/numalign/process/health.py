@@ -17,16 +17,16 @@ class Health:
     def __init__(self) -> None:
         self.registry = Registry()
         self._last = self.registry.gauge(
-            "kubernetes_healthcheck", "1 where the check passed when it was last asked for.", ("name", "type")
+            "kubernetes_healthcheck", "1 if the check passed the last time it ran, otherwise 0.", ("name", "type")
         )
         self._total = self.registry.counter(
             "kubernetes_healthchecks_total",
-            "How often it was asked for, by outcome.",
+            "Number of times the check ran, by outcome.",
             ("name", "type", "status"),
         )
 
     def pages(self, path: str, checks: Mapping[str, Check]) -> dict[str, Page]:
-        """All checks under the path, and each alone under its name."""
+        """A page that runs all checks, and one for each check alone."""
 
         def every(asked: Asked) -> Answer:
             left_out = asked.every("exclude")
@@ -52,7 +52,7 @@ class Health:
 
 
 def _line(name: str, ok: bool | None) -> str:
-    """None: it was left out."""
+    """`ok` is None for a check that the request excludes."""
     if ok is None:
         return f"[+]{name} excluded: ok"
     return f"[+]{name} ok" if ok else f"[-]{name} failed: reason withheld"

@@ -14,12 +14,12 @@ import msgspec
 
 Form = Literal["text", "json"]
 DEBUGGING: Final = 4
-"""The verbosity from which debug lines are told, as the field's operators know it."""
+"""The verbosity from which debug lines are logged, as for klog."""
 ROOT: Final = "numalign"
 
 
 def start(form: Form = "text", verbosity: int = 2, stream: TextIO | None = None) -> None:
-    """Once, before anything is said."""
+    """Call once, before the first line is logged."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(Lines(form))
     logger = logging.getLogger(ROOT)
@@ -55,5 +55,5 @@ class Lines(logging.Formatter):
 
 
 def _one_line(text: str) -> str:
-    """What others wrote cannot forge a line."""
+    """Escapes line ends, so that foreign text cannot forge a log line."""
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 AT_ONCE: Final = 512
-"""Numbers of a histogram that are put into buckets together."""
+"""Observations that a histogram collects before it sorts them into buckets."""
 
 T = TypeVar("T", bound="Family")
 
@@ -23,7 +23,7 @@ Sample = tuple[Labels, float]
 
 
 class Family(ABC):
-    """One name, with a value for each combination of its labels' values."""
+    """A metric family: one name, with a value for each combination of label values."""
 
     kind = "untyped"
 
@@ -69,7 +69,7 @@ class Gauge(Counter):
 
 
 class Read(Family):
-    """Asked when somebody looks."""
+    """A family whose samples are computed when the registry is rendered."""
 
     def __init__(self, kind: str, name: str, words: str, labels: Sequence[str]) -> None:
         super().__init__(name, words, labels)
@@ -81,7 +81,7 @@ class Read(Family):
 
 
 class Histogram(Family):
-    """Numbers come far more often than somebody looks: each is noted, and many are counted together."""
+    """Observations are far more frequent than scrapes, so each is only appended and many are counted together."""
 
     kind = "histogram"
 
@@ -90,7 +90,7 @@ class Histogram(Family):
         self._bounds = (*bounds, math.inf)
         self._noted: defaultdict[Labels, list[float]] = defaultdict(list)
         self._totals: dict[Labels, list[int]] = {}
-        """By bound, how many numbers were not above it."""
+        """By bound: number of observations at or below it."""
         self._sums: dict[Labels, float] = {}
 
     def observe(self, *values: str, number: float) -> None:
@@ -100,7 +100,7 @@ class Histogram(Family):
             self._count(values)
 
     def counts(self) -> Iterator[Sample]:
-        """How many numbers there were."""
+        """Number of observations."""
         for values in list(self._noted):
             self._count(values)
             yield values, self._totals[values][-1]
@@ -147,13 +147,13 @@ class Registry:
 
     def _kept(self, family: T) -> T:
         if family.name in self._families:
-            raise ValueError(f"two families are called {family.name}")
+            raise ValueError(f"metric family {family.name} is registered twice")
         self._families[family.name] = family
         return family
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Bounds as the stock scheduler's: `count` of them from `start` on, each `factor` times the one before."""
+    """Bucket bounds as kube-scheduler's: `count` of them from `start`, each `factor` times the previous one."""
     return tuple(start * factor**place for place in range(count))
 
 

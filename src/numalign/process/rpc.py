@@ -16,17 +16,17 @@ from typing import Any, Final
 from msgspec import Struct
 
 LARGEST_MESSAGE: Final = 16 << 20
-"""What both known publishers allow; gRPC's own limit of 4 MiB is too little for big nodes (exporter spec 2.1)."""
+"""The limit of both known publishers; gRPC's default of 4 MiB is too small for large nodes (exporter spec 2.1)."""
 DEADLINE: Final = 10.0
 LONGEST_PATH: Final = 107
-"""Bytes of a unix socket's path, a limit of the system."""
+"""Bytes of a unix socket's path, a limit of the operating system."""
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_MESSAGE),
     ("grpc.max_send_message_length", LARGEST_MESSAGE),
 )
 CHANNEL_OPTIONS: Final = (
     *OPTIONS,
-    # A channel made after a restart must not find the connection of one made before it.
+    # A channel made after a restart must not reuse the connection of an earlier one.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
     ("grpc.default_authority", "localhost"),
@@ -51,7 +51,7 @@ class CallFailed(Exception):
 
 
 class Service(Struct, frozen=True):
-    """What a server answers under one name; a handler that raises `CallFailed` answers with its code and text."""
+    """The handlers of one gRPC service; a handler that raises `CallFailed` answers with its code and text."""
 
     name: str
     calls: Mapping[str, Answering]
@@ -59,7 +59,8 @@ class Service(Struct, frozen=True):
 
 
 class Channel:
-    """To one socket, as it is now; made inside a running event loop. Connects with the first call, again if needed."""
+    """A gRPC channel to one socket; made inside a running event loop. It connects with the first call, and
+    reconnects."""
 
     def __init__(self, socket: Path) -> None:
         from grpc import aio
@@ -79,7 +80,7 @@ class Channel:
         return answer
 
     async def stream(self, method: str, request: bytes) -> AsyncIterator[bytes]:
-        """Until the other side ends it; no deadline."""
+        """Messages until the server ends the stream; no deadline."""
         from grpc import aio
 
         call = self._channel.unary_stream(method)(request)
@@ -92,19 +93,19 @@ class Channel:
             call.cancel()
 
     async def close(self, grace: float | None = None) -> None:
-        """Whatever is still under way after so many seconds is cancelled, with the tasks that wait for it."""
+        """Calls that are still in flight after `grace` seconds are cancelled, with the tasks that await them."""
         await self._channel.close(grace)
 
     def _failed(self, failure: Any) -> CallFailed:
         code, text = failure.code().name, failure.details() or ""
         if code == "UNAVAILABLE" and "ermission denied" in text:
-            # gRPC calls whatever keeps it from connecting unavailable; who may not will not later either.
-            return CallFailed("PERMISSION_DENIED", f"{self._socket} cannot be connected to: Permission denied")
+            # gRPC reports every connection failure as UNAVAILABLE; a denied permission will not succeed later either.
+            return CallFailed("PERMISSION_DENIED", f"{self._socket} cannot be connected to: permission denied")
         return CallFailed(code, text)
 
 
 class Link:
-    """To a socket that its owner replaces when it starts again: whenever the file is another one, so is the channel."""
+    """A channel to a socket that its owner replaces on restart: a new file gets a new channel."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
@@ -119,11 +120,11 @@ class Link:
         except CallFailed as failure:
             if failure.code != "UNAVAILABLE" or identity == identity_of(self._socket):
                 raise
-        # Replaced while the call was under way: the new owner has not heard it yet.
+        # The socket was replaced while the call was in flight: the new owner has not received it.
         return await self._current()[0].call(method, request, deadline)
 
     def current(self) -> Channel:
-        """For calls that are not repeated, such as streams."""
+        """The channel for calls that are not repeated, such as streams."""
         return self._current()[0]
 
     def _current(self) -> tuple[Channel, Identity]:
@@ -134,7 +135,7 @@ class Link:
         return self._channel, identity
 
     def _leave(self) -> None:
-        # Calls of others may still wait on the old channel; to close it now would cancel their tasks.
+        # Other calls may still be in flight on the old channel; closing it now would cancel their tasks.
         if self._channel is not None:
             task = asyncio.get_running_loop().create_task(self._channel.close(grace=DEADLINE))
             self._leaving.add(task)
@@ -149,19 +150,21 @@ class Link:
 
 
 def identity_of(socket: Path) -> Identity:
-    """Which file it is now; numbers of removed files are used again, so its time counts too."""
+    """Identifies the file: inode numbers are reused, so the change time counts, too."""
     try:
         found = socket.stat()
     except FileNotFoundError:
-        raise CallFailed("UNAVAILABLE", f"there is no socket {socket}; nobody has opened it yet, or not here") from None
+        raise CallFailed(
+            "UNAVAILABLE", f"there is no socket {socket}; its owner has not started, or the folder is not mounted here"
+        ) from None
     except OSError as problem:
         code = "PERMISSION_DENIED" if isinstance(problem, PermissionError) else "UNAVAILABLE"
-        raise CallFailed(code, f"{socket} cannot be looked at: {problem.strerror}") from None
+        raise CallFailed(code, f"{socket} cannot be read: {problem.strerror}") from None
     return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
 class Server:
-    """On one socket, from `start` to `stop`."""
+    """A gRPC server on one socket, from `start` to `stop`."""
 
     def __init__(self, socket: Path, *services: Service) -> None:
         from grpc import aio

@@ -20,7 +20,7 @@ from msgspec import Struct
 LOG: Final = logging.getLogger(__name__)
 PATIENCE: Final = 30.0
 SLOWEST: Final = 1 << 20
-"""Bytes a second at which a client has to take a long answer."""
+"""Bytes per second that a client must read of a long response."""
 LONGEST_HEAD: Final = 16 << 10
 LONGEST_BODY: Final = 1 << 20
 TEXT: Final = "text/plain; charset=utf-8"
@@ -30,15 +30,15 @@ class Asked(Struct, frozen=True, kw_only=True):
     method: str
     path: str
     query: Mapping[str, str] = {}
-    """The last value of each name."""
+    """The last value of each query parameter."""
     repeated: Mapping[str, tuple[str, ...]] = {}
-    """All values of names that stand there more than once."""
+    """All values of parameters that occur more than once."""
     headers: Mapping[str, str] = {}
-    """By name in small letters."""
+    """By lower-case name."""
     body: bytes = b""
 
     def every(self, name: str) -> tuple[str, ...]:
-        """All values of a name in the query."""
+        """All values of a query parameter."""
         return self.repeated.get(name) or ((self.query[name],) if name in self.query else ())
 
 
@@ -50,22 +50,22 @@ class Answer(Struct, frozen=True):
 
 Page = Callable[[Asked], Answer | Awaitable[Answer]]
 Guard = Callable[[Asked], Awaitable[Answer | None]]
-"""None: go on. An answer: this instead."""
+"""None: serve the page. A response: send it instead."""
 
 
 class BadRequest(Exception):
-    """What was sent is no request that we answer."""
+    """The client sent something that is not a supported HTTP request."""
 
 
 class Pages:
-    """By path; a path that ends in a slash has everything under it."""
+    """Pages by path; a path that ends in a slash matches everything under it."""
 
     def __init__(self, pages: Mapping[str, Page], guard: Guard | None = None) -> None:
         self._pages = pages
         self._guard = guard
 
     async def answer(self, asked: Asked) -> Answer:
-        # Strangers do not even learn what there is.
+        # Unauthorized clients must not learn which paths exist.
         refused = await self._guard(asked) if self._guard is not None else None
         if refused is not None:
             return refused
@@ -86,7 +86,7 @@ class Pages:
 
 @contextlib.asynccontextmanager
 async def serving(pages: Pages, address: tuple[str, int], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """Open until the block is left; gives the port, which may have been left open as 0. OSError where it is taken."""
+    """Serves until the block is left; yields the port, also where 0 was asked for. OSError where the port is taken."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -96,7 +96,7 @@ async def serving(pages: Pages, address: tuple[str, int], tls: ssl.SSLContext | 
             async with asyncio.timeout(PATIENCE + len(written) / SLOWEST):
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as problem:
-            LOG.debug("a client left: %s", problem)
+            LOG.debug("Client disconnected: %s", problem)
         finally:
             writer.close()
 
@@ -121,7 +121,7 @@ async def _exchange(pages: Pages, reader: asyncio.StreamReader) -> bytes:
     try:
         answer = await pages.answer(asked)
     except Exception:
-        LOG.exception("%s %s could not be answered", asked.method, asked.path)
+        LOG.exception("Failed to serve %s %s", asked.method, asked.path)
         answer = Answer("internal error\n", 500)
     return _written(answer, with_body=asked.method != "HEAD")
 

@@ -22,11 +22,11 @@ from numalign.process.certificates import KeyPair
 
 LOG: Final = logging.getLogger(__name__)
 RELOAD: Final = 60.0
-"""Seconds between two looks at the files; the stock scheduler's."""
+"""Seconds between two reads of the files, as in kube-scheduler."""
 
 
 class Unusable(Exception):
-    """The files cannot be read, or are no certificate with its key."""
+    """The files cannot be read, or do not hold a certificate and its key."""
 
 
 class CertificateFiles:
@@ -37,24 +37,24 @@ class CertificateFiles:
         self.context = context(self._shown)
 
     async def follow(self) -> None:
-        """Until cancelled."""
+        """Reloads the files periodically, until cancelled."""
         while True:
             await asyncio.sleep(RELOAD)
             try:
                 self.look()
             except Unusable as problem:
-                LOG.warning("the certificate in %s %s; the last one stays", self._certificate, problem)
+                LOG.warning("Certificate %s %s; keeping the previous one", self._certificate, problem)
 
     def look(self) -> bool:
-        """Whether there was something new; Unusable where it cannot be used."""
+        """True if a new certificate was loaded; Unusable where it cannot be used."""
         found = self._read()
         if found == self._shown:
             return False
-        # A context that refuses a key has already let go of the certificate before; so another one tries.
+        # A context that refuses a key has already dropped its certificate, so a new context tries first.
         context(found)
         _load(self.context, found)
         self._shown = found
-        LOG.info("the certificate in %s is new", self._certificate)
+        LOG.info("Reloaded certificate %s", self._certificate)
         return True
 
     def _read(self) -> KeyPair:
@@ -77,15 +77,15 @@ def context(shown: KeyPair) -> ssl.SSLContext:
 def _load(made: ssl.SSLContext, shown: KeyPair) -> None:
     with _as_file(shown.certificate + "\n" + shown.key) as file:
         try:
-            # Without a password that is wrong, a locked key would be asked for at the terminal.
+            # Without a password, OpenSSL would ask for that of an encrypted key at the terminal.
             made.load_cert_chain(file, password="")
         except ssl.SSLError as problem:
-            raise Unusable(f"cannot be used ({problem}); a certificate and its private key in PEM are wanted") from None
+            raise Unusable(f"cannot be used ({problem}); expected a certificate and its private key in PEM") from None
 
 
 @contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """OpenSSL reads files only. Where the system can, it is one in memory, so that the key is on no disk."""
+    """OpenSSL reads files only. On Linux the file is in memory, so that the key is never on disk."""
     if sys.platform == "linux":
         with open(os.memfd_create("certificate"), "w+") as file:
             file.write(text)

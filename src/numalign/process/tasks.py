@@ -19,7 +19,7 @@ Part = Coroutine[Any, Any, object]
 
 
 async def together(main: Part, beside: Mapping[str, Part]) -> None:
-    """Until `main` ends, with the others running beside it; the first failure of any is raised alone."""
+    """Runs all parts until `main` ends; raises the first failure of any part."""
     try:
         async with asyncio.TaskGroup() as group:
             started = [group.create_task(part, name=name) for name, part in beside.items()]
@@ -33,7 +33,7 @@ async def together(main: Part, beside: Mapping[str, Part]) -> None:
 
 
 def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The failure that began it."""
+    """The first failure of a group."""
     failure: BaseException = failures
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
@@ -42,7 +42,8 @@ def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @contextlib.contextmanager
 def ended_by_signals(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Iterator[list[str]]:
-    """Inside, SIGTERM and SIGINT cancel the task instead of killing the process; those that came are told."""
+    """Inside the block SIGTERM and SIGINT cancel the task instead of killing the process; yields the signals
+    received."""
     came: list[str] = []
     for number in ENDING:
         loop.add_signal_handler(number, _ask_to_end, task, number.name, came)
@@ -60,13 +61,13 @@ def _ask_to_end(task: asyncio.Task[Any], why: str, came: list[str]) -> None:
 
 
 async def until_signalled(work: Awaitable[object]) -> None:
-    """`work` to its end, or to the first signal that asks for one, which is no failure."""
+    """Awaits `work` until it ends or a signal arrives; a signal is not a failure."""
     task = asyncio.ensure_future(work)
     assert isinstance(task, asyncio.Task)
     with ended_by_signals(asyncio.get_running_loop(), task) as came:
         try:
             await task
         except asyncio.CancelledError:
-            # What is said with it does not always arrive: a call of gRPC that is cancelled raises one of its own.
+            # The message of a cancellation can get lost: a cancelled gRPC call raises a CancelledError of its own.
             if not came:
                 raise

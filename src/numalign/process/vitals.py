@@ -20,22 +20,34 @@ LOADED_AT: Final = time.time()
 ITSELF: Final = Path("/proc/self")
 PAGE: Final = resource.getpagesize()
 START_FIELD: Final = 19
-"""Of those behind the program's name in /proc/self/stat: ticks from the system's start to ours."""
+"""Index among the fields after the program's name in /proc/self/stat: start time, in clock ticks since boot."""
 
 
 def register(registry: Registry) -> None:
-    _read(registry, "counter", "process_cpu_seconds_total", "Processor time used.", time.process_time)
-    _read(registry, "gauge", "process_resident_memory_bytes", "Memory in use.", lambda: _pages(1))
-    _read(registry, "gauge", "process_virtual_memory_bytes", "Address space in use.", lambda: _pages(0))
-    _read(registry, "gauge", "process_open_fds", "Open files and connections.", lambda: len(os.listdir(ITSELF / "fd")))
-    _read(registry, "gauge", "process_max_fds", "The most that may be open.", _most_files)
+    _read(
+        registry,
+        "counter",
+        "process_cpu_seconds_total",
+        "Total user and system CPU time spent in seconds.",
+        time.process_time,
+    )
+    _read(registry, "gauge", "process_resident_memory_bytes", "Resident memory size in bytes.", lambda: _pages(1))
+    _read(registry, "gauge", "process_virtual_memory_bytes", "Virtual memory size in bytes.", lambda: _pages(0))
+    _read(
+        registry,
+        "gauge",
+        "process_open_fds",
+        "Number of open file descriptors.",
+        lambda: len(os.listdir(ITSELF / "fd")),
+    )
+    _read(registry, "gauge", "process_max_fds", "Maximum number of open file descriptors.", _most_files)
     register_start(registry)
 
 
 def register_start(registry: Registry) -> None:
-    """When it started alone, in seconds of the epoch."""
+    """Only the start time, for processes without the other metrics."""
     started = _started()
-    _read(registry, "gauge", STARTED, "When the process started.", lambda: started)
+    _read(registry, "gauge", STARTED, "Start time of the process since unix epoch in seconds.", lambda: started)
 
 
 def _read(registry: Registry, kind: str, name: str, words: str, asked: Callable[[], float]) -> None:

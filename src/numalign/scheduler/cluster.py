@@ -7,7 +7,6 @@ better comes back as the engine's wakes."""
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from typing import Final
 
 from msgspec import Struct, structs
@@ -52,9 +51,10 @@ class Cluster:
         self._nodes: dict[str, Node] = {}
         self._reports: dict[str, NodeResourceTopology] = {}
         """By node, the latest."""
-        self._assigned: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
-        """Pods that count for a node, by its name, whether it is there or not."""
-        self._node_of: dict[str, str] = {}
+        self._rowless: dict[str, dict[str, Pod]] = {}
+        """Pods on nodes that have no row, by node and uid; the world has all others."""
+        self._rowless_on: dict[str, str] = {}
+        """By uid, the nodes of these."""
 
     # What was seen
 
@@ -89,7 +89,7 @@ class Cluster:
         uid, node = pod.metadata.uid, pod.spec.node_name
         wakes: list[Wake] = []
         assumed = self.assumed.pop(uid, None)
-        forecast = self._forecast(pod) if assumed is None and uid not in self._node_of else None
+        forecast = self._forecast(pod) if assumed is None and not self.counts(uid) else None
         if assumed is not None and assumed.pod.spec.node_name != node:
             wakes += self.engine.apply(facts.BindFailed(uid))
         if pod.status.is_finished:
@@ -126,7 +126,8 @@ class Cluster:
 
     def forget(self, uid: str) -> list[Wake]:
         """The decision did not come about. Nothing happens where the pod was seen on a node, or is gone."""
-        if self.assumed.pop(uid, None) is None:
+        assumed = self.assumed.pop(uid, None)
+        if assumed is None:
             return []
         self._release(uid)
         return self.engine.apply(facts.BindFailed(uid))
@@ -139,8 +140,14 @@ class Cluster:
     def node_named(self, name: str) -> Node | None:
         return self._nodes.get(name)
 
+    def counts(self, uid: str) -> bool:
+        """Whether the pod counts for some node."""
+        return uid in self.world.pods or uid in self._rowless_on
+
     def pods_on(self, name: str) -> tuple[Pod, ...]:
-        return tuple(self._assigned[name].values()) if name in self._assigned else ()
+        if name in self._rows:
+            return tuple(assigned.pod for assigned in self.world.on_row[self._rows[name]].values())
+        return tuple(self._rowless.get(name, {}).values())
 
     @property
     def nodes(self) -> int:
@@ -148,7 +155,7 @@ class Cluster:
 
     @property
     def pods(self) -> int:
-        return len(self._node_of)
+        return len(self.world.pods) + len(self._rowless_on)
 
     def _forecast(self, pod: Pod) -> Forecast | None:
         """What a former leader, or ourselves before a restart, wrote on a pod that is new to us."""
@@ -173,31 +180,37 @@ class Cluster:
             return
         if before is not None:
             del self._rows[name]
-            for uid in self._assigned.get(name, ()):
-                self.world.drop_pod(uid)
+            for assigned in tuple(self.world.on_row[before].values()):
+                self.world.drop_pod(assigned.uid)
+                self._put_rowless(assigned.uid, assigned.pod)
         if row is not None:
             self._rows[name] = row
-            for uid, pod in self._assigned.get(name, {}).items():
+            for uid, pod in self._rowless.pop(name, {}).items():
+                del self._rowless_on[uid]
                 self.world.put_pod(uid, row, pod)
 
     def _count(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
-        if self._node_of.get(uid, node) != node:
-            self._release(uid)
-        there, row = self._assigned[node], self._rows.get(node)
-        before = there.get(uid)
-        self._node_of[uid], there[uid] = node, pod
-        if row is not None and (before is None or not _alike(before, pod)):
+        before, row = self.world.pods.get(uid), self._rows.get(node)
+        if before is not None and before.row == row and _alike(before.pod, pod):
+            return
+        self._release(uid)
+        if row is None:
+            self._put_rowless(uid, pod)
+        else:
             self.world.put_pod(uid, row, pod)
 
+    def _put_rowless(self, uid: str, pod: Pod) -> None:
+        node = pod.spec.node_name
+        self._rowless.setdefault(node, {})[uid], self._rowless_on[uid] = pod, node
+
     def _release(self, uid: str) -> None:
-        node = self._node_of.pop(uid, None)
-        if node is None:
-            return
         self.world.drop_pod(uid)
-        del self._assigned[node][uid]
-        if not self._assigned[node]:
-            del self._assigned[node]
+        node = self._rowless_on.pop(uid, None)
+        if node is not None:
+            del self._rowless[node][uid]
+            if not self._rowless[node]:
+                del self._rowless[node]
 
 
 def _is_repeated(old: NodeResourceTopology, new: NodeResourceTopology) -> bool:

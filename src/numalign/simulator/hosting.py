@@ -21,7 +21,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.kube import loops
 from numalign.simulator import clock, cluster, registry, schedulers
-from numalign.simulator.apiserver.http import certificates, server
+from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.registry import Running
@@ -61,7 +61,7 @@ async def _host(hosted: Hosted, place: Path) -> None:
     ended = asyncio.Event()
     for what in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(what, ended.set)
-    made = certificates.made(place) if hosted.secure else None
+    made = server.make_certificates(place) if hosted.secure else None
     token = secrets.token_urlsafe(24) if hosted.secure else ""
     chances, listening = random.Random(hosted.seed), ListenOptions(port=hosted.port, certificates=made, token=token)
     authority = made.authority.read_text() if made else ""

@@ -107,7 +107,7 @@ def test_a_binding_that_is_not_wanted_any_more_is_not_sent_again(fault: Any) -> 
             meta = ObjectMeta(name="web", namespace="default", uid="u1")
             return await binding.bind(client, meta, "n1", wanted=lambda: next(chances, False))
 
-    assert run(check()) == Answer(Outcome.UNKNOWN, "bind Pod default/web: not wanted any more")
+    assert run(check()) == Answer(Outcome.UNKNOWN, "bind Pod default/web: no longer wanted")
     assert len(stub.asked) <= 1
 
 

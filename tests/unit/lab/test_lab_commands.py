@@ -40,7 +40,7 @@ def numalign(line: str) -> Result:
 
 NOTHING = {
     "down": ("down", 1, "lab numalign is not running"),
-    "a name that is none": ("down Not_A_Name", 2, "is no name"),
+    "a name that is none": ("down Not_A_Name", 2, "is not a valid name"),
     "status": ("status", 0, "no lab is running; `numalign lab up` starts one"),
     "logs": ("logs", 1, "lab numalign is not running; `numalign lab up` starts one"),
     "shell": ("shell --name b node-0", 1, "lab b is not running"),

@@ -77,7 +77,7 @@ def test_a_label_cannot_break_out_of_its_quotes() -> None:
 def test_two_families_of_one_name_are_a_mistake() -> None:
     registry = Registry()
     registry.counter("a_total", "A.")
-    with pytest.raises(ValueError, match="two families are called a_total"):
+    with pytest.raises(ValueError, match="metric family a_total is registered twice"):
         registry.gauge("a_total", "A.")
 
 

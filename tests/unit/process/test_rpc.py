@@ -108,7 +108,7 @@ async def _call(socket: Path) -> bytes:
 
 UNREACHABLE = {
     "no file": ("none", "UNAVAILABLE: there is no socket"),
-    "below a file": ("file/s.sock", "UNAVAILABLE: .* cannot be looked at: Not a directory"),
+    "below a file": ("file/s.sock", "UNAVAILABLE: .* cannot be read: Not a directory"),
 }
 
 

@@ -63,7 +63,7 @@ HALVES = {
 @pytest.mark.parametrize("written", HALVES.values(), ids=HALVES)
 def test_a_half_replaced_certificate_leaves_the_last_one(written: str, files: CertificateFiles, tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_text(written)
-    with pytest.raises(Unusable, match="a certificate and its private key in PEM are wanted"):
+    with pytest.raises(Unusable, match="expected a certificate and its private key in PEM"):
         files.look()
     assert subject(files) == b"first"
 
@@ -108,5 +108,5 @@ def test_files_are_followed_past_those_that_cannot_be_used(
         following.cancel()
 
     asyncio.run(replaced())
-    assert "the last one stays" in caplog.text
+    assert "keeping the previous one" in caplog.text
     assert subject(files) == b"second"

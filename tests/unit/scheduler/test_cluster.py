@@ -133,7 +133,7 @@ def happen(known: Servers, what: str, name: str, pod_and_now: tuple[Pod, float])
             getattr(cluster, what)(name)
         case "pod" | "pod_gone":
             getattr(cluster, what)(servers.on(pod, name), now)
-        case "assume" if pod.metadata.uid not in cluster._node_of:
+        case "assume" if not cluster.counts(pod.metadata.uid):
             known.place(pod)
         case "forget":
             cluster.forget(pod.metadata.uid)
@@ -150,6 +150,8 @@ def test_whatever_happens_engine_and_world_agree(steps: list[tuple[str, str, int
     assert set(np.flatnonzero(cluster.world.present).tolist()) == {
         cluster.engine.columns.rows[node] for node in cluster._nodes
     }
-    for uid, node in cluster._node_of.items():
+    there = {pod.metadata.uid: node for node in "abc" for pod in cluster.pods_on(node)}
+    assert len(there) == cluster.pods
+    for uid, node in there.items():
         row = cluster.engine.columns.rows.get(node)
         assert (cluster.world.pods[uid].row if uid in cluster.world.pods else None) == row

@@ -56,7 +56,7 @@ def test_a_cluster_that_runs_says_what_it_is(holder: SpawnProcess) -> None:
 
 
 def test_a_folder_is_held_once(holder: SpawnProcess) -> None:
-    with pytest.raises(registry.AlreadyRuns, match=r"Cluster a.*runs already"), registry.held("a"):
+    with pytest.raises(registry.AlreadyRuns, match=r"Cluster a.*already runs"), registry.held("a"):
         pass
 
 
@@ -93,7 +93,7 @@ def test_nothing_runs_where_nothing_was_started() -> None:
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "UPPER", "x" * 64])
 def test_names_are_kept_inside_their_folder(name: str) -> None:
-    with pytest.raises(BadObject, match="is no name"):
+    with pytest.raises(BadObject, match="is not a valid name"):
         registry.folder(name)
 
 

@@ -69,7 +69,7 @@ def up(
         }
         hosted = clusterinputs.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
         if registry.running(name) is not None:
-            raise registry.AlreadyRuns("Cluster", name, "", f"runs already; `numalign cluster down {name}` ends it")
+            raise registry.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
         if foreground:
             return _stay(hosted)
         found = _started(name)

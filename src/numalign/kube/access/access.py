@@ -10,7 +10,7 @@ from numalign.kube.access.auth import Access
 
 
 def found(file: str = "", context: str = "", environment: Mapping[str, str] = os.environ) -> Access:
-    """A named file or context counts first; in a pod, a KUBECONFIG variable does too."""
+    """A named file or context takes precedence; then the variable KUBECONFIG, also in a pod."""
     in_a_pod = bool(environment.get(incluster.HOST))
     if file or context or not in_a_pod or environment.get(kubeconfig.VARIABLE):
         return kubeconfig.access((file,) if file else (), context, environment=environment)

@@ -24,7 +24,7 @@ Headers = tuple[tuple[str, str], ...]
 
 NOTHING_MORE: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
 REREAD: Final = 60.0
-"""Seconds after which files are looked at again; tokens are rotated long before they expire."""
+"""Seconds after which files are read again; tokens are rotated long before they expire."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Identity:
 class Obtained:
     identity: Identity
     good_for: float | None = None
-    """Seconds; None: for ever."""
+    """Seconds; None: no expiry."""
 
 
 Source = Callable[[], Awaitable[Obtained]]
 
 
 class Login:
-    """One identity at a time: obtained when first needed, when it ran out, and when the server refused it."""
+    """Holds the current identity. Obtains a new one on first use, after expiry, and after the server refused it."""
 
     def __init__(self, source: Source, clock: Clock) -> None:
         self._source = source
@@ -66,7 +66,8 @@ class Login:
         return self._kept is not None
 
     def refuse(self, identity: Identity) -> None:
-        """The server did not take it; unless it was replaced meanwhile, the next call gets a new one."""
+        """The server answered 401. Unless the identity was replaced in the meantime, the next call obtains a new
+        one."""
         if identity is self._kept:
             self._refused = True
 
@@ -77,7 +78,7 @@ class Login:
         obtained = await self._source()
         self._refused = False
         self._until = None if obtained.good_for is None else self._clock.now() + obtained.good_for
-        # Equal ones stay the same object, so that connections made with it are kept.
+        # An equal identity stays the same object, so that connections made with it are kept.
         return self._kept if self._kept is not None and obtained.identity == self._kept else obtained.identity
 
 
@@ -88,9 +89,9 @@ class Access:
     contexts: Contexts | None = field(default=None, repr=False)
     """None: plain HTTP."""
     namespace: str = "default"
-    """Where the user or the pod is at home."""
+    """The default namespace of the context or the pod."""
     dial: Dial = dialing.dial
-    """How connections are made; a server in the same process needs no socket."""
+    """Opens connections; an embedded server in the same process replaces it."""
 
 
 def bearer(token: str) -> Headers:
@@ -109,7 +110,7 @@ def unchanging(identity: Identity) -> Source:
 
 
 def from_files(read: Callable[[], Identity]) -> Source:
-    """Read again every minute. A file that cannot be read for a moment, while it is replaced, leaves the last one."""
+    """Reads the files every minute. While a file cannot be read, the previous identity stays."""
     last: list[Identity] = []
 
     async def obtain() -> Obtained:
@@ -124,7 +125,7 @@ def from_files(read: Callable[[], Identity]) -> Source:
 
 
 def file_bytes(path: str, source: str, field: str) -> bytes:
-    """What a file holds that `field` of `source` names."""
+    """The content of the file that `field` of `source` names."""
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as problem:
@@ -133,17 +134,17 @@ def file_bytes(path: str, source: str, field: str) -> bytes:
 
 
 def token_text(raw: bytes | str, source: str, field: str) -> str:
-    """A token as it may stand in a header; what it is stays out of the message."""
+    """A token that is valid in a header; errors never quote it."""
     text = raw.decode("utf-8", "replace").strip() if isinstance(raw, bytes) else raw.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise errors.BadObject("Kubeconfig", source, field, "holds no token: one word of printable ASCII is wanted")
+        raise errors.BadObject("Kubeconfig", source, field, "holds no token: expected one word of printable ASCII")
     return text
 
 
 def impersonating(
     user: str, uid: str = "", groups: Sequence[str] = (), extra: Mapping[str, Sequence[str]] = NOTHING_MORE
 ) -> Headers:
-    """`extra` are facts about the user by name; a header takes any name once it is percent-encoded."""
+    """`extra` holds user attributes by key; keys are percent-encoded in the header's name."""
     named = [("Impersonate-User", user), ("Impersonate-Uid", uid), *(("Impersonate-Group", group) for group in groups)]
     told = [(f"Impersonate-Extra-{quote(name, safe='')}", value) for name, values in extra.items() for value in values]
     return tuple((name, value) for name, value in [*named, *told] if value)

@@ -28,7 +28,7 @@ KIND: Final = "ExecCredential"
 INFO: Final = "KUBERNETES_EXEC_INFO"
 PATIENCE: Final = 60.0
 AHEAD: Final = 10.0
-"""Seconds before its end at which a credential is renewed, so that no call carries one that ends on its way."""
+"""Seconds before its expiry at which a credential is renewed, so that none expires while a call is in flight."""
 
 InteractiveMode = Literal["", "Never", "IfAvailable", "Always"]
 
@@ -68,7 +68,7 @@ class Credential(Wire, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """The plugin, where it was configured, and what it may be told of the cluster."""
+    """The plugin, the file that configures it, and the cluster information that it may get."""
 
     plugin: Plugin
     source: str
@@ -89,14 +89,14 @@ def source(asked: Asked, clock: Clock) -> auth.Source:
 
 
 def obtained(asked: Asked, printed: bytes, now: datetime) -> Obtained:
-    """The identity in what the plugin printed."""
+    """The identity in the plugin's output."""
     try:
         credential = decode.decode(Credential, printed)
     except errors.BadObject as problem:
-        raise asked.bad(f"printed no {KIND}: {problem.field or 'output'} is not as it should be") from None
+        raise asked.bad(f"printed no {KIND}: {problem.field or 'output'} is invalid") from None
     if (credential.kind, credential.api_version) != (KIND, asked.plugin.api_version):
         named = f"{errors.echo(credential.kind)} of {errors.echo(credential.api_version)}"
-        raise asked.bad(f"printed {named}, and {KIND} of {asked.plugin.api_version} is wanted")
+        raise asked.bad(f"printed {named}; expected {KIND} of {asked.plugin.api_version}")
     status = credential.status or CredentialStatus()
     if not (status.token or status.client_certificate_data):
         raise asked.bad("printed neither status.token nor status.clientCertificateData")
@@ -117,7 +117,7 @@ def _good_for(asked: Asked, status: CredentialStatus, now: datetime) -> float | 
     try:
         end = datetime.fromisoformat(status.expiration_timestamp)
     except ValueError:
-        raise asked.bad("printed a status.expirationTimestamp that is no RFC 3339 time") from None
+        raise asked.bad("printed a status.expirationTimestamp that is not an RFC 3339 time") from None
     end = end if end.tzinfo else end.replace(tzinfo=UTC)
     return max(0.0, (end - now).total_seconds() - AHEAD)
 
@@ -144,7 +144,7 @@ async def _result(asked: Asked, process: asyncio.subprocess.Process) -> bytes:
         async with asyncio.timeout(PATIENCE):
             printed, complaint = await process.communicate()
     except TimeoutError:
-        raise asked.bad(f"did not end within {PATIENCE:.0f} s") from None
+        raise asked.bad(f"did not exit within {PATIENCE:.0f} s") from None
     finally:
         if process.returncode is None:
             process.kill()
@@ -158,7 +158,7 @@ async def _result(asked: Asked, process: asyncio.subprocess.Process) -> bytes:
 def _interactive(asked: Asked) -> bool:
     mode, terminal = asked.plugin.interactive_mode, sys.stdin is not None and sys.stdin.isatty()
     if mode == "Always" and not terminal:
-        raise asked.bad("asks questions (interactiveMode Always), and there is no terminal to answer on")
+        raise asked.bad("needs a terminal (interactiveMode Always), and there is none")
     return terminal and mode in ("Always", "IfAvailable")
 
 

@@ -22,10 +22,10 @@ SOURCE: Final = "in-cluster"
 
 
 def access(environment: Mapping[str, str] = os.environ, folder: str = FOLDER, clock: Clock | None = None) -> Access:
-    """BadObject where this is no pod with a service account."""
+    """BadObject outside a pod with a service account."""
     host, port = environment.get(HOST, ""), environment.get(PORT, "443")
     if not host or not port.isdecimal():
-        why = f"{HOST} and {PORT} do not name a server; is this a pod?"
+        why = f"{HOST} and {PORT} do not name a server; is this process in a pod?"
         raise errors.BadObject("Kubeconfig", SOURCE, "environment", why)
 
     def read() -> Identity:

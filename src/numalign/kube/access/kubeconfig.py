@@ -33,7 +33,7 @@ def access(
     clock: Clock | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Access:
-    """As the named context says, or the current one of the files; without files those that kubectl would take."""
+    """Access by the named context, or the current one; without files, those that kubectl would use."""
     configs = kubeconfigfile.configs(files or default_files(environment))
     first = configs[0][0]
     chosen = context or next((config.current_context for _, config in configs if config.current_context), "")
@@ -118,7 +118,7 @@ def _impersonated(user: Part) -> auth.Headers:
         raise user.bad("as", "is missing beside as-uid, as-groups or as-user-extra: name the user to act as")
     headers = auth.impersonating(value.impersonate, value.as_uid, value.as_groups, value.as_user_extra)
     if not all(text.isprintable() and text.isascii() for _, text in headers):
-        raise user.bad("as", "holds what cannot stand in a header: printable ASCII is wanted")
+        raise user.bad("as", "is not valid in a header: expected printable ASCII")
     return headers
 
 
@@ -140,7 +140,7 @@ def _pem(user: Part, field: str, file: str, data: str) -> bytes:
 
 def _asked(user: Part, cluster: Part) -> execplugin.Asked:
     plugin: execplugin.Plugin = user.value.exec
-    # A command with a slash is meant from the kubeconfig's folder, a bare one from the search path.
+    # A command with a slash is relative to the kubeconfig's folder; a bare one is searched in PATH.
     command = user.path(plugin.command) if os.sep in plugin.command else plugin.command
     value: Cluster = cluster.value
     told = {

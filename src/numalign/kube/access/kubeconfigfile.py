@@ -81,7 +81,7 @@ class Kubeconfig(Wire, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """A named part of a kubeconfig and the file it stands in."""
+    """A named part of a kubeconfig, and the file that holds it."""
 
     file: str
     field: str
@@ -101,7 +101,7 @@ class Part(Struct, frozen=True):
 
 
 def configs(files: Sequence[str]) -> list[tuple[str, Kubeconfig]]:
-    """Of several files those that are there, as kubectl does; a single one has to be."""
+    """The files that exist, as kubectl reads them; a single file must exist."""
     there = [file for file in files if os.path.exists(file)] or files[:1]
     return [(file, _read(file)) for file in there]
 
@@ -113,7 +113,7 @@ def _read(file: str) -> Kubeconfig:
     try:
         document = msgspec.yaml.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        # The parser's message quotes the line, and a line of this file may be a secret.
+        # The parser's message quotes the line, which may be a secret.
         raise errors.BadObject("Kubeconfig", file, "", "is not YAML") from None
     if not isinstance(document, Mapping):
         raise errors.BadObject("Kubeconfig", file, "", "holds no object with clusters, users and contexts")

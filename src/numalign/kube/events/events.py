@@ -18,11 +18,11 @@ SERIES_REFRESH: Final = 1800.0
 LONGEST_NOTE: Final = 1024
 CUT: Final = " ..."
 HOME: Final = "default"
-"""Namespace of events about what has none."""
+"""Namespace of events about objects that have none."""
 
 
 class Occurrence(Struct, frozen=True, kw_only=True):
-    """Something that happened, in the words of the API; `type` is Normal or Warning."""
+    """One occurrence, with the fields of the API; `type` is Normal or Warning."""
 
     regarding: ObjectReference
     reason: str
@@ -66,7 +66,7 @@ class Correlator:
         return len(self._kept)
 
     def happened(self, what: Occurrence, now: float, wall: datetime) -> Write | None:
-        """What to write for it at once, if anything."""
+        """The write that the occurrence needs at once, if any."""
         key = (what.type, what.action, what.reason, what.regarding, what.related)
         kept = self._kept.get(key)
         if kept is None or now - kept.last >= SERIES_ENDS:
@@ -83,7 +83,7 @@ class Correlator:
         return Count(kept.event)
 
     def due(self, now: float) -> list[Write]:
-        """Series to be written because they ended or went on for long; what ended is forgotten."""
+        """Series to write because they ended or are due for an update; ended series are dropped."""
         ended = {key: kept for key, kept in self._kept.items() if now - kept.last >= SERIES_ENDS}
         for key in ended:
             del self._kept[key]
@@ -93,13 +93,13 @@ class Correlator:
         return [Count(kept.event) for kept in (*ended.values(), *going_on) if kept.event.series]
 
     def _event(self, what: Occurrence, wall: datetime) -> Event:
-        # Nanoseconds, of which the clock tells only thousands: events of one moment are counted apart.
+        # The name ends with nanoseconds, but the clock has microseconds: events of the same microsecond are numbered.
         self._last = max(self._last + 1, _nanoseconds(wall))
         return event(what, self._reporter, wall, self._last)
 
 
 def event(what: Occurrence, reporter: Reporter, wall: datetime, number: int = 0) -> Event:
-    """As it is written; `number`: what its name ends with, instead of the time."""
+    """The Event to create; `number` replaces the time at the end of its name."""
     regarding = what.regarding
     return Event(
         metadata=ObjectMeta(
@@ -122,7 +122,7 @@ def _nanoseconds(wall: datetime) -> int:
 
 
 def cut(note: str) -> str:
-    """At most what the API takes, in bytes, never half a character."""
+    """Cuts the note to the API's limit in bytes, between characters."""
     raw = note.encode("utf-8", "replace")
     if len(raw) <= LONGEST_NOTE:
         return note

@@ -21,7 +21,7 @@ LONGEST_QUEUE: Final = 1000
 TRIES: Final = 12
 PAUSE: Final = 10.0
 ROUND: Final = 60.0
-"""Seconds between looks for series that are due."""
+"""Seconds between checks for series that are due."""
 
 
 class Recorder:

@@ -24,11 +24,11 @@ from numalign.kube.resources import EVENTS, LEASES, Target
 LOG: Final = logging.getLogger(__name__)
 REASON: Final = "LeaderElection"
 PATIENCE: Final = 2.0
-"""Seconds that an event about the lease may take: nobody waits for one."""
+"""Seconds that writing an event about the lease may take."""
 
 
 class LeadershipLost(Exception):
-    """The lease could not be renewed in time: the process has to end, and start again as a candidate."""
+    """The lease was not renewed in time: the process must exit, and start again as a candidate."""
 
 
 def own_identity() -> str:
@@ -44,7 +44,7 @@ async def lead(
 ) -> None:
     """Wait for leadership, then run `work`. LeadershipLost if it is lost before `work` ends.
 
-    `reporter`: as whom to write events about it; None: nobody."""
+    `reporter`: the identity of events about the lease; None: no events."""
     await acquire(client, candidate)
     LOG.info("%s became leader", candidate.identity)
     telling = asyncio.ensure_future(_told(client, candidate, reporter, "became leader"))
@@ -72,18 +72,18 @@ async def acquire(client: Client, candidate: Election) -> None:
 
 
 async def attempt(client: Client, candidate: Election, seconds: float = math.inf) -> bool:
-    """One try to get or keep the lease, within `seconds` at most; False: not ours, for now."""
+    """One attempt to acquire or renew the lease, within `seconds`; False: another candidate holds it."""
     try:
         async with client.sender.clock.timeout(min(seconds, max(1.0, candidate.terms.renew / 2))):
             return await _attempted(client, candidate)
     except (errors.KubeError, TimeoutError) as problem:
-        LOG.info("lease not written: %s", str(problem) or "no answer in time")
+        LOG.info("Failed to update lease: %s", str(problem) or "no answer in time")
         candidate.doubts()
         return False
 
 
 async def release(client: Client, candidate: Election) -> None:
-    """Best effort: a peer that is not told takes over when the lease has run out."""
+    """Best effort: without it, another candidate takes over when the lease expires."""
     lease = candidate.released(client.sender.clock.wall())
     if lease is None:
         return
@@ -91,11 +91,11 @@ async def release(client: Client, candidate: Election) -> None:
         async with client.sender.clock.timeout(candidate.terms.renew):
             await client.update(_target(lease), lease)
     except (errors.KubeError, TimeoutError) as problem:
-        LOG.info("lease not released: %s", str(problem) or "no answer in time")
+        LOG.info("Failed to release lease: %s", str(problem) or "no answer in time")
 
 
 async def _told(client: Client, candidate: Election, reporter: Reporter | None, what: str) -> None:
-    """An event about the lease, as the stock scheduler writes it; best effort, and soon or not at all."""
+    """Writes an event about the lease, as kube-scheduler does; best effort, within `PATIENCE`."""
     if reporter is None:
         return
     clock, lease = client.sender.clock, candidate.place
@@ -110,14 +110,14 @@ async def _told(client: Client, candidate: Election, reporter: Reporter | None, 
         async with clock.timeout(PATIENCE):
             await client.create(EVENTS.within(lease.namespace), event)
     except (errors.KubeError, TimeoutError) as problem:
-        LOG.info("event not written: %s", str(problem) or "no answer in time")
+        LOG.info("Failed to write event: %s", str(problem) or "no answer in time")
 
 
 async def _renew_until_lost(client: Client, candidate: Election) -> None:
     clock = client.sender.clock
     while (left := candidate.left(clock.now())) > 0:
         await clock.sleep(min(candidate.terms.retry, left))
-        # Bounded by what is left, so that a silent server cannot carry us past the deadline.
+        # Bounded by the remaining time, so that a silent server cannot delay past the deadline.
         await attempt(client, candidate, candidate.left(clock.now()))
 
 
@@ -151,7 +151,7 @@ def _target(lease: Lease) -> Target[Lease]:
 
 
 async def _cancelled(task: asyncio.Future[None]) -> None:
-    """Ended, whatever it was doing; what went wrong in it was told or does not matter any more."""
+    """Cancels the task and waits for it; its errors are ignored."""
     task.cancel()
     await asyncio.wait((task,))
     if not task.cancelled():

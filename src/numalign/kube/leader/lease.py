@@ -20,7 +20,7 @@ JITTER: Final = 1.2
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """The durations, in seconds. ValueError where they could not keep two leaders apart."""
+    """The durations, in seconds. ValueError where two candidates could lead at once."""
 
     lease: float = 15.0
     renew: float = 10.0
@@ -28,18 +28,19 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.lease > self.renew:
-            raise ValueError("the lease duration has to be longer than the renew deadline")
+            raise ValueError("the lease duration must be longer than the renew deadline")
         if not self.renew > JITTER * self.retry:
-            raise ValueError(f"the renew deadline has to be longer than {JITTER} retry periods")
+            raise ValueError(f"the renew deadline must be longer than {JITTER} retry periods")
         if not (self.retry > 0 and self.lease >= 1):
-            raise ValueError("the retry period has to be above 0 s, and the lease duration at least 1 s")
+            raise ValueError("the retry period must be above 0 s, and the lease duration at least 1 s")
 
 
 USUAL: Final = Terms()
 
 
 class Election:
-    """One candidate. It looks (`saw`), asks what to write (`wanted`), and says how that went (`wrote`)."""
+    """One candidate. The caller reports the record (`saw`), gets the record to write (`wanted`), and reports success
+    (`wrote`)."""
 
     def __init__(self, identity: str, place: ObjectMeta, terms: Terms = USUAL) -> None:
         self.identity = identity
@@ -50,14 +51,14 @@ class Election:
         self._renewed_at = float("-inf")
         self._may_skip_look = False
         self.follows_another = False
-        """Whether anybody else ever held the lease, as far as we saw."""
+        """Whether another candidate was seen to hold the lease."""
 
     def leads(self, now: float) -> bool:
-        """Whether acting is allowed; ask before everything that only a leader may do."""
+        """Whether this candidate leads now; check it before every action that only a leader may take."""
         return self.left(now) > 0
 
     def left(self, now: float) -> float:
-        """Seconds for which acting is allowed if no renewal succeeds any more."""
+        """Seconds until leadership ends if no further renewal succeeds."""
         return self._renewed_at + self.terms.renew - now
 
     @property
@@ -66,23 +67,23 @@ class Election:
 
     @property
     def uid(self) -> str:
-        """Of the record, as far as it is known."""
+        """The uid of the record; empty if unknown."""
         return self._seen.metadata.uid if self._seen else ""
 
     @property
     def needs_look(self) -> bool:
-        """A leader renews on what it wrote last; after any doubt the record is read first."""
+        """A leader renews from its last write; after a failure it reads the record first."""
         return not self._may_skip_look
 
     def saw(self, lease: Lease | None, now: float) -> None:
-        """The record as it is now; None: there is none."""
+        """Takes the record as read; None: it does not exist."""
         if lease is None or self._seen is None or lease.spec != self._seen.spec:
             self._seen_at = now
         self._seen = lease
         self.follows_another = self.follows_another or (lease is not None and self.holder != self.identity)
 
     def wanted(self, now: float, wall: datetime) -> Lease | None:
-        """The record to write, or None while somebody else holds it."""
+        """The record to write, or None while another candidate holds it."""
         if self._is_held_by_another(now):
             return None
         old = self._seen.spec if self._seen else LeaseSpec()
@@ -91,7 +92,7 @@ class Election:
         transitions = old.lease_transitions or 0
         spec = LeaseSpec(
             holder_identity=self.identity,
-            # Rounded up: others wait for what stands here, and have to wait longer than our fence lets us act.
+            # Rounded up: others wait for this duration, which must be longer than this candidate may act.
             lease_duration_seconds=math.ceil(self.terms.lease),
             acquire_time=old.acquire_time if keeps else moment,
             renew_time=moment,
@@ -100,17 +101,17 @@ class Election:
         return Lease(self._metadata(), spec)
 
     def wrote(self, lease: Lease, sent_at: float, now: float) -> None:
-        """The server took it."""
+        """The server accepted the record."""
         self._seen, self._seen_at = lease, now
         self._renewed_at = sent_at
         self._may_skip_look = True
 
     def doubts(self) -> None:
-        """A write was refused or got no answer: whose the record is has to be looked up."""
+        """A write failed or got no answer: the record must be read before the next one."""
         self._may_skip_look = False
 
     def released(self, wall: datetime) -> Lease | None:
-        """The record that gives leadership away at once, or None where there is nothing to give."""
+        """The record that releases leadership, or None where this candidate does not hold it."""
         if self.holder != self.identity or self._seen is None:
             return None
         moment = microtime(wall)
@@ -121,15 +122,16 @@ class Election:
         return Lease(self._metadata(), spec)
 
     def pause(self, chance: float) -> float:
-        """Seconds until the next try of one who does not lead; a leader renews every `terms.retry`."""
+        """Seconds until the next attempt of a follower; a leader renews every `terms.retry`."""
         return self.terms.retry * (1 + JITTER * chance)
 
     def _is_held_by_another(self, now: float) -> bool:
-        # Their duration counts, as it is theirs that they were promised; ours where they did not say.
+        # The holder's duration counts; this candidate's where the record has none.
         spec = self._seen.spec if self._seen else LeaseSpec()
         promised = self.terms.lease if spec.lease_duration_seconds is None else spec.lease_duration_seconds
         return self.holder not in ("", self.identity) and now < self._seen_at + promised
 
     def _metadata(self) -> ObjectMeta:
-        """With the version we know, so that the server refuses it if somebody wrote meanwhile."""
+        """With the last known resourceVersion, so that the server refuses the write if another candidate wrote
+        first."""
         return self._seen.metadata if self._seen else self.place

@@ -16,7 +16,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, answer: Answer) -> None:
-        """From now on; whoever reads it gets a TimeoutError where it is not complete in time."""
+        """Starts the time limit of an answer; its reader gets a TimeoutError if it is not complete in time."""
         loop, waiting = asyncio.get_running_loop(), self._waiting
         while waiting and waiting[0][1].is_over:
             waiting.popleft()

@@ -13,16 +13,16 @@ from numalign.kube.transport import proxy as tunnels
 from numalign.kube.transport.exchange import Connection
 from numalign.kube.transport.server import Proxy, Server
 
-# A peer that vanished without a word is found out after about a minute (kube-scheduler spec 7.3, half-open).
+# Keepalive detects a half-open connection after about a minute (kube-scheduler spec 7.3).
 KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
 Dial = Callable[[Server, ssl.SSLContext | None, float], Awaitable[Connection]]
-"""What `dial` is: to the server, with TLS or without, within so many seconds."""
+"""Connects to the server, with TLS or without, within a number of seconds."""
 
 
 class CannotConnect(Exception):
-    """Nothing was sent to the server; the text says which step failed."""
+    """Nothing was sent to the server; the text names the step that failed."""
 
 
 async def dial(server: Server, context: ssl.SSLContext | None, seconds: float) -> Connection:
@@ -58,7 +58,7 @@ async def _dialled(server: Server, context: ssl.SSLContext | None) -> Connection
 async def _secure(
     transport: asyncio.Transport, connection: Connection, context: ssl.SSLContext, name: str | None
 ) -> None:
-    """TLS on a connection that is open already; asyncio leaves it to us to clean up and to tell the protocol."""
+    """Starts TLS on an open connection; asyncio leaves cleaning up and the protocol's callback to the caller."""
     try:
         secured = await asyncio.get_running_loop().start_tls(transport, connection, context, server_hostname=name)
     except BaseException:
@@ -69,7 +69,7 @@ async def _secure(
 
 
 async def _through(proxy: Proxy, server: Server) -> asyncio.Transport:
-    # The system's trust counts for a proxy: the cluster's authority vouches for the cluster alone.
+    # A proxy is verified with the system's trust store: the cluster's authority is for the cluster alone.
     context = ssl.create_default_context() if proxy.scheme == "https" else None
     loop = asyncio.get_running_loop()
     transport, dialogue = await loop.create_connection(tunnels.Dialogue, proxy.host, proxy.port, ssl=context)
@@ -77,7 +77,7 @@ async def _through(proxy: Proxy, server: Server) -> asyncio.Transport:
         await tunnels.opened(proxy, server, transport, dialogue)
     except tunnels.Refused as refused:
         place = f"{proxy.host}:{proxy.port}"
-        raise CannotConnect(f"the proxy {place} refused the way to {server.authority}: {refused}") from None
+        raise CannotConnect(f"the proxy {place} refused a tunnel to {server.authority}: {refused}") from None
     return transport
 
 
@@ -87,14 +87,13 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
         return
     end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEPALIVE:
-        # Not every system has them by these names; its own defaults then stay.
+        # Not every system has these options; then its defaults apply.
         if hasattr(socket, name):
             end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _why(problem: OSError) -> str:
-    # asyncio writes the address into the text, where it has been said already; names that do not resolve have codes
-    # of their own.
+    # asyncio repeats the address in its message; names that do not resolve have error codes of their own.
     if problem.errno and not isinstance(problem, socket.gaierror):
         return os.strerror(problem.errno)
     return problem.strerror or str(problem) or type(problem).__name__

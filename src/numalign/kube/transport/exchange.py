@@ -13,15 +13,15 @@ import httptools
 from msgspec import Struct
 
 HIGH_WATER: Final = 1 << 20
-"""Bytes of a stream that may wait for their reader before the sender is held back."""
+"""Bytes of a stream that may be buffered before reading pauses."""
 
 
 class Broken(Exception):
-    """The connection ended before the answer did, or what came was not HTTP."""
+    """The connection ended before the answer was complete, or the server did not send HTTP."""
 
 
 class Fields(Mapping[str, str]):
-    """Headers by name in small letters, read when somebody asks: of most answers nobody does."""
+    """Headers by lower-case name, decoded on first access: most answers need none."""
 
     def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
         self._raw = raw
@@ -50,7 +50,7 @@ class Response(Struct, frozen=True):
 
 
 class Answer:
-    """An answer on its way. One reader, and it is told of every piece only if it asks piece by piece."""
+    """An answer that may still be arriving. It has one reader, which is woken for every piece only while it streams."""
 
     __slots__ = (
         "_connection",
@@ -76,13 +76,13 @@ class Answer:
         self._piecewise = False
 
     async def started(self) -> None:
-        """Until status and headers are there."""
+        """Waits for status and headers."""
         self._piecewise = True
         while not self.status:
             await self._more()
 
     async def read(self) -> bytes:
-        """What has come since the last call, at least one byte; nothing: that was all."""
+        """The bytes since the last call, at least one; empty at the end."""
         while not self._pieces and not self.complete:
             await self._more()
         taken = self._taken()
@@ -99,7 +99,7 @@ class Answer:
         self._wake_piecewise()
 
     def abandon(self) -> None:
-        """Nothing more is wanted of it: whoever reads it is told that it broke."""
+        """Drops the answer; its reader gets `Broken`."""
         self._connection.close()
 
     def arrived(self, piece: bytes) -> None:
@@ -111,11 +111,11 @@ class Answer:
 
     @property
     def is_over(self) -> bool:
-        """Nothing more will come of it, good or bad."""
+        """The answer is complete or has failed."""
         return self.complete or self._problem is not None
 
     def expire(self) -> None:
-        """It had its time: whoever still waits for it does so no longer."""
+        """The time limit is reached; its reader gets a TimeoutError."""
         if not self.is_over:
             self.ended(TimeoutError())
 
@@ -144,7 +144,7 @@ class Answer:
 
 
 class Connection(asyncio.Protocol):
-    """Sends one request at a time; the callbacks below its own are those of asyncio and httptools."""
+    """Sends one request at a time. The callbacks of asyncio and httptools follow its own methods."""
 
     def __init__(self) -> None:
         self.idle_since = 0.0
@@ -175,12 +175,12 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not asked for its class: other loops have transports of their own that only act alike.
+        # No isinstance check: other event loops have transport classes of their own.
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None:
-            # Nothing was asked: a server that says goodbye on an idle connection.
+            # No request is in flight: the server closes an idle connection.
             return self.close()
         try:
             self._parser.feed_data(data)
@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
         self._finish()
 
     def _is_unframed(self) -> bool:
-        """Neither a length nor chunks: the end of the connection is the end of the answer."""
+        """Neither Content-Length nor chunks: the answer ends with the connection."""
         return not ({"content-length", "transfer-encoding"} & Fields(self._fields).keys())
 
     def _finish(self) -> None:

@@ -32,11 +32,11 @@ SOCKS_REFUSALS: Final = {
 
 
 class Refused(ConnectionError):
-    """By the proxy; the text is its word."""
+    """The proxy refused; the text is its reason."""
 
 
 class Dialogue(asyncio.Protocol):
-    """What a proxy says, handed out piece by piece."""
+    """Reads the proxy's replies."""
 
     def __init__(self) -> None:
         self._received = b""
@@ -60,7 +60,7 @@ class Dialogue(asyncio.Protocol):
     async def until(self, end: bytes) -> bytes:
         while (at := self._received.find(end)) < 0:
             if len(self._received) > LONGEST_REPLY:
-                raise ConnectionError("the proxy's reply does not end")
+                raise ConnectionError("the proxy's reply is too long")
             await self._more()
         return await self.exactly(at + len(end))
 
@@ -72,7 +72,7 @@ class Dialogue(asyncio.Protocol):
 
 
 async def opened(proxy: Proxy, server: Server, transport: asyncio.Transport, dialogue: Dialogue) -> None:
-    """Returns when the proxy has opened the way to the server; Refused if it will not."""
+    """Returns when the proxy has opened the tunnel; Refused if it does not."""
     ask = _by_socks if proxy.scheme.startswith("socks") else _by_connect
     try:
         await ask(proxy, server, transport, dialogue)
@@ -86,7 +86,7 @@ async def _by_connect(proxy: Proxy, server: Server, transport: asyncio.Transport
     login = f"Proxy-Authorization: Basic {b64encode(proxy.login.encode()).decode()}\r\n" if proxy.login else ""
     transport.write(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n".encode())
     words = (await dialogue.until(b"\r\n\r\n")).split(b"\r\n", 1)[0].split()
-    status = words[1].decode("latin-1") if len(words) > 1 else "nothing that is HTTP"
+    status = words[1].decode("latin-1") if len(words) > 1 else "the reply is not HTTP"
     if status != "200":
         raise Refused(status)
 
@@ -100,12 +100,14 @@ async def _by_socks(proxy: Proxy, server: Server, transport: asyncio.Transport, 
     if chosen == PASSWORD and proxy.login:
         await _log_in(proxy.login, transport, dialogue)
     elif chosen != NO_LOGIN:
-        raise Refused("no way to log in that it takes" if chosen == NO_WAY_TO_LOG_IN else f"wants login {chosen}")
+        raise Refused(
+            "it accepts none of our authentication methods" if chosen == NO_WAY_TO_LOG_IN else f"wants login {chosen}"
+        )
     transport.write(bytes((SOCKS5, CONNECT, 0)) + _address(server.host) + server.port.to_bytes(2, "big"))
     _, reply, _, kind = await dialogue.exactly(4)
     if reply:
         raise Refused(SOCKS_REFUSALS.get(reply, f"reply {reply}"))
-    # Where the proxy is bound is of no interest, but has to be read.
+    # The proxy's bound address is not needed, but must be read.
     await dialogue.exactly((ADDRESS_BYTES.get(kind) or (await dialogue.exactly(1))[0]) + 2)
 
 
@@ -114,7 +116,7 @@ async def _log_in(login: str, transport: asyncio.Transport, dialogue: Dialogue) 
     transport.write(bytes((LOGIN_VERSION, len(user))) + user + bytes((len(password),)) + password)
     _, status = await dialogue.exactly(2)
     if status:
-        raise Refused("the login is wrong")
+        raise Refused("authentication failed")
 
 
 def _address(host: str) -> bytes:

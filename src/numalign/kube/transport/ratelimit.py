@@ -12,8 +12,8 @@ class Bucket:
     _free_at: float = float("-inf")
 
     def take(self, now: float) -> float:
-        """Seconds to wait before the call may go; the token is taken at once."""
-        # The moment at which the bucket would hold one token less than nothing moves on by one interval per call.
+        """Takes a token; returns the seconds to wait before the call may be sent."""
+        # The time at which the bucket runs empty moves on by one interval per call.
         self._free_at = max(self._free_at, now - (self.burst - 1) / self.rate)
         wait = max(0.0, self._free_at - now)
         self._free_at += 1 / self.rate

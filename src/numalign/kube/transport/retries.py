@@ -13,13 +13,13 @@ MOST_THROTTLED: Final = 10
 MOST_FAILED: Final = 4
 JITTER: Final = 0.1
 UNTOLD: Final = 1.0
-"""Seconds to wait where a throttling server does not say how long."""
+"""Seconds to wait where a throttling server sends no Retry-After."""
 LONGEST_PAUSE: Final = 60.0
 BACKOFF: Final = Exponential(first=0.01, longest=LONGEST_PAUSE, factor=5.0)
 
 
 def pause(request: Request, problem: errors.KubeError, tries: int, chance: float) -> float | None:
-    """Seconds before sending it once more, or None to give up; `tries` counts those made."""
+    """Seconds before the next attempt, or None to give up; `tries` counts the attempts made."""
     if isinstance(problem, errors.TooManyRequests):
         blocked = problem.has_cause(errors.DISRUPTION)
         return None if blocked or tries >= MOST_THROTTLED else min(problem.retry_after or UNTOLD, LONGEST_PAUSE)

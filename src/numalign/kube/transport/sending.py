@@ -24,9 +24,9 @@ from numalign.kube.transport.transport import DEFAULT_LIMITS, Limits, Transport,
 
 NO_ANSWER: Final = "<error>"
 CONTEXT_HOLDS: Final = 1.0
-"""Seconds after which it is asked again whom to trust: that looks at a file, which is much for every call."""
+"""Seconds for which a TLS context is reused without checking the authority's file, which is expensive per call."""
 NETWORK: Final = (CannotConnect, Broken, Unwanted, TimeoutError)
-"""What keeps an answer from coming."""
+"""Failures without an answer."""
 
 
 class Sender:
@@ -40,17 +40,17 @@ class Sender:
         self._seconds = limits.call_seconds
         self._transport = Transport(access, limits, clock.now, self.metrics)
         self._context_of: tuple[Identity, ssl.SSLContext, float] | None = None
-        """Whose it is, and since when."""
+        """The identity it belongs to, and since when."""
 
     async def call(self, request: Request, wanted: Wanted = always) -> bytes:
-        """The body of the answer, tried as often as it makes sense, and while it is wanted."""
+        """The body of the answer; repeats the call as `retries` allows, and while `wanted` returns True."""
         tries, refused_login = 0, False
         while True:
             tries += 1
             try:
                 return await self._sent(request, wanted)
             except errors.Unauthorized:
-                # Tokens are rotated under us: one more look at where they come from (kube-scheduler spec 7.5).
+                # The token may have been rotated: obtain the identity again (kube-scheduler spec 7.5).
                 if refused_login:
                     raise
                 refused_login = True
@@ -63,7 +63,7 @@ class Sender:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Answer]:
-        """An answer to be read piece by piece. What breaks while it is read is raised as an error of this call."""
+        """An answer to be read in pieces. Failures while it is read are raised as errors of this call."""
         identity = await self._admitted(request)
         started, code = self.clock.now(), NO_ANSWER
         try:
@@ -79,8 +79,8 @@ class Sender:
             self.metrics.answered(request.verb, code, self.clock.now() - started)
 
     async def prepare(self) -> None:
-        """For one call more at a time: it will not have to wait for a handshake. Where there is no connection to be
-        had, that call tells."""
+        """Opens one more connection, so that the next call need not wait for a handshake. Failures are left to that
+        call."""
         with suppress(CannotConnect, BadObject):
             await self._transport.prepare(self._context(await self._access.login.identity()))
 
@@ -112,7 +112,7 @@ class Sender:
         except BadObject as problem:
             if not login.has_worked:
                 raise
-            # Whoever gives out logins is away like a server may be, and no mistake in the settings.
+            # An unavailable credential source is treated as an unreachable server, not as a configuration error.
             raise errors.Unreachable(request.verb, request.words, str(problem), sent=False) from None
 
     def _context(self, identity: Identity) -> ssl.SSLContext | None:

@@ -31,9 +31,9 @@ class Server(Struct, frozen=True):
     port: int
     secure: bool = True
     prefix: str = ""
-    """Of every path; servers behind a gateway have one."""
+    """Prefix of every path, for servers behind a gateway."""
     tls_name: str = ""
-    """The name in its certificate, where that is not `host`."""
+    """The server name to verify, where it differs from `host`."""
     proxy: Proxy | None = None
 
     @property
@@ -46,22 +46,22 @@ def server(url: str, tls_name: str = "", proxy: Proxy | None = None) -> Server:
     """From a URL; ValueError says what is wrong with it."""
     parts = _parts(url)
     if parts.scheme not in SERVERS:
-        raise ValueError("is no URL that begins with https:// or http://")
+        raise ValueError("is not a URL that begins with https:// or http://")
     host, port = _place(parts)
     return Server(host, port, parts.scheme == "https", parts.path.rstrip("/"), tls_name, proxy)
 
 
 def proxy(url: str) -> Proxy:
-    """From a URL; ValueError says what is wrong with it, without repeating the password that may be in it."""
+    """From a URL; ValueError says what is wrong with it and never quotes its password."""
     parts = _parts(url)
     if parts.scheme not in PORTS:
-        raise ValueError("is no URL that begins with http://, https:// or socks5://")
+        raise ValueError("is not a URL that begins with http://, https:// or socks5://")
     login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
     return Proxy(*_place(parts), parts.scheme, login)
 
 
 def proxy_from(environment: Mapping[str, str], url: str) -> Proxy | None:
-    """The one that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name for this server, if any."""
+    """The proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY select for this server, if any."""
     parts = _parts(url)
     name = f"{parts.scheme}_proxy"
     chosen = environment.get(name.upper()) or environment.get(name) or ""
@@ -86,7 +86,7 @@ def _parts(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError:
-        raise ValueError("is no URL") from None
+        raise ValueError("is not a URL") from None
 
 
 def _place(parts: SplitResult) -> tuple[str, int]:

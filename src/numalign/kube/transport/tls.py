@@ -15,7 +15,7 @@ from numalign.api import errors
 
 
 class Trust(Struct, frozen=True):
-    """Which servers are believed; neither file nor data: whom the system believes."""
+    """The trusted authorities; with neither file nor data, those of the system."""
 
     file: str = ""
     data: bytes = b""
@@ -32,15 +32,15 @@ class Certificate:
 
 @dataclass
 class Contexts:
-    """The context for a certificate, made once and again when the authority's file changes."""
+    """The TLS context for a client certificate; made again when the authority's file changes."""
 
     trust: Trust
     source: str
-    """Where it was configured, for messages."""
+    """The configuration that names it, for messages."""
     _kept: tuple[object, ssl.SSLContext] | None = field(default=None, repr=False)
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
-        """A file that is being replaced, or a certificate whose key is, leaves the last one."""
+        """While a file is being replaced, the previous context stays."""
         try:
             version = (certificate, self._changed_at())
             if self._kept is None or self._kept[0] != version:
@@ -80,7 +80,7 @@ class Contexts:
         return context
 
     def _load(self, context: ssl.SSLContext, certificate: Certificate) -> None:
-        # OpenSSL reads a chain from files only; the folder is for our eyes alone and gone at once.
+        # OpenSSL reads a chain from files only; the folder is private and removed at once.
         with tempfile.TemporaryDirectory(prefix="numalign-") as folder:
             chain, key = Path(folder, "chain"), Path(folder, "key")
             chain.write_bytes(certificate.chain)
@@ -88,7 +88,7 @@ class Contexts:
             try:
                 context.load_cert_chain(chain, key, password=_no_password)
             except (OSError, ValueError) as problem:
-                why = f"are no certificate and its unencrypted key in PEM ({_short(problem)})"
+                why = f"are not a certificate and its unencrypted key in PEM ({_short(problem)})"
                 raise self._bad("client certificate and key", why) from None
 
     def _bad(self, field: str, why: str) -> errors.BadObject:
@@ -96,7 +96,7 @@ class Contexts:
 
 
 def _no_password() -> bytes:
-    """Without it, OpenSSL would ask on the terminal."""
+    """Without this callback, OpenSSL would ask at the terminal."""
     raise ValueError("the key is encrypted")
 
 

@@ -20,20 +20,20 @@ from numalign.kube.transport.exchange import Answer, Connection, Response
 
 USER_AGENT: Final = f"numalign/{numalign.__version__}"
 LONGEST_IDLE: Final = 45.0
-"""Seconds; servers close idle connections after 90, and a call must not meet that moment."""
+"""Seconds; servers close idle connections after 90 seconds, and a call must not meet that moment."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
     connections: int = 96
     connect_seconds: float = 10.0
     call_seconds: float = 30.0
-    """Of one try, from sending to the last byte of the answer."""
+    """Time limit of one attempt, from sending to the last byte of the answer."""
 
 
 DEFAULT_LIMITS: Final = Limits()
 
 Wanted = Callable[[], bool]
-"""Asked in the moment in which a call leaves, however long it had to wait for that."""
+"""Called right before a request is sent, after any wait."""
 
 
 class Unwanted(Exception):
@@ -54,14 +54,14 @@ class Transport:
         self._idle: list[tuple[ssl.SSLContext | None, Connection]] = []
         self._room = asyncio.Semaphore(limits.connections)
         self._busy = 0
-        """Connections that are being opened or used."""
+        """Connections that are being opened or are in use."""
         self._deadlines = Deadlines(limits.call_seconds)
         self._common: tuple[Headers | None, str] = None, ""
 
     async def send(
         self, request: Request, headers: Headers, context: ssl.SSLContext | None, wanted: Wanted = always
     ) -> Response:
-        """TimeoutError, `exchange.Broken`, `dialing.CannotConnect` or `Unwanted` if no whole answer came."""
+        """TimeoutError, `exchange.Broken`, `dialing.CannotConnect` or `Unwanted` if there is no complete answer."""
         await self._enter()
         self._busy += 1
         try:
@@ -80,7 +80,7 @@ class Transport:
             self._room.release()
 
     async def prepare(self, context: ssl.SSLContext | None) -> None:
-        """One connection more is open and idle, if more are allowed; `dialing.CannotConnect` if it cannot be had."""
+        """Opens one more idle connection, if the bound allows; `dialing.CannotConnect` if that fails."""
         async with self._room:
             if len(self._idle) + self._busy >= self._limits.connections:
                 return
@@ -92,7 +92,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: Request, headers: Headers, context: ssl.SSLContext | None) -> AsyncIterator[Answer]:
-        """An answer that has started; it is read with `Answer.read` and may be left at any time."""
+        """An answer that has started; read it with `Answer.read`. The block may be left at any time."""
         connection = await self._opened(context)
         try:
             answer = connection.send(self._bytes(request, headers))
@@ -108,7 +108,7 @@ class Transport:
         self._idle.clear()
 
     async def _enter(self) -> None:
-        """Until there is room for one more connection, which is at once as a rule."""
+        """Waits until the bound allows one more connection."""
         if not self._room.locked():
             await self._room.acquire()
             return
@@ -116,9 +116,9 @@ class Transport:
             await self._room.acquire()
 
     def _kept(self, context: ssl.SSLContext | None) -> Connection | None:
-        """A connection that is open already."""
+        """An idle connection."""
         while self._idle:
-            # The one that was used last is the least likely to have been closed.
+            # The most recently used connection is the least likely to have been closed.
             made_with, connection = self._idle.pop()
             fresh = self._now() - connection.idle_since < LONGEST_IDLE
             if connection.usable and fresh and made_with is context:
@@ -147,7 +147,7 @@ class Transport:
         return f"{start}{self._always(headers)}{about}\r\n".encode("latin-1") + body
 
     def _always(self, headers: Headers) -> str:
-        """The headers of every request, put together once per identity."""
+        """The headers of every request, built once per identity."""
         if headers is not self._common[0]:
             fields = (("Host", self._server.authority), ("User-Agent", USER_AGENT), ("Accept", JSON), *headers)
             self._common = headers, "".join(f"{name}: {value}\r\n" for name, value in fields)

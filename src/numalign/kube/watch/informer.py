@@ -28,18 +28,18 @@ T = TypeVar("T", bound=Named)
 LOG: Final = logging.getLogger(__name__)
 DELETED: Final = "DELETED"
 AT_ONCE: Final = 100
-"""Changes told in a row."""
+"""Changes that are delivered in a row before other tasks run."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
     selection: request.Selection = request.EVERYTHING
     page: int = request.PAGE
     resync: float | None = None
-    """Seconds after which everything is looked at again, to repair; off, as nothing should need it."""
+    """Seconds between relists; off, as no known failure needs it."""
     share: Callable[[Any], Any] | None = None
-    """Done to every object before it is kept: equal parts of many need not be kept many times."""
+    """Applied to every object before it is stored: shares equal parts of objects."""
     initial_events: bool = True
-    """Ask for what is there as a stream, where the server offers it; else always by list."""
+    """Request the initial state as a stream (WatchList) where the server offers it; otherwise list."""
 
 
 DEFAULTS: Final = Options()
@@ -64,24 +64,24 @@ class Informer(Generic[T]):
         self._synced = asyncio.Event()
         self._stream: Answer | None = None
         self._left = False
-        """Whether it was we who ended the last stream."""
+        """Whether this informer ended the last stream."""
         self._wishes = self._heard = 0
-        """How often a new look was wished for, and up to which wish the last look began after it."""
+        """The number of requested relists, and how many of them the last relist covers."""
         self._wished, self._granted = asyncio.Event(), asyncio.Event()
 
     @property
     def has_synced(self) -> bool:
-        """Everything there was at some moment since the start is in the store, and the handler knows it."""
+        """The store holds a complete state since the start, and the handler has received it."""
         return self._synced.is_set()
 
     async def synced(self) -> None:
         await self._synced.wait()
 
     async def looked_again(self) -> None:
-        """Until everything there is now is in the store, and the handler knows it, however far the stream is behind."""
+        """Relists; returns once the store holds the state of this moment or later, and the handler has received it."""
         self._wishes += 1
         self._granted.clear()
-        # Who asks has a reason to think that the server answers: one try need not wait for its turn.
+        # The caller has a reason to think that the server answers: one attempt skips the back-off.
         self._watch.hurry()
         self._wished.set()
         self._leave_stream()
@@ -108,7 +108,7 @@ class Informer(Generic[T]):
                 await self._follow(step)
 
     async def _pause(self, seconds: float) -> None:
-        """Until then, or until somebody wishes for a look."""
+        """Sleeps, unless a relist is requested."""
         self._wished.clear()
         turns = [asyncio.ensure_future(self._sender.clock.sleep(seconds)), asyncio.ensure_future(self._wished.wait())]
         try:
@@ -119,15 +119,15 @@ class Informer(Generic[T]):
 
     def _note(self, problem: errors.KubeError) -> None:
         if self._left:
-            return  # no failure, after which a new look would have to wait
+            return  # not a failure, after which a relist would back off
         now = self._sender.clock.now()
         if (lasted := self._outage.failed(now)) is not None:
-            LOG.warning("%s%s", problem, f"; for {lasted:.0f} s by now" if lasted else "")
+            LOG.warning("%s%s", problem, f"; failing for {lasted:.0f} s" if lasted else "")
         self._watch.failed(problem, now, self._sender.clock.chance())
 
     def _worked(self) -> None:
         if (lasted := self._outage.worked(self._sender.clock.now())) is not None:
-            LOG.info("%s: the server answers again, after %.0f s", self._target.words, lasted)
+            LOG.info("%s: the API server answers again after %.0f s", self._target.words, lasted)
 
     async def _look_at_all(self) -> None:
         self._begin_finding()
@@ -153,7 +153,7 @@ class Informer(Generic[T]):
             self._worked()
             self._stream = answer
             if self._heard < self._wishes:
-                # Wished for while the stream was being opened: what it goes on from is older than the wish.
+                # Requested while the stream was being opened: it resumes from a version before the request.
                 self._leave_stream()
             try:
                 await self._read(asked, answer, step)
@@ -174,13 +174,13 @@ class Informer(Generic[T]):
         await self._hear(asked, answer, split, self._watch.patience(step))
 
     async def _hear(self, asked: request.Request, answer: Answer, split: lines.Lines, quiet: float) -> None:
-        """News until the stream ends; TimeoutError where it is silent for so many seconds."""
+        """Handles events until the stream ends; TimeoutError after `quiet` seconds of silence."""
         clock, left = self._sender.clock, quiet
         while True:
             heard: float | None = None
             try:
-                # A timer for each piece would cost more than to read it: there is one for many, and only when it goes
-                # off somebody asks when the last one came.
+                # A timer for each piece would cost more than reading it. One timer runs for many pieces, and compares
+                # the time of the last one when it fires.
                 async with clock.timeout(left):
                     while piece := await answer.read():
                         heard = clock.now()
@@ -215,7 +215,7 @@ class Informer(Generic[T]):
             return await answer.read()
 
     def _take(self, asked: request.Request, event: reading.Event[T]) -> bool:
-        """Whether with it all that is there was seen."""
+        """True if the event completes the initial state."""
         thing = event.object
         if isinstance(thing, Status):
             raise errors.refused(asked, thing.code, thing)
@@ -240,7 +240,7 @@ class Informer(Generic[T]):
         self._heard = self._wishes
 
     async def _finish_finding(self) -> None:
-        """Tells what is new, and lets others have their turn now and then: it may be all pods of a large cluster."""
+        """Delivers the changes, and yields to other tasks: there may be all pods of a large cluster."""
         found, self._finding = self._finding, Finding(self.store)
         changes = self.store.replace(found)
         for first in range(0, len(changes), AT_ONCE):
@@ -258,7 +258,7 @@ class Informer(Generic[T]):
 
     def _reported(self, thing: T | Unreadable) -> T | Unreadable:
         if isinstance(thing, Unreadable):
-            LOG.warning("left out: %s", thing.problem)
+            LOG.warning("Skipped an object: %s", thing.problem)
             self._sender.metrics.unreadable[self._target.resource.plural] += 1
             return thing
         share = self._options.share

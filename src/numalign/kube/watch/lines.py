@@ -6,11 +6,11 @@ is there."""
 from typing import Final
 
 LONGEST: Final = 64 << 20
-"""Bytes of one line; objects are limited to a few MB by the server."""
+"""Bytes of one line; the server limits objects to a few MB."""
 
 
 class TooLong(ValueError):
-    """No line end in sight: this is no watch stream."""
+    """No line end within the limit: this is not a watch stream."""
 
 
 class Lines:
@@ -19,7 +19,7 @@ class Lines:
         self._size = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that end in this piece, without their ends; empty ones are left out."""
+        """The lines that end in this piece, without line ends and without empty lines."""
         head, newline, rest = piece.partition(b"\n")
         self._size += len(head)
         if self._size > LONGEST:

@@ -8,9 +8,9 @@ from typing import Final
 
 FIRST: Final = 15.0
 LONGEST: Final = 900.0
-"""Seconds between two lines, at first and in the end."""
+"""Seconds between two log lines: the first interval and the longest."""
 HEALTHY: Final = 120.0
-"""Seconds after which one more failure is the beginning of another outage."""
+"""Seconds of success after which a failure starts a new outage."""
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Outage:
     _said: bool = False
 
     def failed(self, now: float) -> float | None:
-        """For how many seconds it has by now, where that is worth a line."""
+        """How long the outage has lasted, if it should be logged now."""
         if self._since is None:
             self._since = now
             if now - self._over > HEALTHY:
@@ -34,7 +34,7 @@ class Outage:
         return now - self._since
 
     def worked(self, now: float) -> float | None:
-        """For how many seconds it did not, where a line said so."""
+        """How long the outage lasted, if it was logged."""
         if self._since is None:
             return None
         lasted, said = now - self._since, self._said

@@ -28,7 +28,7 @@ class ListMeta(structs.Wire, frozen=True):
 
 
 class Whose(structs.Wire, frozen=True):
-    """As much of an object's metadata as tells it from others."""
+    """The metadata that identifies an object."""
 
     name: str = ""
     namespace: str = ""
@@ -37,14 +37,14 @@ class Whose(structs.Wire, frozen=True):
 
 
 class Unreadable(Struct, frozen=True):
-    """An object that is there, and of which no more is known than whose it is and what is wrong with it."""
+    """An object that exists but could not be decoded: its identity and the error."""
 
     metadata: ObjectMeta
     problem: errors.BadObject
 
 
 class Bookmark(structs.Wire, frozen=True):
-    """An object in form only: its version is the message, and required fields may be null."""
+    """A bookmark's object: only its version counts, and required fields may be null."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -79,7 +79,7 @@ class _Owned(structs.Wire, frozen=True):
 
 
 def page(resource: Resource[T], raw: bytes) -> Page[T]:
-    """BadObject only where the list as a whole is no list."""
+    """BadObject only where the document is not a list."""
     try:
         known = _decoder(_List, resource.struct).decode(raw)
         if all(item.metadata.name for item in known.items or ()):
@@ -92,7 +92,7 @@ def page(resource: Resource[T], raw: bytes) -> Page[T]:
 
 
 def event(resource: Resource[T], line: bytes) -> Event[T]:
-    """BadObject only where the line is no event."""
+    """BadObject only where the line is not an event."""
     try:
         known = _decoder(_Event, resource.struct).decode(line)
         if known.type not in SPECIAL and known.object.metadata.name:
@@ -110,7 +110,7 @@ def one(resource: Resource[T], raw: bytes) -> T | Unreadable:
         read = resource.read(raw)
         if read.metadata.name:
             return read
-        problem = errors.BadObject(resource.kind, "", "metadata.name", "is missing; the object was left out")
+        problem = errors.BadObject(resource.kind, "", "metadata.name", "is missing; the object is skipped")
     except errors.BadObject as met:
         problem = met
     return Unreadable(_identity(raw), problem)
@@ -125,14 +125,14 @@ def _identity(raw: bytes) -> ObjectMeta:
 
 
 def _split(form: Any, kind: str, raw: bytes) -> Any:
-    """Envelope and objects apart, the latter still as bytes."""
+    """Decodes the envelope; objects stay bytes."""
     try:
         return _decoder(form, Raw).decode(raw)
     except decode.UNREADABLE:
-        raise errors.BadObject(kind, "", "", "is not as Kubernetes sends it; the answer may have been cut") from None
+        raise errors.BadObject(kind, "", "", "is not a Kubernetes list or event; the answer may be truncated") from None
 
 
 @lru_cache(maxsize=64)
 def _decoder(form: Any, item: Any) -> msgspec.json.Decoder[Any]:
-    # The hooks are those of `decode`: quantities keep the text they were written in.
+    # The hooks of `decode`: quantities keep their text.
     return msgspec.json.Decoder(form[item], dec_hook=structs.decoded, float_hook=str)

@@ -24,7 +24,7 @@ class Change(Struct, Generic[T], frozen=True):
     old: T | None
     new: T | None
     final: T | None = None
-    """Of a deleted object its last state, if the server told; unknown where only its absence was noticed."""
+    """The last state of a deleted object, if the server sent it; None where only its absence was noticed."""
 
 
 class Store(Generic[T]):
@@ -41,7 +41,7 @@ class Store(Generic[T]):
         return self._objects.get((namespace, name))
 
     def put(self, thing: T | Unreadable) -> list[Change[T]]:
-        """It was seen as it is now."""
+        """Takes the current state of an object."""
         key = key_of(thing.metadata)
         old = self._objects.get(key)
         if isinstance(thing, Unreadable):
@@ -58,7 +58,7 @@ class Store(Generic[T]):
         return [Change(old, thing)]
 
     def remove(self, thing: T | Unreadable) -> list[Change[T]]:
-        """It was seen to be deleted."""
+        """Takes the deletion of an object."""
         old = self._objects.get(key_of(thing.metadata))
         if old is None or not is_same(old.metadata, thing.metadata):
             return []
@@ -66,7 +66,7 @@ class Store(Generic[T]):
         return [Change(old, None, None if isinstance(thing, Unreadable) else thing)]
 
     def replace(self, found: "Finding[T]") -> list[Change[T]]:
-        """Everything there is was seen. What is gone comes first, as it makes room for what is new."""
+        """Takes a complete list. Deletions come first, as they free resources."""
         gone = [key for key in self._objects if key not in found.objects]
         changes = [Change(self._objects.pop(key), None) for key in gone]
         for thing in found.objects.values():
@@ -74,7 +74,7 @@ class Store(Generic[T]):
         return changes
 
     def _replaced_unreadably(self, old: T | None, thing: Unreadable) -> list[Change[T]]:
-        """Of the same object the last readable state is kept; another one in its place ends it."""
+        """Keeps the last readable state of the same object; a new object of that name replaces it."""
         if old is None or is_same(old.metadata, thing.metadata):
             return []
         del self._objects[key_of(old.metadata)]
@@ -82,7 +82,7 @@ class Store(Generic[T]):
 
 
 class Finding(Generic[T]):
-    """All objects that one look finds, gathered page by page; those that did not change stay the same in memory."""
+    """All objects of one list, collected page by page; unchanged objects keep their identity in memory."""
 
     def __init__(self, known: Store[T]) -> None:
         self.objects: dict[Key, T | Unreadable] = {}
@@ -109,5 +109,5 @@ def key_of(meta: ObjectMeta) -> Key:
 
 
 def is_same(one: ObjectMeta, other: ObjectMeta) -> bool:
-    """One object at two times, not two objects of one name."""
+    """The same object at two times, not two objects of one name."""
     return one.uid == other.uid

@@ -19,13 +19,13 @@ from numalign.kube.watch.reading import BOOKMARK
 INITIAL_END: Final = "k8s.io/initial-events-end"
 SHORTEST_STREAM: Final = 300
 SPREAD: Final = 300
-"""Seconds that streams last, between the one and the sum: many watchers do not all come back at once."""
+"""Streams last from `SHORTEST_STREAM` to the sum of both, in seconds, so that watchers do not all reconnect at once."""
 MARGIN: Final = 15.0
-"""Seconds past its end after which a silent stream is given up."""
+"""Seconds past its end after which a silent stream is abandoned."""
 INITIAL_QUIET: Final = 30.0
-"""Seconds of silence after which a server that was asked for what is there is taken not to know how."""
+"""Seconds of silence after which a server is assumed not to support WatchList."""
 TOO_SHORT: Final = 1.0
-"""A stream that ends sooner and brought nothing is a failure, however politely it ended."""
+"""Seconds; a stream that ends sooner without an event counts as a failure."""
 
 
 class Wait(Struct, frozen=True):
@@ -39,15 +39,15 @@ class LookAtAll(Struct, frozen=True):
 class Follow(Struct, frozen=True):
     since: Since
     quiet: float
-    """Seconds in which the server has to end the stream, news or not."""
+    """Seconds after which the server ends the stream."""
 
 
 Step = Wait | LookAtAll | Follow
 
 
 class Meaning(enum.Enum):
-    COLLECT = "part of what is there; keep it until all of it is"
-    COMPLETE = "what was collected is all there is"
+    COLLECT = "an object of the initial state; collect it until the state is complete"
+    COMPLETE = "the initial state is complete"
     DELIVER = "news"
     NOTHING = "a bookmark"
     DUPLICATE = "seen before"
@@ -56,11 +56,11 @@ class Meaning(enum.Enum):
 @dataclass
 class Watch:
     version: str = ""
-    """Up to which everything is known; empty: nothing is."""
+    """The version up to which the state is known; empty: unknown."""
     offers_initial: bool = True
-    """Whether the server is taken to send what is there at the start of a stream (WatchList)."""
+    """Whether the server is assumed to send the initial state in the stream (WatchList)."""
     resync: float | None = None
-    """Seconds after which everything is looked at again, to repair what went wrong unnoticed."""
+    """Seconds between relists."""
     _backoff: BackoffManager = field(default_factory=BackoffManager)
     _not_before: float = float("-inf")
     _opened: float = 0.0
@@ -77,30 +77,30 @@ class Watch:
         self._initial = not self.version and self.offers_initial
         if not self.version and not self._initial:
             return LookAtAll()
-        # A stream that has to end for a resync is asked to: the server does it in order, and nothing is cut.
+        # For a resync, the stream's timeout is shortened: the server ends it in order, and no event is cut.
         seconds = max(1, int(min(SHORTEST_STREAM + chance * SPREAD, self._until_resync(now))))
         since = Since(version=self.version, seconds=seconds, initial=self._initial)
         return Follow(since, seconds + MARGIN)
 
     @property
     def is_collecting(self) -> bool:
-        """Whether the stream still sends what is there, and not news."""
+        """Whether the stream still sends the initial state."""
         return self._initial
 
     def patience(self, step: Follow) -> float:
-        """Seconds without a byte after which the stream has stalled, as it stands now: until all that is there was
-        sent there is no reason for a pause, later there need not be any news."""
+        """Seconds without a byte after which the stream counts as stalled. While it sends the initial state, a pause is
+        not expected; later there may be no events for long."""
         return INITIAL_QUIET if self._initial else step.quiet
 
     def opened(self, now: float) -> None:
         self._opened, self._news = now, 0
 
     def forget(self) -> None:
-        """Up to where everything is known: it is to be looked at again."""
+        """Drops the known version: the next step is a relist."""
         self.version = ""
 
     def hurry(self) -> None:
-        """The next step need not wait, whatever failed before; how long the one after it waits stays as it was."""
+        """The next step skips the back-off; the steps after it do not."""
         self._not_before = float("-inf")
 
     def listed(self, version: str, now: float) -> None:
@@ -111,7 +111,7 @@ class Watch:
         if kind == BOOKMARK:
             return self._bookmark(version, annotations)
         if self._initial:
-            # Old objects come with old versions here: only the end of it says where we are (7.2, rule 5).
+            # Objects of the initial state have old versions: only its end marks the current one (7.2, rule 5).
             return Meaning.COLLECT
         if is_old(version, self.version):
             return Meaning.DUPLICATE
@@ -119,7 +119,7 @@ class Watch:
         return Meaning.DELIVER
 
     def ended(self, now: float, chance: float) -> None:
-        """The server closed the stream in order, as it does when its time is up."""
+        """The server closed the stream in order, as it does at its timeout."""
         if self._initial or (not self._news and now - self._opened < TOO_SHORT):
             self._wait(now, chance)
 
@@ -129,7 +129,7 @@ class Watch:
         elif self._initial and self._is_unsupported(problem):
             self.offers_initial = False
         elif is_expired(problem):
-            # At once, unless the version that was forgotten is the one just given: then the server needs time.
+            # At once, unless the server expired the version that it has just sent: then it needs time.
             if not self.version or not self._progress:
                 self._wait(now, chance)
             self.version, self._progress = "", False
@@ -150,7 +150,7 @@ class Watch:
         return float("inf") if self.resync is None or not self.version else self._looked + self.resync - now
 
     def _is_unsupported(self, problem: errors.KubeError) -> bool:
-        # Servers that know the wish refuse it where it is switched off; older ones ignore it and never say "all".
+        # Servers that know WatchList refuse it where it is disabled; older ones ignore it and never mark the end.
         return isinstance(problem, errors.BadRequest | errors.Invalid | errors.TimedOut)
 
     def _wait(self, now: float, chance: float) -> None:
@@ -158,14 +158,16 @@ class Watch:
 
 
 def is_old(version: str, known: str) -> bool:
-    """Whether an event of this version has been seen. Versions of a resource grow; what is no number only differs."""
+    """Whether an event of this version was already seen. Versions grow; versions that are not numbers are only compared
+    for equality."""
     if version.isdecimal() and known.isdecimal():
         return int(version) <= int(known)
     return bool(version) and version == known
 
 
 def is_expired(problem: errors.KubeError) -> bool:
-    """The server cannot go on from our version: it is too old for it, or it was restored to before it."""
+    """The server cannot resume from the known version: it is too old, or the server was restored to an earlier
+    state."""
     return isinstance(problem, errors.Gone) or (
         isinstance(problem, errors.Refusal) and problem.has_cause(errors.TOO_NEW)
     )

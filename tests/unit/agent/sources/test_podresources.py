@@ -208,6 +208,6 @@ def test_who_may_not_use_the_socket_is_told_what_it_takes() -> None:
         failure = asyncio.run(asked(folder / "kubelet.sock"))
     assert failure.kind == "forbidden"
     assert failure.text == (
-        f"the kubelet's podresources List: {folder}/kubelet.sock cannot be connected to: Permission denied;"
+        f"the kubelet's podresources List: {folder}/kubelet.sock cannot be connected to: permission denied;"
         " it takes root, or the socket's group"
     )

@@ -56,8 +56,8 @@ BAD: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "printed no ExecCredential"),
     "no JSON": (b"token: abc", "printed no ExecCredential"),
     "a token that is a number": (credential(token=7), "printed no ExecCredential: status.token"),
-    "another kind": (b'{"kind":"Pod","apiVersion":"v1"}', 'printed "Pod" of "v1", and ExecCredential of'),
-    "another version": (credential(V1BETA1, token="abc"), "is wanted"),
+    "another kind": (b'{"kind":"Pod","apiVersion":"v1"}', 'printed "Pod" of "v1"; expected ExecCredential of'),
+    "another version": (credential(V1BETA1, token="abc"), "expected ExecCredential of client.authentication.k8s.io/v1"),
     "no status": (b'{"kind":"ExecCredential","apiVersion":"%s"}' % V1.encode(), "printed neither status.token nor"),
     "half a certificate": (credential(clientCertificateData="CERT"), "printed only one of"),
     "a time that is none": (credential(token="abc", expirationTimestamp="soon"), "status.expirationTimestamp"),
@@ -116,11 +116,11 @@ def test_a_program_that_is_not_there_comes_with_its_hint() -> None:
 
 def test_a_program_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execplugin, "PATIENCE", 0.05)
-    with pytest.raises(BadObject, match="did not end within"):
+    with pytest.raises(BadObject, match="did not exit within"):
         obtained(asked("import signal; signal.pause()"))
 
 
 def test_questions_need_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(BadObject, match="there is no terminal"):
+    with pytest.raises(BadObject, match="needs a terminal"):
         obtained(asked(interactive_mode="Always"))

@@ -150,8 +150,8 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "an unknown cluster": (config(clusters=[]), 'config, contexts[here]: names "c", and clusters has no such entry'),
     "an unknown user": (config(users=[]), 'config, contexts[here]: names "u", and users has no such entry'),
-    "no server": (config({}), 'config, clusters[c].server: "" is no URL'),
-    "a strange proxy": (config(PLAIN | {"proxy-url": "ftp://p"}), "config, clusters[c].proxy-url: is no URL"),
+    "no server": (config({}), 'config, clusters[c].server: "" is not a URL'),
+    "a strange proxy": (config(PLAIN | {"proxy-url": "ftp://p"}), "config, clusters[c].proxy-url: is not a URL"),
     "authority not base64": (
         config(PLAIN | {"certificate-authority-data": "!"}),
         "config, clusters[c].certificate-authority-data: is not base64",

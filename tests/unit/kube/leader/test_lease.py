@@ -127,7 +127,7 @@ def test_what_belongs_to_others_is_not_given_back() -> None:
 
 @pytest.mark.parametrize("terms", [(10, 10, 2), (15, 2, 2), (15, 10, 0), (0.9, 0.5, 0.1)])
 def test_terms_that_cannot_keep_leaders_apart_are_refused(terms: tuple[float, float, float]) -> None:
-    with pytest.raises(ValueError, match="has to be"):
+    with pytest.raises(ValueError, match="must be"):
         Terms(lease=terms[0], renew=terms[1], retry=terms[2])
 
 

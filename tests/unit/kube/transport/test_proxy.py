@@ -129,7 +129,7 @@ def test_a_proxy_over_tls_that_the_system_does_not_trust_is_left(tmp_path: Path)
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 407 Who are you\r\n\r\n", b"what?\r\n\r\n"], ids=["407", "no HTTP"])
 def test_a_proxy_that_says_no_is_named(reply: bytes, tmp_path: Path) -> None:
-    with pytest.raises(errors.Unreachable, match=r"the proxy 127.0.0.1:\d+ refused the way to"):
+    with pytest.raises(errors.Unreachable, match=r"the proxy 127.0.0.1:\d+ refused a tunnel to"):
         through(ConnectProxy(reply), tmp_path)
 
 
@@ -148,8 +148,8 @@ def test_a_socks_proxy_is_told_the_login_it_asks_for(tmp_path: Path) -> None:
 
 
 SOCKS_REFUSALS = {
-    "no way to log in": ((b"\5\xff",), "no way to log in that it takes"),
-    "a wrong login": ((WITH_LOGIN, b"\1\1"), "the login is wrong"),
+    "no way to log in": ((b"\5\xff",), "it accepts none of our authentication methods"),
+    "a wrong login": ((WITH_LOGIN, b"\1\1"), "authentication failed"),
     "its rules": ((NO_LOGIN, b"\5\2\0\1" + bytes(6)), "not allowed by its rules"),
     "a reply nobody knows": ((NO_LOGIN, b"\5\x63\0\1" + bytes(6)), "reply 99"),
     "another protocol": ((b"HT",), "does not speak SOCKS5"),
@@ -158,5 +158,5 @@ SOCKS_REFUSALS = {
 
 @pytest.mark.parametrize("replies, words", SOCKS_REFUSALS.values(), ids=SOCKS_REFUSALS)
 def test_a_socks_proxy_that_says_no_is_named(replies: tuple[bytes, ...], words: str, tmp_path: Path) -> None:
-    with pytest.raises(errors.Unreachable, match=rf"refused the way to .*{words}"):
+    with pytest.raises(errors.Unreachable, match=rf"refused a tunnel to .*{words}"):
         through(SocksProxy(*replies), tmp_path, "socks5")

@@ -28,7 +28,7 @@ def test_an_address(url: str, address: Server, authority: str) -> None:
     "url", ["", "kube.test:6443", "ftp://x", "https://", "https://x:99999", "https://x:y", "https://[x"]
 )
 def test_what_is_no_address(url: str) -> None:
-    with pytest.raises(ValueError, match=r"^(is no URL|names no host|has no port)"):
+    with pytest.raises(ValueError, match=r"^(is not a URL|names no host|has no port)"):
         server.server(url)
 
 
@@ -53,7 +53,7 @@ def test_the_kinds_of_proxies(url: str, expected: Proxy) -> None:
 
 @pytest.mark.parametrize("url", ["socks4://proxy:1080", "proxy", "http://"])
 def test_what_is_no_proxy(url: str) -> None:
-    with pytest.raises(ValueError, match=r"^(is no URL|names no host)"):
+    with pytest.raises(ValueError, match=r"^(is not a URL|names no host)"):
         server.proxy(url)
 
 

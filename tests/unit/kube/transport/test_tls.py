@@ -106,7 +106,7 @@ BAD = {
 
 @pytest.mark.parametrize("certificate", BAD.values(), ids=BAD)
 def test_a_certificate_that_cannot_be_used_is_named(certificate: Certificate) -> None:
-    with pytest.raises(BadObject, match="Kubeconfig test, client certificate and key: are no certificate"):
+    with pytest.raises(BadObject, match="Kubeconfig test, client certificate and key: are not a certificate"):
         Contexts(AUTHORITY, "test").context(certificate)
 
 

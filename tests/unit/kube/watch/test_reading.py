@@ -70,7 +70,7 @@ def test_a_page_says_where_the_next_one_begins() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"<html>", b'{"items": [{"metadata"', b'{"items": 7}'])
 def test_what_is_no_list_is_named_as_such(raw: bytes) -> None:
-    with pytest.raises(BadObject, match="PodList: is not as Kubernetes sends it"):
+    with pytest.raises(BadObject, match="PodList: is not a Kubernetes list or event"):
         reading.page(PODS, raw)
 
 

@@ -86,7 +86,7 @@ class InProcess:
 
 class Collected:
     def __init__(self, api: Api, version: str, app: str) -> None:
-        chosen = pages.selection(CONFIGMAPS, "default", f"app={app}" if app else "")
+        chosen = pages.predicate(CONFIGMAPS, "default", f"app={app}" if app else "")
         self._seen: list[Seen] = []
         self._watch = Watch(api.state.store, CONFIGMAPS, chosen, self._take)
         for seen in self._watch.begin(WatchStart(version)):

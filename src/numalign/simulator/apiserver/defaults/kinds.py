@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from numalign.simulator.apiserver.defaults import pods, podspecs, workloads
-from numalign.simulator.apiserver.schemas import typecheck
+from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.apiserver.storage import errors, resources
 from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, SERVICES, STORAGECLASSES, Resource
@@ -222,7 +222,7 @@ BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy"
 
 def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
     """The object with its defaults; raises StatusError where it cannot be read or is not let in. May change `tree`."""
-    typecheck.check(resource, tree)
+    builtin.check_types(resource, tree)
     if old is None and resource.namespaced:
         admit_into(resource, tree, lookup)
     complete = COMPLETERS.get(resource.home)

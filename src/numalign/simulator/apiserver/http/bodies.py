@@ -20,7 +20,7 @@ import yaml as pyyaml
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import protobuf
 from numalign.simulator.apiserver.http.requests import Request
-from numalign.simulator.apiserver.schemas import builtin, fielderrors, gotext, typecheck, typedefs
+from numalign.simulator.apiserver.schemas import builtin, fielderrors, gotext, typedefs
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError, TypeMismatch
 from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
@@ -123,7 +123,7 @@ def check_shape(tree: Tree, resource: Resource) -> None:
         found = tree.get(name)
         if found is not None and not isinstance(found, dict) and not (resource.custom and name != "metadata"):
             raise mistyped(resource, name, gotext.json_type(found))
-    typecheck.check_metadata(resource, tree)
+    builtin.check_metadata_types(resource, tree)
 
 
 def mistyped(resource: Resource, field: str, got: str) -> StatusError:

@@ -22,7 +22,7 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.storage.store import StoredObject
 from numalign.simulator.apiserver.tables import tables
-from numalign.simulator.apiserver.verbs import conversion, scale
+from numalign.simulator.apiserver.verbs import conversion, subresources
 from numalign.simulator.apiserver.verbs.list import ListPage
 from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
@@ -77,7 +77,7 @@ Include = Literal["Metadata", "Object", "None"]
 def object_response(
     state: ServerState, request: Request, resource: Resource, entry: StoredObject, code: int = 200
 ) -> Response:
-    data = conversion.shown(resource, entry.data)
+    data = conversion.to_version(resource, entry.data)
     form = negotiate(request.accept)
     if form == "plain":
         return Response(code, data)
@@ -98,7 +98,7 @@ def list_response(state: ServerState, request: Request, resource: Resource, page
     form, metadata = negotiate(request.accept), _list_metadata(page)
     if form == "plain":
         return Response(200, _joined(resource, metadata, page.entries))
-    items = [trees.decoded(conversion.shown(resource, entry.data)) for entry in page.entries]
+    items = [trees.decoded(conversion.to_version(resource, entry.data)) for entry in page.entries]
     if form == "table":
         made = table(state, resource, items, include=include_object(request.query), metadata=metadata)
         return Response(200, trees.encoded(made))
@@ -120,7 +120,7 @@ def tree_response(request: Request, tree: Tree, code: int = 200) -> Response:
 def scale_response(state: ServerState, request: Request, tree: Tree) -> Response:
     if negotiate(request.accept) != "table":
         return tree_response(request, tree)
-    return Response(200, trees.encoded(table(state, scale.SCALE, [tree], include=include_object(request.query))))
+    return Response(200, trees.encoded(table(state, subresources.SCALE, [tree], include=include_object(request.query))))
 
 
 def table(
@@ -168,5 +168,5 @@ def _list_metadata(page: ListPage) -> Tree:
 
 def _joined(resource: Resource, metadata: Tree, entries: Sequence[StoredObject]) -> bytes:
     head = f'{{"kind":"{resource.list_kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
-    items = b",".join([conversion.item(resource, entry.data) for entry in entries])
+    items = b",".join([conversion.to_list_item(resource, entry.data) for entry in entries])
     return b"".join((head, trees.encoded(metadata), b',"items":[', items, b"]}"))

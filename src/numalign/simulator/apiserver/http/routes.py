@@ -13,7 +13,7 @@ from numalign.simulator.apiserver.http.requests import Request, RequestInfo, Res
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import PODS, REVIEWS, Resource
-from numalign.simulator.apiserver.verbs import create, delete, patch, pods, scale, strategy, update
+from numalign.simulator.apiserver.verbs import create, delete, patch, strategy, subresources, update
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs.patch import Patch, PatchKind, PatchTarget
 from numalign.simulator.apiserver.verbs.state import ServerState
@@ -105,7 +105,7 @@ class Router:
             return self._follow(request, place)
         if request.method == "GET":
             if version := request.query.get("resourceVersion", ""):
-                pages.known(self.state.store, version)
+                pages.known_version(self.state.store, version)
             return responses.object_response(
                 self.state, request, resource, self.state.entry(resource, place.name, place.namespace)
             )
@@ -132,13 +132,13 @@ class Router:
         return verb(self, request, place)
 
     def _page(self, request: Request, place: RequestInfo) -> pages.ListPage:
-        return pages.listed(self.state.store, place.resource, self._chosen(request, place), options.page(request))
+        return pages.list_objects(self.state.store, place.resource, self._chosen(request, place), options.page(request))
 
     def _chosen(self, request: Request, place: RequestInfo) -> pages.SelectionPredicate:
         query, fields = request.query, request.query.get("fieldSelector", "")
         if place.name:
             fields = f"metadata.name={place.name}"
-        return pages.selection(place.resource, place.namespace, query.get("labelSelector", ""), fields)
+        return pages.predicate(place.resource, place.namespace, query.get("labelSelector", ""), fields)
 
     def _follow(self, request: Request, place: RequestInfo) -> WatchRequest:
         following = WatchRequest(place.resource, self._chosen(request, place), options.since(request))
@@ -155,7 +155,7 @@ class Router:
             return responses.tree_response(request, nonresource.review(resource, tree, self.state.clock.rfc3339()), 201)
         warnings = bodies.field_warnings(self.state, request, resource, tree)
         _place(tree, place)
-        entry = create.create(self.state, resource, tree, written)
+        entry = create.create_object(self.state, resource, tree, written)
         return _warned(responses.object_response(self.state, request, resource, entry, 201), warnings)
 
     def _update(self, request: Request, place: RequestInfo) -> Response:
@@ -165,7 +165,7 @@ class Router:
         warnings = bodies.field_warnings(self.state, request, resource, tree)
         _place(tree, place)
         is_new = self.state.store.entry(resource, place.name, place.namespace) is None
-        entry = update.update(self.state, resource, tree, place.part, written)
+        entry = update.update_object(self.state, resource, tree, place.part, written)
         return _warned(
             responses.object_response(self.state, request, resource, entry, 201 if is_new else 200), warnings
         )
@@ -176,7 +176,7 @@ class Router:
             raise errors.unsupported_media_type("415: Unsupported Media Type", {})
         written = options.applying(request) if kind == "apply" else options.patching(request)
         where = PatchTarget(place.resource, place.name, place.namespace, place.part)
-        patched = patch.patch(self.state, where, Patch(kind, request.body), written)
+        patched = patch.patch_object(self.state, where, Patch(kind, request.body), written)
         if place.part == "scale":
             return self._scale_of(request, place.resource, trees.decoded(patched.entry.data))
         return responses.object_response(
@@ -185,7 +185,7 @@ class Router:
 
     def _delete(self, request: Request, place: RequestInfo) -> Response:
         resource = place.resource
-        deleted = delete.delete(self.state, resource, place.name, place.namespace, options.deleting(request))
+        deleted = delete.delete_object(self.state, resource, place.name, place.namespace, options.deleting(request))
         if not deleted.is_gone or resource.home in strategy.SHOWN_WHEN_DELETED:
             return responses.object_response(self.state, request, resource, deleted.entry)
         uid = trees.decoded(deleted.entry.data)["metadata"]["uid"]
@@ -196,14 +196,14 @@ class Router:
     def _delete_all(self, request: Request, place: RequestInfo) -> Response:
         wanted, page = options.deleting(request), self._page(request, place)
         for entry in page.entries:
-            delete.delete(self.state, place.resource, entry.name, entry.namespace, wanted)
+            delete.delete_object(self.state, place.resource, entry.name, entry.namespace, wanted)
         return responses.list_response(self.state, request, place.resource, page)
 
     def _bind(self, request: Request, place: RequestInfo) -> Response:
         written = options.writing(request, options.CREATE)
         tree = bodies.read_object(request.body, request.content_type, BINDING)
         pod = place.name or trees.text(tree, "metadata", "name")
-        pods.bind(self.state, pods.read_binding(tree, pod, place.namespace), dry_run=written.dry_run)
+        subresources.bind(self.state, subresources.read_binding(tree, pod, place.namespace), dry_run=written.dry_run)
         return Response(201, DONE)
 
     def _evict(self, request: Request, place: RequestInfo) -> Response:
@@ -214,7 +214,7 @@ class Router:
         asked = dict(tree.get("deleteOptions") or {})
         if written.dry_run:
             asked["dryRun"] = ["All"]
-        pods.evict(self.state, place.name, place.namespace, options.deletion(asked))
+        subresources.evict(self.state, place.name, place.namespace, options.deletion(asked))
         return Response(201, DONE)
 
     def _get_part(self, request: Request, place: RequestInfo) -> Response:
@@ -227,13 +227,13 @@ class Router:
         return self._scale_of(request, place.resource, trees.decoded(entry.data))
 
     def _put_scale(self, request: Request, place: RequestInfo) -> Response:
-        tree = bodies.read_object(request.body, request.content_type, scale.SCALE)
+        tree = bodies.read_object(request.body, request.content_type, subresources.SCALE)
         _place(tree, place)
-        entry = scale.update(self.state, place.resource, tree, options.writing(request, options.UPDATE))
+        entry = subresources.update_scale(self.state, place.resource, tree, options.writing(request, options.UPDATE))
         return self._scale_of(request, place.resource, trees.decoded(entry.data))
 
     def _scale_of(self, request: Request, resource: Resource, tree: Tree) -> Response:
-        return responses.scale_response(self.state, request, scale.shown(self.state.registry, resource, tree))
+        return responses.scale_response(self.state, request, subresources.scale_of(self.state.registry, resource, tree))
 
 
 Verb = Callable[[Router, Request, RequestInfo], Response]

@@ -99,7 +99,7 @@ class WatchStream:
 
     def _encoded(self, seen: WatchEvent) -> bytes:
         if self._form not in ("plain", "yaml"):
-            tree = trees.decoded(conversion.shown(self._following.resource, seen.entry.data))
+            tree = trees.decoded(conversion.to_version(self._following.resource, seen.entry.data))
             return _chunk({"type": seen.kind, "object": self._formed(tree)})
         if seen.event is None:
             return self._line(seen)
@@ -110,7 +110,7 @@ class WatchStream:
         return chunks[key]
 
     def _line(self, seen: WatchEvent) -> bytes:
-        data = conversion.shown(self._following.resource, seen.entry.data)
+        data = conversion.to_version(self._following.resource, seen.entry.data)
         return b'%x\r\n{"type":"%b","object":%b}\n\r\n' % (
             len(data) + len(seen.kind) + LINE,
             seen.kind.encode(),

@@ -33,12 +33,12 @@ def matches(terms: Terms, fields: Fields) -> bool:
     return all((fields.get(term.field, "") == term.value) == term.equal for term in terms)
 
 
-def wanted(terms: Terms, field: str) -> str:
+def required_value(terms: Terms, field: str) -> str:
     """The one value that the field must have, if the terms say so."""
     return next((term.value for term in terms if term.field == field and term.equal), "")
 
 
-def parsed(text: str, resource: Resource) -> Terms:
+def parse(text: str, resource: Resource) -> Terms:
     """Raises StatusError 400 for what is no selector or names a field that cannot be selected by."""
     return tuple(_known(term, resource) for term in _terms(text))
 
@@ -78,7 +78,7 @@ def _complaint(field: str, resource: Resource, chosen: "_Selectable | None") -> 
     )
 
 
-def of(resource: Resource, tree: Tree) -> dict[str, str] | None:
+def selectable_fields(resource: Resource, tree: Tree) -> dict[str, str] | None:
     """What can be selected by besides name and namespace; None where that is all."""
     chosen = KNOWN.get(resource.home)
     return None if chosen is None else chosen.read(tree)

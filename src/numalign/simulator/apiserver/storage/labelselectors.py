@@ -58,7 +58,7 @@ def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def parsed(text: str) -> Requirements:
+def parse(text: str) -> Requirements:
     """Raises StatusError 400 for a text that is no selector."""
     try:
         return _Parser(text).requirements()
@@ -69,7 +69,7 @@ def parsed(text: str) -> Requirements:
 OBJECT_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": ABSENT}
 
 
-def of_object(selector: Tree | None) -> Requirements | None:
+def requirements_of(selector: Tree | None) -> Requirements | None:
     """A LabelSelector; None, which selects nothing, where there is none. An empty one selects everything."""
     if selector is None:
         return None
@@ -86,13 +86,13 @@ def of_object(selector: Tree | None) -> Requirements | None:
 
 
 def selects(selector: Tree | None, labels: Mapping[str, str]) -> bool:
-    requirements = of_object(selector)
+    requirements = requirements_of(selector)
     return requirements is not None and matches(requirements, labels)
 
 
-def written(selector: Tree | None) -> str:
+def selector_text(selector: Tree | None) -> str:
     """A LabelSelector as text, as scales and tables show it: `app=web,tier in (a,b),!old`."""
-    return ",".join(each.text() for each in of_object(selector) or ())
+    return ",".join(each.text() for each in requirements_of(selector) or ())
 
 
 class _Unreadable(Exception):

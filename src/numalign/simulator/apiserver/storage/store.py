@@ -160,14 +160,16 @@ class Store:
     def commit(self, resource: Resource, tree: Tree, old: StoredObject | None, before: Tree | None) -> StoredObject:
         """The object becomes `tree`, which from here on is nobody's to change; `before` is `old` decoded."""
         version = self._next()
-        entry = encoded(resource, tree, version)
+        entry = encode_object(resource, tree, version)
         self._tell(resource, StoreEvent("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
         return entry
 
     def remove(self, resource: Resource, tree: Tree, old: StoredObject, before: Tree) -> None:
         """The object, last seen as `tree`, is gone."""
         version = self._next()
-        self._tell(resource, StoreEvent("DELETED", version, encoded(resource, tree, version), old, {}), tree, before)
+        self._tell(
+            resource, StoreEvent("DELETED", version, encode_object(resource, tree, version), old, {}), tree, before
+        )
 
     def _next(self) -> int:
         if self._telling:
@@ -192,7 +194,7 @@ class Store:
             event.chunks.clear()
 
 
-def encoded(resource: Resource, tree: Tree, version: int) -> StoredObject:
+def encode_object(resource: Resource, tree: Tree, version: int) -> StoredObject:
     """As it is kept; a version of 0 is none, for what is only shown."""
     metadata = tree["metadata"]
     if version:
@@ -203,7 +205,7 @@ def encoded(resource: Resource, tree: Tree, version: int) -> StoredObject:
         version,
         trees.encoded(tree),
         metadata.get("labels") or {},
-        fieldselectors.of(resource, tree),
+        fieldselectors.selectable_fields(resource, tree),
     )
 
 

@@ -36,12 +36,12 @@ def deployment(tree: Tree, now: datetime) -> list[Any]:
         status.get("availableReplicas", 0),
         columns.age(tree, now),
         *columns.container_cells(tree),
-        labelselectors.written(spec.get("selector")),
+        labelselectors.selector_text(spec.get("selector")),
     ]
 
 
 def replica_set(tree: Tree, now: datetime) -> list[Any]:
-    selector = labelselectors.written(part(tree, "spec").get("selector")) or NONE
+    selector = labelselectors.selector_text(part(tree, "spec").get("selector")) or NONE
     return [*_replicas(tree, now), *columns.container_cells(tree), selector]
 
 
@@ -69,7 +69,7 @@ def daemon_set(tree: Tree, now: datetime) -> list[Any]:
         columns.labels(columns.template(tree).get("nodeSelector")),
         columns.age(tree, now),
         *columns.container_cells(tree),
-        labelselectors.written(part(tree, "spec").get("selector")) or NONE,
+        labelselectors.selector_text(part(tree, "spec").get("selector")) or NONE,
     ]
 
 
@@ -81,7 +81,7 @@ def job(tree: Tree, now: datetime) -> list[Any]:
         _job_duration(part(tree, "status"), now),
         columns.age(tree, now),
         *columns.container_cells(tree),
-        labelselectors.written(part(tree, "spec").get("selector")) or NONE,
+        labelselectors.selector_text(part(tree, "spec").get("selector")) or NONE,
     ]
 
 
@@ -122,7 +122,7 @@ def cron_job(tree: Tree, now: datetime) -> list[Any]:
         columns.age_since(last, now) if last else NONE,
         columns.age(tree, now),
         *columns.container_cells(jobs),
-        labelselectors.written(part(jobs, "spec").get("selector")) or NONE,
+        labelselectors.selector_text(part(jobs, "spec").get("selector")) or NONE,
     ]
 
 

@@ -14,18 +14,18 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
 from numalign.simulator.apiserver.storage.store import SIZE, EventKind, Store, StoredObject, StoreEvent
-from numalign.simulator.apiserver.verbs import admit, conversion, scale
+from numalign.simulator.apiserver.verbs import conversion, strategy, subresources
 from numalign.simulator.apiserver.verbs import create as creating
 from numalign.simulator.apiserver.verbs import delete as deleting
 from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs import patch as patching
-from numalign.simulator.apiserver.verbs import pods as binding
-from numalign.simulator.apiserver.verbs import pods as eviction
+from numalign.simulator.apiserver.verbs import subresources as binding
+from numalign.simulator.apiserver.verbs import subresources as eviction
 from numalign.simulator.apiserver.verbs import update as updating
 from numalign.simulator.apiserver.verbs.delete import DeleteOptions
 from numalign.simulator.apiserver.verbs.patch import Patch, PatchTarget
-from numalign.simulator.apiserver.verbs.pods import Binding
 from numalign.simulator.apiserver.verbs.state import Admission, NoAdmission, ServerState, WriteOptions
+from numalign.simulator.apiserver.verbs.subresources import Binding
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
@@ -75,7 +75,7 @@ class Api:
         self.chance = chance
         self.state = ServerState(clock, chance, admission or NoAdmission(), Store(watch_cache_size))
         definitions = self.state.store.collection(CUSTOMRESOURCEDEFINITIONS)
-        definitions.listeners[admit.definition_listener(self.state)] = None
+        definitions.listeners[strategy.definition_listener(self.state)] = None
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Tree:
         """A fresh tree, yours to change."""
@@ -85,13 +85,13 @@ class Api:
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         """Of all namespaces where none is given, in the order of their keys."""
         resource = self._served(resource)
-        page = pages.listed(self.state.store, resource, pages.selection(resource, namespace, labels, fields))
+        page = pages.list_objects(self.state.store, resource, pages.predicate(resource, namespace, labels, fields))
         return ObjectList([_tree(resource, entry) for entry in page.entries], str(page.version))
 
     def create(self, resource: Resource, tree: Tree, *, manager: str = "", dry_run: bool = False) -> Tree:
         """In the namespace that its metadata name, or `default`."""
         resource, options = self._served(resource), WriteOptions(manager, dry_run)
-        return _tree(resource, creating.create(self.state, resource, trees.copied(tree), options))
+        return _tree(resource, creating.create_object(self.state, resource, trees.copied(tree), options))
 
     def update(
         self, resource: Resource, tree: Tree, *, part: str = "", manager: str = "", dry_run: bool = False
@@ -100,9 +100,9 @@ class Api:
         that names none replaces whatever is there. Where nothing changed nothing happens."""
         resource, options = self._served(resource), WriteOptions(manager, dry_run)
         if part == "scale":
-            entry = scale.update(self.state, resource, trees.copied(tree), options)
-            return scale.shown(self.state.registry, resource, _tree(resource, entry))
-        return _tree(resource, updating.update(self.state, resource, trees.copied(tree), part, options))
+            entry = subresources.update_scale(self.state, resource, trees.copied(tree), options)
+            return subresources.scale_of(self.state.registry, resource, _tree(resource, entry))
+        return _tree(resource, updating.update_object(self.state, resource, trees.copied(tree), part, options))
 
     def patch(
         self,
@@ -118,8 +118,8 @@ class Api:
     ) -> Tree:
         resource, options = self._served(resource), WriteOptions(manager, dry_run, force)
         place = PatchTarget(resource, name, namespace, part)
-        tree = _tree(resource, patching.patch(self.state, place, patch, options).entry)
-        return scale.shown(self.state.registry, resource, tree) if part == "scale" else tree
+        tree = _tree(resource, patching.patch_object(self.state, place, patch, options).entry)
+        return subresources.scale_of(self.state.registry, resource, tree) if part == "scale" else tree
 
     def delete(
         self,
@@ -135,7 +135,7 @@ class Api:
     ) -> Tree:
         """The object as it is now or was last: finalizers and a pod's grace may keep it for a while."""
         resource, options = self._served(resource), DeleteOptions(grace, uid, version, propagation, dry_run)
-        return _tree(resource, deleting.delete(self.state, resource, name, namespace, options).entry)
+        return _tree(resource, deleting.delete_object(self.state, resource, name, namespace, options).entry)
 
     def bind(self, pod: str, namespace: str, node: str, *, uid: str = "", dry_run: bool = False) -> None:
         binding.bind(self.state, Binding(pod, namespace, node, uid), dry_run=dry_run)
@@ -170,4 +170,4 @@ class Api:
 
 
 def _tree(resource: Resource, entry: StoredObject) -> Tree:
-    return trees.decoded(conversion.shown(resource, entry.data))
+    return trees.decoded(conversion.to_version(resource, entry.data))

@@ -32,7 +32,7 @@ def prefix(resource: Resource) -> bytes:
     return f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
 
 
-def shown(resource: Resource, data: bytes) -> bytes:
+def to_version(resource: Resource, data: bytes) -> bytes:
     """The whole object."""
     if resource is NEW:
         return trees.encoded(as_new_event(trees.decoded(data)))
@@ -40,19 +40,19 @@ def shown(resource: Resource, data: bytes) -> bytes:
     return data if data.startswith(head) else head + data[data.index(METADATA) :]
 
 
-def item(resource: Resource, data: bytes) -> bytes:
+def to_list_item(resource: Resource, data: bytes) -> bytes:
     """As it stands in a list: built-in kinds leave out what the list has said already."""
     if resource.custom:
-        return shown(resource, data)
-    data = shown(resource, data)
+        return to_version(resource, data)
+    data = to_version(resource, data)
     return b"{" + data[data.index(METADATA) :]
 
 
-def kept(resource: Resource, tree: Tree) -> Tree:
+def to_storage(resource: Resource, tree: Tree) -> Tree:
     """A tree that came in, with its parts in the order they are kept in."""
     if resource is NEW:
         tree = _renamed(tree, TO_CORE, CORE)
-    owner = home(resource)
+    owner = storage_resource(resource)
     head: Tree = {"kind": owner.kind, "apiVersion": owner.api_version, "metadata": tree.get("metadata") or {}}
     tree.pop("kind", None)
     tree.pop("apiVersion", None)
@@ -60,7 +60,7 @@ def kept(resource: Resource, tree: Tree) -> Tree:
     return head | tree
 
 
-def home(resource: Resource) -> Resource:
+def storage_resource(resource: Resource) -> Resource:
     """By which its objects are kept and judged."""
     return CORE if resource is NEW else resource
 

@@ -14,8 +14,8 @@ from numalign.simulator.apiserver.schemas import fielderrors
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import EVENTS, Resource
-from numalign.simulator.apiserver.storage.store import StoredObject, encoded
-from numalign.simulator.apiserver.verbs import admit, conversion, strategy
+from numalign.simulator.apiserver.storage.store import StoredObject, encode_object
+from numalign.simulator.apiserver.verbs import conversion, strategy
 from numalign.simulator.apiserver.verbs.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
@@ -41,16 +41,16 @@ ATTEMPTS: Final = 8
 GIVEN: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "generation")
 
 
-def create(state: ServerState, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> StoredObject:
+def create_object(state: ServerState, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> StoredObject:
     if tree.get("metadata", {}).get("resourceVersion"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     if resource.home == EVENTS.home:
         _forget_old_events(state)
-    tree = conversion.kept(resource, tree)
+    tree = conversion.to_storage(resource, tree)
     tree["metadata"] = _metadata(state, resource, tree["metadata"])
     if strategy.has_status(resource) and resource.home not in strategy.STATUS_ON_CREATE:
         tree.pop("status", None)
-    tree = admit.admitted(state, resource, tree, None)
+    tree = strategy.admitted(state, resource, tree, None)
     if "generateName" in tree["metadata"]:
         _settle_name(state, resource, tree)
     name, namespace = tree["metadata"]["name"], tree["metadata"].get("namespace", "")
@@ -62,7 +62,7 @@ def create(state: ServerState, resource: Resource, tree: Tree, options: WriteOpt
         raise errors.already_exists(resource, name, leaving=leaving)
     if options.dry_run:
         del tree["metadata"]["resourceVersion"]
-        return encoded(resource, tree, 0)
+        return encode_object(resource, tree, 0)
     return state.store.commit(resource, tree, None, None)
 
 

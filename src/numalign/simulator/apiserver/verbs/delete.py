@@ -13,8 +13,8 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, Resource
-from numalign.simulator.apiserver.storage.store import StoredObject, encoded
-from numalign.simulator.apiserver.verbs import admit, update
+from numalign.simulator.apiserver.storage.store import StoredObject, encode_object
+from numalign.simulator.apiserver.verbs import strategy, update
 from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
 
@@ -40,14 +40,16 @@ class DeleteResult(Struct, frozen=True):
     is_gone: bool
 
 
-def delete(state: ServerState, resource: Resource, name: str, namespace: str, options: DeleteOptions) -> DeleteResult:
+def delete_object(
+    state: ServerState, resource: Resource, name: str, namespace: str, options: DeleteOptions
+) -> DeleteResult:
     entry = state.entry(resource, name, namespace)
     old = trees.decoded(entry.data)
-    check(resource, entry, old, options)
+    check_preconditions(resource, entry, old, options)
     new = _marked(state, resource, old, options)
     if not update.is_finished(resource, new):
         return DeleteResult(_kept(state, resource, entry, old, new, options), is_gone=False)
-    shown = encoded(resource, new, 0)
+    shown = encode_object(resource, new, 0)
     if not options.dry_run:
         _remove(state, resource, entry, old, new)
     return DeleteResult(shown, is_gone=True)
@@ -56,7 +58,7 @@ def delete(state: ServerState, resource: Resource, name: str, namespace: str, op
 def _remove(state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree) -> None:
     """As watchers of a real server see it: of pods first the mark, then that they are gone; others go as they were."""
     if resource is CUSTOMRESOURCEDEFINITIONS:
-        admit.remove_custom_objects(state, new)
+        strategy.remove_custom_objects(state, new)
     if resource is PODS and new != old:
         entry, old = state.store.commit(resource, new, entry, old), new
     last = new if resource is NAMESPACES else old
@@ -67,7 +69,7 @@ def _kept(
     state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree, options: DeleteOptions
 ) -> StoredObject:
     if new == old or options.dry_run:
-        return encoded(resource, new, 0)
+        return encode_object(resource, new, 0)
     return state.store.commit(resource, new, entry, old)
 
 
@@ -119,7 +121,7 @@ def _finalizers(metadata: Tree, propagation: str) -> list[str]:
     return [name for name in found if name not in (ORPHAN, FOREGROUND)] + BY_POLICY[propagation]
 
 
-def check(resource: Resource, entry: StoredObject, old: Tree, options: DeleteOptions) -> None:
+def check_preconditions(resource: Resource, entry: StoredObject, old: Tree, options: DeleteOptions) -> None:
     """Raises StatusError where it is not the one that was meant, or may not go."""
     if resource is NAMESPACES and entry.name in STAYING:
         raise errors.forbidden(resource, entry.name, "this namespace may not be deleted")

@@ -58,12 +58,12 @@ class SelectionPredicate(Struct, frozen=True):
         return fieldselectors.matches((term,), entry.fields or {})
 
 
-def selection(resource: Resource, namespace: str = "", labels: str = "", fields: str = "") -> SelectionPredicate:
+def predicate(resource: Resource, namespace: str = "", labels: str = "", fields: str = "") -> SelectionPredicate:
     """Raises StatusError 400 for selectors that are none."""
     return SelectionPredicate(
         namespace,
-        labelselectors.parsed(labels) if labels else (),
-        fieldselectors.parsed(fields, resource) if fields else (),
+        labelselectors.parse(labels) if labels else (),
+        fieldselectors.parse(fields, resource) if fields else (),
     )
 
 
@@ -93,43 +93,45 @@ class ContinueToken(Struct, frozen=True):
     start: str
 
 
-def listed(store: Store, resource: Resource, chosen: SelectionPredicate, asked: ListOptions = EVERYTHING) -> ListPage:
+def list_objects(
+    store: Store, resource: Resource, chosen: SelectionPredicate, asked: ListOptions = EVERYTHING
+) -> ListPage:
     collection = store.collection(resource)
     if asked.token:
         return _continued(store, collection, chosen, asked)
     if asked.match == "Exact" and asked.version:
-        version = known(store, asked.version)
+        version = known_version(store, asked.version)
         if not collection.watch_cache.reaches(version):
             raise errors.gone("The resourceVersion for the provided list is too old.")
         return _page(chosen, collection.as_of(version), version, asked.limit)
     if asked.version:
-        known(store, asked.version)
+        known_version(store, asked.version)
     found = [entry for entry in _candidates(collection, chosen) if chosen.holds(entry)]
     return _page(chosen, found, store.version, asked.limit)
 
 
-def known(store: Store, text: str) -> int:
+def known_version(store: Store, text: str) -> int:
     """The version, unless it is no number or lies in the future."""
     if not text.isdecimal():
         why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         raise errors.bad_request(f"invalid resource version: resourceVersion: {why}")
     version = int(text)
     if version > store.version:
-        raise too_large(version, store.version)
+        raise version_too_large(version, store.version)
     return version
 
 
-def too_large(version: int, current: int) -> StatusError:
+def version_too_large(version: int, current: int) -> StatusError:
     cause = StatusCause("", "ResourceVersionTooLarge", "Too large resource version")
     message = f"Timeout: Too large resource version: {version}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": [cause.tree()], "retryAfterSeconds": 1})
 
 
 def _candidates(collection: Collection, chosen: SelectionPredicate) -> Iterable[StoredObject]:
-    node = fieldselectors.wanted(chosen.fields, NODE) if collection.resource is PODS else ""
+    node = fieldselectors.required_value(chosen.fields, NODE) if collection.resource is PODS else ""
     if node:
         return collection.on_node(node)
-    name = fieldselectors.wanted(chosen.fields, NAME)
+    name = fieldselectors.required_value(chosen.fields, NAME)
     if name and (chosen.namespace or not collection.resource.namespaced):
         found = collection.entries.get(f"{chosen.namespace}/{name}")
         return [found] if found is not None else []
@@ -137,15 +139,15 @@ def _candidates(collection: Collection, chosen: SelectionPredicate) -> Iterable[
 
 
 def _continued(store: Store, collection: Collection, chosen: SelectionPredicate, asked: ListOptions) -> ListPage:
-    token = decoded(asked.token)
+    token = decode_token(asked.token)
     if asked.version not in ("", "0"):
         raise errors.bad_request("specifying resource version is not allowed when using continue")
     start = f"{chosen.namespace}{token.start}" if chosen.namespace else token.start
     version = store.version if token.rv == CURRENT else token.rv
     if version > store.version:
-        raise too_large(version, store.version)
+        raise version_too_large(version, store.version)
     if not collection.watch_cache.reaches(version):
-        raise errors.gone(TOO_OLD, {"continue": encoded(CURRENT, token.start)})
+        raise errors.gone(TOO_OLD, {"continue": encode_token(CURRENT, token.start)})
     rest = [entry for entry in collection.as_of(version) if entry.key >= start]
     return _page(chosen, rest, version, asked.limit)
 
@@ -156,15 +158,15 @@ def _page(chosen: SelectionPredicate, entries: list[StoredObject], version: int,
         return ListPage(found, version)
     start = found[limit - 1].key.removeprefix(chosen.namespace) + "\0"
     remaining = 0 if chosen.is_narrow else len(found) - limit
-    return ListPage(found[:limit], version, encoded(version, start), remaining)
+    return ListPage(found[:limit], version, encode_token(version, start), remaining)
 
 
-def encoded(version: int, start: str) -> str:
+def encode_token(version: int, start: str) -> str:
     written = msgspec.json.encode(ContinueToken(TOKEN_VERSION, version, start))
     return base64.urlsafe_b64encode(written).decode().rstrip("=")
 
 
-def decoded(text: str) -> ContinueToken:
+def decode_token(text: str) -> ContinueToken:
     """Raises StatusError 400 for what no server of this kind has given out."""
     if "=" in text:
         raise _bad_token(f"illegal base64 data at input byte {text.index('=')}")

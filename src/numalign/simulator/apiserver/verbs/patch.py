@@ -20,7 +20,7 @@ from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError, TypeMismatch
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.storage.store import StoredObject
-from numalign.simulator.apiserver.verbs import conversion, create, scale, update
+from numalign.simulator.apiserver.verbs import conversion, create, subresources, update
 from numalign.simulator.apiserver.verbs.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
@@ -52,7 +52,7 @@ class PatchResult(Struct, frozen=True):
     is_new: bool = False
 
 
-def patch(state: ServerState, place: PatchTarget, patch: Patch, options: WriteOptions = PLAIN) -> PatchResult:
+def patch_object(state: ServerState, place: PatchTarget, patch: Patch, options: WriteOptions = PLAIN) -> PatchResult:
     resource = place.resource
     if resource.custom and patch.kind == "strategic":
         raise errors.unsupported_media_type(NOT_STRATEGIC)
@@ -64,10 +64,10 @@ def patch(state: ServerState, place: PatchTarget, patch: Patch, options: WriteOp
         _check_name(place, body)
         made = _changed(state, place, patch.kind, None, body, options)
         made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
-        return PatchResult(create.create(state, resource, made, options), is_new=True)
-    seen = trees.decoded(conversion.shown(resource, entry.data))
+        return PatchResult(create.create_object(state, resource, made, options), is_new=True)
+    seen = trees.decoded(conversion.to_version(resource, entry.data))
     if place.part == "scale":
-        seen = scale.shown(state.registry, resource, seen)
+        seen = subresources.scale_of(state.registry, resource, seen)
     uid = seen["metadata"]["uid"]
     new = _changed(state, place, patch.kind, seen, body, options)
     options = msgspec.structs.replace(options, applied=patch.kind == "apply")
@@ -84,9 +84,9 @@ def _written(
 ) -> StoredObject:
     resource, part = place.resource, place.part
     if part == "scale":
-        new, part = scale.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
-    old, kept = trees.decoded(entry.data), conversion.kept(resource, new)
-    return update.replace(state, resource, entry, old, kept, part=part, options=options)
+        new, part = subresources.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
+    old, kept = trees.decoded(entry.data), conversion.to_storage(resource, new)
+    return update.replace_object(state, resource, entry, old, kept, part=part, options=options)
 
 
 def _unfit(how: PatchKind, body: Any, new: Tree, problem: TypeMismatch) -> StatusError:
@@ -119,7 +119,7 @@ def _changed(
     state: ServerState, place: PatchTarget, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions
 ) -> Tree:
     resource = place.resource
-    target = scale.SCALE if place.part == "scale" else resource
+    target = subresources.SCALE if place.part == "scale" else resource
     try:
         if how == "apply":
             fields = FieldManager(target.gvk, state.clock.rfc3339(), place.part, state.registry.schema(target))

@@ -13,8 +13,8 @@ from numalign.simulator.apiserver.schemas import fielderrors
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
-from numalign.simulator.apiserver.storage.store import StoredObject, encoded
-from numalign.simulator.apiserver.verbs import admit, conversion, create, strategy
+from numalign.simulator.apiserver.storage.store import StoredObject, encode_object
+from numalign.simulator.apiserver.verbs import conversion, create, strategy
 from numalign.simulator.apiserver.verbs.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
@@ -34,24 +34,26 @@ KEPT_BY_SERVER: Final = (
 OLD_NAMES: Final = {"nodes": "minions", "services": "services/specs"}
 
 
-def update(
+def update_object(
     state: ServerState, resource: Resource, tree: Tree, part: str = "", options: WriteOptions = PLAIN
 ) -> StoredObject:
     metadata = trees.metadata(tree)
     name, namespace = metadata.get("name", ""), metadata.get("namespace") or ("default" if resource.namespaced else "")
     entry = state.store.entry(resource, name, namespace)
     if entry is None and resource.home in strategy.CREATED_BY_UPDATE and not part:
-        return create.create(state, resource, tree, options)
+        return create.create_object(state, resource, tree, options)
     if entry is None:
         raise errors.not_found(resource, name)
     old = trees.decoded(entry.data)
     # Of another object of that name the version says nothing.
     _check_uid(resource, metadata.get("uid") or "", old)
     check_version(resource, metadata.get("resourceVersion") or "", entry, options)
-    return replace(state, resource, entry, old, conversion.kept(resource, tree), part=part, options=options)
+    return replace_object(
+        state, resource, entry, old, conversion.to_storage(resource, tree), part=part, options=options
+    )
 
 
-def replace(
+def replace_object(
     state: ServerState,
     resource: Resource,
     entry: StoredObject,
@@ -64,7 +66,7 @@ def replace(
     """`tree` shares nothing with `old`."""
     new = _with_part(resource, old, tree, part)
     new["metadata"] = _metadata(resource, old, new["metadata"])
-    new = admit.admitted(state, resource, new, old, part)
+    new = strategy.admitted(state, resource, new, old, part)
     if "managedFields" in old["metadata"] or "managedFields" in new["metadata"]:
         new = _booked(state, resource, old, new, part, options)
     if is_finished(resource, new):
@@ -74,7 +76,7 @@ def replace(
     if not part and _counts(resource, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     if options.dry_run:
-        return encoded(resource, new, 0)
+        return encode_object(resource, new, 0)
     return state.store.commit(resource, new, entry, old)
 
 
@@ -99,7 +101,7 @@ def is_finished(resource: Resource, tree: Tree) -> bool:
 def _leave(
     state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree, options: WriteOptions
 ) -> StoredObject:
-    shown = encoded(resource, new, 0)
+    shown = encode_object(resource, new, 0)
     if not options.dry_run:
         # Watchers are told of it as it was kept last: with the finalizer that this write took away.
         state.store.remove(resource, old | {"metadata": dict(old["metadata"])}, entry, old)

@@ -57,7 +57,7 @@ class Watch:
 
     def _first(self, since: WatchStart) -> Iterator[WatchEvent]:
         fresh = since.version in ("", "0")
-        version = 0 if fresh else number(since.version)
+        version = 0 if fresh else version_number(since.version)
         if since.initial or (fresh and since.initial is None):
             return self._present()
         if fresh:
@@ -67,7 +67,7 @@ class Watch:
         return self._missed(version)
 
     def _present(self) -> Iterator[WatchEvent]:
-        for entry in pages.listed(self._store, self._shelf.resource, self._chosen).entries:
+        for entry in pages.list_objects(self._store, self._shelf.resource, self._chosen).entries:
             yield WatchEvent("ADDED", entry, None)
 
     def _missed(self, version: int) -> Iterator[WatchEvent]:
@@ -103,7 +103,7 @@ def _last_seen(old: StoredObject, version: int) -> StoredObject:
     return StoredObject(old.namespace, old.name, version, data, old.labels, old.fields)
 
 
-def number(text: str) -> int:
+def version_number(text: str) -> int:
     if not text.isdecimal():
         why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         raise StatusError(500, "", f"resourceVersion: {why}")

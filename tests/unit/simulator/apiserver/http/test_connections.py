@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from numalign.simulator.apiserver.http import certificates, server, watchstream
+from numalign.simulator.apiserver.http import server, watchstream
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.apiserver.verbs.api import Api
@@ -222,7 +222,7 @@ def test_other_machines_are_not_served_unless_told() -> None:
 
 
 def test_tls_with_an_authority_of_our_own(tmp_path: Path) -> None:
-    made = certificates.made(tmp_path)
+    made = server.make_certificates(tmp_path)
 
     async def check(api: Api, address: Address) -> tuple[str, int]:
         context = ssl.create_default_context(cafile=str(made.authority))
@@ -236,5 +236,5 @@ def test_tls_with_an_authority_of_our_own(tmp_path: Path) -> None:
 
 
 def test_the_key_is_for_its_owner_alone(tmp_path: Path) -> None:
-    assert certificates.made(tmp_path).key.stat().st_mode & 0o777 == 0o600
+    assert server.make_certificates(tmp_path).key.stat().st_mode & 0o777 == 0o600
     assert not list(tmp_path.glob("ca.key"))

@@ -35,7 +35,7 @@ MATCHES = {
 
 @pytest.mark.parametrize("text, expected", MATCHES.items(), ids=MATCHES)
 def test_a_selector_means_what_it_says(text: str, expected: bool) -> None:
-    assert labelselectors.matches(labelselectors.parsed(text), RED) is expected
+    assert labelselectors.matches(labelselectors.parse(text), RED) is expected
 
 
 # As a kube-apiserver 1.37 answered.
@@ -64,14 +64,14 @@ COMPLAINTS = {
 @pytest.mark.parametrize("text, sentence", COMPLAINTS.items(), ids=COMPLAINTS)
 def test_what_is_no_selector_gets_the_real_sentence(text: str, sentence: str) -> None:
     with pytest.raises(StatusError) as caught:
-        labelselectors.parsed(text)
+        labelselectors.parse(text)
     assert (caught.value.code, caught.value.message) == (400, sentence)
 
 
 @given(st.text(alphabet="ab=!(), <>innot/.-", max_size=12))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        labelselectors.parsed(text)
+        labelselectors.parse(text)
     except StatusError as refusal:
         code = refusal.code
     else:
@@ -87,7 +87,7 @@ OBJECTS: dict[str, tuple[dict[str, object] | None, object]] = {
 
 @pytest.mark.parametrize("selector, expected", OBJECTS.values(), ids=OBJECTS)
 def test_an_object_selects(selector: dict[str, object] | None, expected: object) -> None:
-    assert labelselectors.of_object(selector) == expected
+    assert labelselectors.requirements_of(selector) == expected
 
 
 def test_an_object_is_written_as_scales_carry_it() -> None:
@@ -99,4 +99,4 @@ def test_an_object_is_written_as_scales_carry_it() -> None:
             {"key": "n", "operator": "DoesNotExist"},
         ],
     }
-    assert labelselectors.written(wanted) == "a=b,k in (y,z),m,!n"
+    assert labelselectors.selector_text(wanted) == "a=b,k in (y,z),m,!n"

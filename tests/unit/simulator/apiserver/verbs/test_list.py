@@ -22,7 +22,7 @@ def filled(count: int = 5, **how: int) -> Api:
 
 
 def page(api: Api, chosen: SelectionPredicate = ALL, **asked: Any) -> ListPage:
-    return pages.listed(api.state.store, CONFIGMAPS, chosen, ListOptions(**asked))
+    return pages.list_objects(api.state.store, CONFIGMAPS, chosen, ListOptions(**asked))
 
 
 def names(found: ListPage) -> list[str]:
@@ -48,7 +48,7 @@ def test_later_pages_show_the_version_of_the_first() -> None:
 
 
 def test_what_remains_is_not_counted_for_selections() -> None:
-    first = page(filled(), pages.selection(CONFIGMAPS, "default", "odd=0"), limit=1)
+    first = page(filled(), pages.predicate(CONFIGMAPS, "default", "odd=0"), limit=1)
     assert (names(first), first.remaining, bool(first.token)) == (["c0"], 0, True)
 
 
@@ -74,7 +74,7 @@ def test_an_exact_version_is_shown_as_it_was() -> None:
 
 
 def token(version: int, start: str) -> str:
-    return pages.encoded(version, start)
+    return pages.encode_token(version, start)
 
 
 # Sentences as a kube-apiserver 1.37 answered.
@@ -122,5 +122,5 @@ def test_lists_are_in_the_order_of_etcd_s_keys() -> None:
     api = doors.door()
     for namespace in ("a", "a-b", "b"):
         api.create(CONFIGMAPS, doors.named("x", namespace))
-    found = pages.listed(api.state.store, CONFIGMAPS, SelectionPredicate())
+    found = pages.list_objects(api.state.store, CONFIGMAPS, SelectionPredicate())
     assert [entry.namespace for entry in found.entries] == ["a-b", "a", "b"]

@@ -14,7 +14,7 @@ from tests.unit.simulator.apiserver import doors
 def watched(api: Api, since: WatchStart, labels: str = "") -> list[WatchEvent]:
     """What comes first; later events are added as they come."""
     seen: list[WatchEvent] = []
-    watch = Watch(api.state.store, CONFIGMAPS, pages.selection(CONFIGMAPS, "default", labels), seen.append)
+    watch = Watch(api.state.store, CONFIGMAPS, pages.predicate(CONFIGMAPS, "default", labels), seen.append)
     seen[:0] = watch.begin(since)
     return seen
 

@@ -6,7 +6,7 @@ import pytest
 
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import PODS
-from numalign.simulator.apiserver.verbs import pods
+from numalign.simulator.apiserver.verbs import subresources
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver import doors
@@ -31,7 +31,7 @@ def test_a_bound_pod_has_its_node_and_says_that_it_is_scheduled() -> None:
 def test_labels_and_annotations_of_the_binding_go_over_to_the_pod() -> None:
     api = with_pod(labels={"a": "1", "b": "2"})
     body = doors.named("web", labels={"b": "3"}, annotations={"c": "4"}) | {"target": {"name": "node-1"}}
-    pods.bind(api.state, pods.read_binding(body, "web", "default"))
+    subresources.bind(api.state, subresources.read_binding(body, "web", "default"))
     metadata = api.get(PODS, "web", "default")["metadata"]
     assert (metadata["labels"], metadata["annotations"]) == ({"a": "1", "b": "3"}, {"c": "4"})
 
@@ -99,7 +99,7 @@ BODIES = {
 @pytest.mark.parametrize("body, code, sentence", BODIES.values(), ids=BODIES)
 def test_bodies_that_are_no_binding(body: Tree, code: int, sentence: str) -> None:
     with pytest.raises(StatusError) as caught:
-        pods.read_binding(body, "web", "default")
+        subresources.read_binding(body, "web", "default")
     assert (caught.value.code, caught.value.message) == (code, sentence)
 
 
