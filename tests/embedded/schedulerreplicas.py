@@ -21,7 +21,7 @@ from numalign.kube.leader.lease import Terms
 from numalign.kube.transport.dial import CannotConnect
 from numalign.kube.transport.exchange import Answer, Connection
 from numalign.kube.transport.server import Server
-from numalign.scheduler.bind.binder import Bind
+from numalign.scheduler.bind.binder import PendingBinding
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator.cluster import HERE, Cluster
 from tests.embedded.faultproxy import Proxy, Weather
@@ -112,7 +112,7 @@ class Replica:
         books, self._done = scheduler.binder._books, set[str]()
         tell = books.bound
 
-        def bound(bind: Bind) -> None:
+        def bound(bind: PendingBinding) -> None:
             self._done.add(bind.decision.uid)
             tell(bind)
 

@@ -20,11 +20,11 @@ from numalign.process import serve
 from numalign.process.serve import Asked, Pages
 from numalign.scheduler import main
 from numalign.scheduler.explain import replay
-from numalign.scheduler.explain.replay import Repeated
+from numalign.scheduler.explain.replay import ReplayResult
 from numalign.scheduler.http import authz
 from numalign.scheduler.http import pages as serving
 from numalign.scheduler.main import Scheduler, Setup
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.snapshot import collect, files, restore
 from numalign.scheduler.snapshot import dump as dumping
 from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -84,7 +84,7 @@ def watched(scheduler: Scheduler) -> list[bytes]:
     """A dump after every attempt, before anything else happens."""
     dumps, step = list[bytes](), scheduler.cycle.step
 
-    def stepped(queued: Queued) -> None:
+    def stepped(queued: QueuedPod) -> None:
         step(queued)
         dumps.append(files.written(dumping.taken(scheduler)))
 
@@ -108,7 +108,7 @@ def test_every_decision_comes_out_the_same_offline(policy: str, seed: int) -> No
     assert [again for again in map(repeated, dumps) if not again.agrees] == []
 
 
-def repeated(dump: bytes) -> Repeated:
+def repeated(dump: bytes) -> ReplayResult:
     """The latest decision of it."""
     taken = files.read(dump, "dump")
     assert taken.state is not None

@@ -23,7 +23,7 @@ from numalign.placement.facts import Fact, Forecast
 from numalign.placement.rules.clusterstate import World
 from numalign.process.log import about
 from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.choose.rankcache import Standings
+from numalign.scheduler.choose.rankcache import RankCache
 
 LOG: Final = logging.getLogger(__name__)
 FORECAST_BROKEN: Final = "forecast-broken"
@@ -43,7 +43,7 @@ class Cluster:
     def __init__(self, engine: Engine, world: World) -> None:
         self.engine = engine
         self.world = world
-        self.standings = Standings(engine, world)
+        self.standings = RankCache(engine, world)
         self.assumed: dict[str, Assumed] = {}
         """By uid."""
         self._rows: dict[str, int] = {}

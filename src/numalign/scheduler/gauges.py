@@ -18,18 +18,18 @@ from numalign.placement.ledger.holdings import Source
 from numalign.process import vitals
 from numalign.process.metrics import Read, Registry, Sample
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.queue.queue import SchedulingQueue
 
 Asked = Callable[[], Iterable[Sample]]
 
 
-class Readings:
+class Gauges:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         vitals.register(registry)
         self._gauge("numalign_build_info", "1, with what runs.", ("version",), lambda: [((__version__,), 1)])
 
-    def queue(self, queue: Queue) -> None:
+    def queue(self, queue: SchedulingQueue) -> None:
         self._gauge("scheduler_pending_pods", "Pods that wait.", ("queue",), lambda: _pending(queue))
         self._gauge(
             "scheduler_unschedulable_pods",
@@ -153,7 +153,7 @@ def _by_name(counts: Mapping[Any, float]) -> list[Sample]:
     return [((str(name),), count) for name, count in counts.items()]
 
 
-def _pending(queue: Queue) -> list[Sample]:
+def _pending(queue: SchedulingQueue) -> list[Sample]:
     return [((name,), len(pods)) for name, pods in queue.pending().items()]
 
 

@@ -12,8 +12,8 @@ from numalign.kube.metrics import Metrics as ClientMetrics
 from numalign.process import metrics
 from numalign.process.metrics import Read, Registry
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.gauges import Readings
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.gauges import Gauges
+from numalign.scheduler.queue.queue import SchedulingQueue
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
@@ -27,7 +27,7 @@ OUTCOME: Final = ("outcome",)
 class Metrics:
     def __init__(self) -> None:
         self.registry = made = Registry()
-        self.readings = Readings(made)
+        self.readings = Gauges(made)
         self.attempt_seconds = made.histogram(
             "scheduler_scheduling_attempt_duration_seconds",
             "Time of an attempt, from its start until the pod is bound or refused.",
@@ -89,7 +89,7 @@ class Metrics:
         for phase, part in phases.items():
             self.phase_seconds.observe(phase, number=part)
 
-    def watch(self, queue: Queue, cluster: Cluster, client: ClientMetrics) -> None:
+    def watch(self, queue: SchedulingQueue, cluster: Cluster, client: ClientMetrics) -> None:
         """What others count is read when somebody looks."""
         self.readings.queue(queue)
         self.readings.cluster(cluster)

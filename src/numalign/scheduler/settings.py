@@ -116,10 +116,10 @@ def _cache_mode(own: NumalignArgs, topology: NodeResourceTopologyMatchArgs) -> C
     return "overReserve" if (topology.cache_resync_period_seconds or 0) > 0 else "passthrough"
 
 
-def waiting(config: Configuration) -> queue.Settings:
+def waiting(config: Configuration) -> queue.QueueSettings:
     """What the queue of this configuration is set to."""
     backoff = PodBackoff(float(config.pod_initial_backoff_seconds), float(config.pod_max_backoff_seconds))
-    return queue.Settings(backoff=backoff, longest_parked=ours(config).pod_max_in_unschedulable_pods_duration)
+    return queue.QueueSettings(backoff=backoff, longest_parked=ours(config).pod_max_in_unschedulable_pods_duration)
 
 
 def _topology_match(args: Field) -> NodeResourceTopologyMatchArgs:

@@ -16,7 +16,7 @@ from numalign.placement.explain import nodeview, view
 from numalign.placement.settings import Settings
 from numalign.scheduler.bind import placementannotation
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.choose.scoredetails import Ranking
+from numalign.scheduler.choose.scoredetails import ScoreDetails
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer
 
@@ -40,7 +40,7 @@ def taken_over(before: Servers, *names: str) -> Servers:
 
 def placed(there: Servers, pod: Pod, seed: int) -> str:
     """By the long way: one that has placed such pods before knows a shorter one."""
-    found = there.choose(pod, seed, ranking=Ranking(lambda: 0.0))
+    found = there.choose(pod, seed, ranking=ScoreDetails(lambda: 0.0))
     return f"{found.decision.node} {placementannotation.of(found.decision)}" if isinstance(found, Chosen) else ""
 
 

@@ -20,7 +20,7 @@ from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose as choosing
 from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
-from numalign.scheduler.choose.plugins import Stock
+from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.cluster import Cluster
 from tests.unit.scheduler import waitingpods
@@ -70,7 +70,7 @@ class Servers:
     def __init__(self, *names: str, reports: bool = True) -> None:
         world = World()
         self.cluster = Cluster(Engine(), world)
-        self.profile: Profile = Stock(world).profile(main.defaults().profiles[0])
+        self.profile: Profile = Plugins(world).profile(main.defaults().profiles[0])
         for name in names:
             self.cluster.node(node(name))
             if reports:

@@ -20,8 +20,8 @@ from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import AnySuggestion
 from numalign.placement.ledger.holdings import Source
 from numalign.scheduler.explain import advise
-from numalign.scheduler.explain.explanations import Answer, Cause, Explained
-from numalign.scheduler.explain.podstatus import Stage, Whereabouts
+from numalign.scheduler.explain.explanations import Cause, Explained, RejectedNodes
+from numalign.scheduler.explain.podstatus import PodProgress, Stage
 
 EXAMPLES: Final = 3
 """Nodes of a cause that are named."""
@@ -120,9 +120,9 @@ class Told(Reported, frozen=True, kw_only=True):
     """What could not be read of the cluster."""
 
 
-def pod(thing: Pod, state: Whereabouts | None = None) -> PodTold:
+def pod(thing: Pod, state: PodProgress | None = None) -> PodTold:
     meta = thing.metadata
-    known = state or Whereabouts(stage=Stage.WAITING)
+    known = state or PodProgress(stage=Stage.WAITING)
     return PodTold(
         namespace=meta.namespace,
         name=meta.name,
@@ -176,7 +176,7 @@ def maybe(node: str) -> NodeTold:
     return NodeTold(node=node, fits=True, why="may fit; it was not tried, because too many nodes hang on pods to come")
 
 
-def answer(node: str, said: Answer) -> NodeTold:
+def answer(node: str, said: RejectedNodes) -> NodeTold:
     reason = said.reason
     known = NodeTold(node=node, fits=False, why=said.sentence, plugin=said.plugin, says=said.texts)
     if reason is None:

@@ -22,7 +22,7 @@ from numalign.cli.explain.answer import Asked, Placed, Told
 from numalign.kube.resources import PODS
 from numalign.placement.ledger.holdings import Source
 from numalign.scheduler.choose import choose, zonefilter
-from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.attempt import AttemptContext
 from numalign.scheduler.choose.choose import Chosen
 from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.explain import advise, explanations, podstatus
@@ -90,7 +90,7 @@ class _View:
 
     def __init__(self, taken: Snapshot) -> None:
         self.restored: Restored = restore.restored(taken)
-        self._around = Surroundings(self.restored.cluster, self.restored.nominations, self.restored.rejections)
+        self._around = AttemptContext(self.restored.cluster, self.restored.nominations, self.restored.rejections)
         self._rng = random.Random(SEED)
 
     def asked(self, pod: Pod, wanted: Wanted) -> Asked:

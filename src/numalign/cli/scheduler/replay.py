@@ -14,16 +14,16 @@ from numalign.cli.admit import matrix
 from numalign.cli.drawing import INDENT, Page
 from numalign.cli.explain import answer as explained
 from numalign.cli.scheduler import draw
-from numalign.scheduler.choose.scoredetails import Ranked
-from numalign.scheduler.explain.replay import OnNode, Repeated
+from numalign.scheduler.choose.scoredetails import NodeScore
+from numalign.scheduler.explain.replay import NodeReplay, ReplayResult
 
 
-def plain(again: Repeated) -> dict[str, Any]:
+def plain(again: ReplayResult) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(again, on_node=None), str_keys=True)
     return told | {"on_node": _plain_node(again.on_node) if again.on_node is not None else None}
 
 
-def drawn(again: Repeated) -> str:
+def drawn(again: ReplayResult) -> str:
     page, grid = Page(), drawing.labelled()
     grid.add_row("pod", output.printable(again.pod))
     grid.add_row("now", _outcome(again.node, again.zones, again.message))
@@ -42,22 +42,22 @@ def drawn(again: Repeated) -> str:
     return page.text()
 
 
-def _plain_node(found: OnNode) -> dict[str, Any]:
+def _plain_node(found: NodeReplay) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins({"answer": _answer(found), "ranked": found.ranked})
     return told | {"occupied": _occupied(found)}
 
 
-def _answer(found: OnNode) -> explained.NodeTold:
+def _answer(found: NodeReplay) -> explained.NodeTold:
     return explained.answer(found.node, found.answer) if found.answer is not None else explained.fitting(found.node)
 
 
-def _occupied(found: OnNode) -> dict[str, Any]:
+def _occupied(found: NodeReplay) -> dict[str, Any]:
     """As the scheduler's own page tells a node."""
     seen = msgspec.to_builtins(found.occupied, str_keys=True) if found.occupied is not None else {}
     return {"name": found.node, "isThere": True} | seen
 
 
-def _on_node(page: Page, found: OnNode) -> None:
+def _on_node(page: Page, found: NodeReplay) -> None:
     answer = _answer(found)
     page.add(output.printable(f"{found.node} {f'refuses: {answer.why}' if answer.why else 'takes the pod'}"))
     if answer.lacks:
@@ -73,7 +73,7 @@ def _outcome(node: str, zones: str, message: str) -> str:
     return output.printable(node + (f", {zones}" if zones else "") if node else message)
 
 
-def _ranked(page: Page, ranked: Sequence[Ranked]) -> None:
+def _ranked(page: Page, ranked: Sequence[NodeScore]) -> None:
     table = page.table("NODE", "TOTAL", *ranked[0].plugins)
     for each in ranked:
         table.add_row(each.node, str(each.total), *(str(each.plugins.get(name, 0)) for name in ranked[0].plugins))

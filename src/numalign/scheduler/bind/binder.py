@@ -23,8 +23,8 @@ from numalign.placement.decisions import Decision
 from numalign.placement.rules.volumes.volumeactions import VolumePlan
 from numalign.process.log import about
 from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.bind.volumes import Volumes
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.queue.queued import QueuedPod
 
 LOG: Final = logging.getLogger(__name__)
 BACKOFF: Final = Exponential(first=0.5, longest=30.0)
@@ -33,8 +33,8 @@ TRIES: Final = 4
 NODE_GONE: Final = "the node is gone"
 
 
-class Bind(Struct, frozen=True, eq=False):
-    queued: Queued
+class PendingBinding(Struct, frozen=True, eq=False):
+    queued: QueuedPod
     pod: Pod
     """As it was when it was decided, with its node."""
     decision: Decision
@@ -49,35 +49,35 @@ class Bind(Struct, frozen=True, eq=False):
         return self.decision.node or ""
 
 
-class Bookkeeper(Protocol):
+class BindingRecords(Protocol):
     """Whoever keeps the books of decisions."""
 
-    def is_open(self, bind: Bind) -> bool:
+    def is_open(self, bind: PendingBinding) -> bool:
         """Whether it is still to be carried out: nobody bound or deleted the pod meanwhile."""
 
     def has_node(self, name: str) -> bool: ...
 
-    def bound(self, bind: Bind) -> None: ...
+    def bound(self, bind: PendingBinding) -> None: ...
 
-    def failed(self, bind: Bind, why: str) -> None:
+    def failed(self, bind: PendingBinding, why: str) -> None:
         """It did not happen, and will not."""
 
-    def over(self, bind: Bind) -> None:
+    def over(self, bind: PendingBinding) -> None:
         """The pod is gone, or bound by somebody else."""
 
 
 class Binder:
     def __init__(
-        self, client: Client, books: Bookkeeper, volumes: Volumes, *, leads: Callable[[], bool], workers: int
+        self, client: Client, books: BindingRecords, volumes: VolumeBinder, *, leads: Callable[[], bool], workers: int
     ) -> None:
         self._client = client
         self._volumes = volumes
         self._books = books
         self._leads = leads
         self._workers = workers
-        self._waiting: asyncio.Queue[Bind] = asyncio.Queue()
+        self._waiting: asyncio.Queue[PendingBinding] = asyncio.Queue()
 
-    def start(self, bind: Bind) -> None:
+    def start(self, bind: PendingBinding) -> None:
         self._waiting.put_nowait(bind)
 
     async def run(self) -> None:
@@ -90,7 +90,7 @@ class Binder:
         while True:
             await self._carry_out(await self._waiting.get())
 
-    async def _carry_out(self, bind: Bind) -> None:
+    async def _carry_out(self, bind: PendingBinding) -> None:
         why = await self._prepared(bind)
         answer = Answer(Outcome.REFUSED, why) if why else await self._answer(bind)
         if answer is None:
@@ -103,13 +103,13 @@ class Binder:
             case _:
                 self._books.failed(bind, answer.why)
 
-    async def _prepared(self, bind: Bind) -> str:
+    async def _prepared(self, bind: PendingBinding) -> str:
         """Why the pod's volumes are not ready, and will not be."""
         if bind.plan is None or not self._leads():
             return ""
         return await self._volumes.carried_out(bind.plan, bind.volume_seconds)
 
-    async def _answer(self, bind: Bind) -> Answer | None:
+    async def _answer(self, bind: PendingBinding) -> Answer | None:
         """What became of it, for certain; None: it is not ours to find out any more."""
         tries, in_doubt = 0, False
         while self._leads():
@@ -128,16 +128,16 @@ class Binder:
             await self._pause(tries)
         return None
 
-    async def _sent(self, bind: Bind) -> Answer:
+    async def _sent(self, bind: PendingBinding) -> Answer:
         expected = placementannotation.of(bind.decision)
         said = {placementannotation.NAME: expected} if expected else {}
         return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
 
-    def _may_go(self, bind: Bind) -> bool:
+    def _may_go(self, bind: PendingBinding) -> bool:
         """Asked of every try in the moment in which it leaves: a call may wait for a connection, or be repeated."""
         return self._leads() and self._books.is_open(bind) and self._books.has_node(bind.node)
 
-    async def _looked_up(self, bind: Bind, why: str) -> Answer | None:
+    async def _looked_up(self, bind: PendingBinding, why: str) -> Answer | None:
         """A binding was sent that must not be sent again: only the pod can tell. `why` it has no node, if so."""
         meta, tries = bind.pod.metadata, 1
         while self._leads():
@@ -158,7 +158,7 @@ class Binder:
         await clock.sleep(BACKOFF.pause(tries) * (0.5 + clock.chance() / 2))
 
 
-def _about(bind: Bind) -> dict[str, Any]:
+def _about(bind: PendingBinding) -> dict[str, Any]:
     return about(pod=bind.pod.metadata.full_name, uid=bind.pod.metadata.uid, node=bind.node)
 
 
@@ -166,7 +166,7 @@ def _not_sent(is_open: bool) -> Answer:
     return Answer(Outcome.REFUSED, NODE_GONE) if is_open else Answer(Outcome.GONE)
 
 
-def _told(pod: Pod, bind: Bind, why: str) -> Answer:
+def _told(pod: Pod, bind: PendingBinding, why: str) -> Answer:
     if pod.metadata.uid != bind.pod.metadata.uid:
         return Answer(Outcome.GONE)
     if not pod.spec.node_name:

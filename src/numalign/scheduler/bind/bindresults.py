@@ -11,32 +11,32 @@ from typing import Final
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Aligned
 from numalign.scheduler import metrics
-from numalign.scheduler.bind.binder import Bind
-from numalign.scheduler.bind.volumes import Volumes
+from numalign.scheduler.bind.binder import PendingBinding
+from numalign.scheduler.bind.volumes import VolumeBinder
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.events.podhistory import SILENT, Stories
-from numalign.scheduler.events.publish import SCHEDULER_ERROR, Publisher, Wait
+from numalign.scheduler.events.podhistory import SILENT, PodHistories
+from numalign.scheduler.events.publish import SCHEDULER_ERROR, PendingReason, Publisher
 from numalign.scheduler.intake import clusterevents
-from numalign.scheduler.intake.clusterevents import Happening
+from numalign.scheduler.intake.clusterevents import ObjectChange
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.queue.queue import SchedulingQueue
 
 DONE, GONE, REFUSED = "done", "gone", "refused"
 MOST_PLACEMENTS: Final = 1024
 ALIGNMENTS: Final = {0: "none", 1: "one-zone"}
 
 
-class Outcomes:
+class BindResults:
     def __init__(
         self,
         cluster: Cluster,
-        queue: Queue,
-        volumes: Volumes,
+        queue: SchedulingQueue,
+        volumes: VolumeBinder,
         *,
         publisher: Publisher,
         counts: Metrics,
         clock: Clock,
-        stories: Stories = SILENT,
+        stories: PodHistories = SILENT,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -46,14 +46,14 @@ class Outcomes:
         self._clock = clock
         self._stories = stories
 
-    def is_open(self, bind: Bind) -> bool:
+    def is_open(self, bind: PendingBinding) -> bool:
         assumed = self._cluster.assumed.get(bind.decision.uid)
         return assumed is not None and assumed.decision is bind.decision
 
     def has_node(self, name: str) -> bool:
         return self._cluster.has_node(name)
 
-    def bound(self, bind: Bind) -> None:
+    def bound(self, bind: PendingBinding) -> None:
         uid, now = bind.decision.uid, self._clock.now()
         wakes = self._cluster.bound(uid)
         if wakes:
@@ -66,7 +66,7 @@ class Outcomes:
         self._count(bind, DONE, metrics.SCHEDULED)
         self._stories.tell(bind.pod.metadata, "bound", node=bind.node)
 
-    def over(self, bind: Bind) -> None:
+    def over(self, bind: PendingBinding) -> None:
         """What its room is worth to others, the watch tells when it shows where the pod is; ours is given up now."""
         uid = bind.decision.uid
         self._give_up(bind)
@@ -75,16 +75,16 @@ class Outcomes:
         self._stories.tell(bind.pod.metadata, "overtaken: gone, or bound by somebody else", node=bind.node)
         self._count(bind, GONE, metrics.ERROR)
 
-    def failed(self, bind: Bind, why: str) -> None:
+    def failed(self, bind: PendingBinding, why: str) -> None:
         uid, now = bind.decision.uid, self._clock.now()
         self._stories.warn(bind.pod.metadata, "not bound", node=bind.node, why=why)
         self._give_up(bind)
         queued = self._queue.fail(uid, now)
         if queued is not None:
-            self._publisher.refused(queued.pod, Wait(SCHEDULER_ERROR, f"binding rejected: {why}"))
+            self._publisher.refused(queued.pod, PendingReason(SCHEDULER_ERROR, f"binding rejected: {why}"))
         self._count(bind, REFUSED, metrics.ERROR)
 
-    def _give_up(self, bind: Bind) -> None:
+    def _give_up(self, bind: PendingBinding) -> None:
         """Only what this very decision holds: the pod may have been decided anew, or be bound."""
         if bind.plan is not None:
             self._volumes.take_back(bind.plan)
@@ -93,9 +93,9 @@ class Outcomes:
         now = self._clock.now()
         wakes = self._cluster.forget(bind.decision.uid)
         self._queue.wake(wakes, now)
-        self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, old=bind.pod), now)
+        self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, old=bind.pod), now)
 
-    def _count(self, bind: Bind, outcome: str, result: str) -> None:
+    def _count(self, bind: PendingBinding, outcome: str, result: str) -> None:
         seconds = self._clock.now() - bind.begun
         self._metrics.binding_seconds.observe(outcome, number=seconds)
         self._metrics.attempt_seconds.observe(result, bind.queued.profile, number=seconds)

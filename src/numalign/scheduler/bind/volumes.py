@@ -39,7 +39,7 @@ def planned(pod: Pod, profile: Profile, world: World, node: str) -> VolumePlan |
     return None if plan.is_empty else plan
 
 
-class Volumes:
+class VolumeBinder:
     def __init__(self, client: Client, stock: VolumeStock, world: World) -> None:
         self._client = client
         self._stock = stock

@@ -14,20 +14,20 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
 from numalign.scheduler.choose.choose import Attempt
-from numalign.scheduler.choose.scoredetails import Ranking
+from numalign.scheduler.choose.scoredetails import ScoreDetails
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.intake.stormguard import Rejections
+from numalign.scheduler.intake.stormguard import StormGuard
 from numalign.scheduler.queue.nominations import ByRow, Nominations
 
 NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
 
 
-class Surroundings(Struct, frozen=True):
+class AttemptContext(Struct, frozen=True):
     cluster: Cluster
     nominations: Nominations
-    rejections: Rejections
+    rejections: StormGuard
 
-    def attempt(self, pod: Pod, shape: Shape, now: float, start: int, ranking: Ranking | None = None) -> Attempt:
+    def attempt(self, pod: Pod, shape: Shape, now: float, start: int, ranking: ScoreDetails | None = None) -> Attempt:
         """`start`: where the search for nodes begins, if it is not for all."""
         world, nominations = self.cluster.world, self.nominations
         promised: Mapping[int, tuple[Pod, ...]] = NOTHING

@@ -19,7 +19,7 @@ OUT: Final = -1
 """The rank of a row that is none to pick."""
 
 
-class Podium:
+class BestRanks:
     def __init__(self, ranks: Codes) -> None:
         """By row, `OUT` or a rank of 0 or more. The array stays the caller's, who tells of every change."""
         self._ranks = ranks

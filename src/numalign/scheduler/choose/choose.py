@@ -20,8 +20,8 @@ from numalign.placement.verdicts.pick import Codes
 from numalign.scheduler.choose import certainty, filtering, scoring, zonefilter
 from numalign.scheduler.choose.filtering import Filtered, Refused
 from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.choose.rankcache import Asked
-from numalign.scheduler.choose.scoredetails import UNRANKED, Phase, Ranking
+from numalign.scheduler.choose.rankcache import RankRequest
+from numalign.scheduler.choose.scoredetails import UNRANKED, Phase, ScoreDetails
 from numalign.scheduler.cluster import Cluster
 
 TIER: Final = 1 << 40
@@ -45,7 +45,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """By row: nodes that turned away its like lately, with why."""
     start: int = 0
     """Where the search for nodes begins, if it is not for all."""
-    ranking: Ranking | None = None
+    ranking: ScoreDetails | None = None
     """To be filled in with how it came about; None: nobody wants to know."""
 
 
@@ -97,7 +97,7 @@ def _by_standings(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Ran
     is_special = attempt.nominated or attempt.promised or attempt.kept_off or attempt.ranking is not None
     if is_special or not profile.zones or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
         return None
-    found = cluster.standings.placed(Asked(attempt.pod, attempt.shape, profile, attempt.now), rng)
+    found = cluster.standings.placed(RankRequest(attempt.pod, attempt.shape, profile, attempt.now), rng)
     return Chosen(found.decision, cluster.nodes, found.fitting) if found is not None else None
 
 

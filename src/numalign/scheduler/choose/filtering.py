@@ -28,7 +28,7 @@ Places = NDArray[np.int16]
 Said = NDArray[np.int32]
 
 
-class Step(Struct, frozen=True):
+class PreparedFilter(Struct, frozen=True):
     """A rule that has something to say about the pod."""
 
     rule: FilterRule[Any]
@@ -46,7 +46,7 @@ class Filtered(Struct, frozen=True, kw_only=True):
     """Arrays are over `rows`, the nodes that are there."""
 
     rows: Rows
-    steps: tuple[Step, ...]
+    steps: tuple[PreparedFilter, ...]
     by: Places
     """The place of the first step that refuses the node; `NOBODY`, `LEFT_OUT`."""
     codes: Said
@@ -107,7 +107,7 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> Filter
     return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused if only else None)
 
 
-def _among_few(steps: tuple[Step, ...], only: _Only, world: World) -> Filtered:
+def _among_few(steps: tuple[PreparedFilter, ...], only: _Only, world: World) -> Filtered:
     """The same where a few nodes are named, as by pods of DaemonSets: one by one."""
     rows = world.node_rows
     by, codes = np.full(len(rows), LEFT_OUT, np.int16), np.zeros(len(rows), np.int32)
@@ -139,7 +139,7 @@ def _among(rows: Rows, promised: Mapping[int, object]) -> NDArray[np.bool_]:
     return np.array([row in promised for row in rows.tolist()], np.bool_)
 
 
-def _with_others(steps: Sequence[Step], row: int, others: Sequence[Pod]) -> tuple[int, int]:
+def _with_others(steps: Sequence[PreparedFilter], row: int, others: Sequence[Pod]) -> tuple[int, int]:
     for place, step in enumerate(steps):
         code = step.rule.filter_row(step.prepared, row, (), others)
         if code != FITS:
@@ -147,8 +147,8 @@ def _with_others(steps: Sequence[Step], row: int, others: Sequence[Pod]) -> tupl
     return NOBODY, FITS
 
 
-def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> tuple[Step, ...] | Refused:
-    steps: list[Step] = []
+def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> tuple[PreparedFilter, ...] | Refused:
+    steps: list[PreparedFilter] = []
     refusals: list[Refused] = []
     for rule in rules:
         found = rule.prepare(pod, world)
@@ -158,7 +158,7 @@ def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> tuple[
             if found.unresolvable:
                 break
         elif found is not None:
-            steps.append(Step(rule, found))
+            steps.append(PreparedFilter(rule, found))
     return refusals[-1] if refusals else tuple(steps)
 
 
@@ -175,7 +175,7 @@ class _Only(Struct, frozen=True):
         return np.array([world.rows[name] for name in self.names if name in world.rows], np.intp)
 
 
-def _only(steps: Sequence[Step]) -> _Only | Refused | None:
+def _only(steps: Sequence[PreparedFilter]) -> _Only | Refused | None:
     """The nodes that all rules which name any have in common."""
     naming = [(step.rule.name, step.prepared.only) for step in steps if step.prepared.only is not None]
     if not naming:

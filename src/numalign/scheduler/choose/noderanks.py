@@ -24,7 +24,7 @@ from numalign.placement.rules.rule import FITS, Fixed, Rows, Scores
 from numalign.placement.verdicts.pick import Codes
 from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import certainty
-from numalign.scheduler.choose.bestranks import OUT, Podium
+from numalign.scheduler.choose.bestranks import OUT, BestRanks
 
 TIER_BITS: Final = 24
 MOST_KNOWN: Final = 8192
@@ -38,7 +38,7 @@ MANY: Final = 256
 Weighted = tuple[int, Follows]
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class RankTerms(Struct, frozen=True, kw_only=True):
     """What rules say row by row; `aligned`: kubelets pin something of the pod."""
 
     filters: Sequence[Follows]
@@ -47,8 +47,8 @@ class Terms(Struct, frozen=True, kw_only=True):
     aligned: bool
 
 
-class Ranks:
-    def __init__(self, terms: Terms, shape: Shape, engine: Engine, world: World) -> None:
+class NodeRanks:
+    def __init__(self, terms: RankTerms, shape: Shape, engine: Engine, world: World) -> None:
         self._terms, self._shape, self._engine, self._log = terms, shape, engine, world.totals.log
         fixed = [each.values != FITS for each in terms.filters if isinstance(each, Fixed)]
         self._open: Flags = ~np.logical_or.reduce(fixed)
@@ -62,7 +62,7 @@ class Ranks:
         """`OUT`: the node does not take the pod."""
         self._codes: Codes = np.full(world.capacity, OUT, np.int32)
         """The engine's, as far as ranks know them."""
-        self._podium: Podium | None = None
+        self._podium: BestRanks | None = None
         """Made when somebody picks from it."""
         self._table: VerdictTable | None = None
         """The engine's answers, as they were found last; None: never. With it, how far changes are known."""
@@ -82,7 +82,7 @@ class Ranks:
         """On the best node that is certain to take it; None: on none."""
         self.refresh()
         if self._podium is None:
-            self._podium = Podium(self._ranks)
+            self._podium = BestRanks(self._ranks)
         best = self._podium.first
         if not best:
             return None

@@ -53,7 +53,7 @@ T = TypeVar("T", bound=Wire)
 Args = Mapping[str, Wire]
 
 
-class Stock:
+class Plugins:
     def __init__(self, world: World) -> None:
         self.world = world
         self.namespaces = Namespaces()

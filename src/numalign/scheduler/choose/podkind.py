@@ -32,7 +32,7 @@ OF_META: Final = attrgetter("labels", "owner_references", "namespace")
 NO_VOLUMES: Final[tuple[Volume, ...]] = ()
 
 
-class Likenesses(Generic[T]):
+class PodKinds(Generic[T]):
     """The latest finding about pods of each kind."""
 
     def __init__(self, most: int) -> None:
@@ -48,7 +48,7 @@ class Likenesses(Generic[T]):
         self._known.keep(id(parts[0]), (parts, finding))
 
 
-def parts(pod: Pod) -> Parts:
+def kind_parts(pod: Pod) -> Parts:
     """All that rules read of a pod that waits, but for what it asks for beside its containers; containers first."""
     spec = pod.spec
     volumes = spec.volumes if spec.volumes and _decide(spec.volumes) else NO_VOLUMES

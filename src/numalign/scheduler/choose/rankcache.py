@@ -23,8 +23,8 @@ from numalign.placement.rules.clusterstate import World
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, AloneScore, Fixed, LooksAround, Refusal, Rows, Scores
 from numalign.scheduler.choose import certainty, podkind
-from numalign.scheduler.choose.noderanks import TIER_BITS, Ranks, Terms
-from numalign.scheduler.choose.podkind import Likenesses
+from numalign.scheduler.choose.noderanks import TIER_BITS, NodeRanks, RankTerms
+from numalign.scheduler.choose.podkind import PodKinds
 from numalign.scheduler.choose.profiles import Around, Profile, Scored
 
 MOST_KINDS: Final = 64
@@ -35,30 +35,30 @@ LARGEST_SCORE: Final = 256
 Stamp = tuple[int, int, int]
 
 
-class Asked(Struct, frozen=True):
+class RankRequest(Struct, frozen=True):
     pod: Pod
     shape: Shape
     profile: Profile
     now: float
 
 
-class Placed(Struct, frozen=True):
+class RankedPlacement(Struct, frozen=True):
     decision: Decision
     fitting: int
     """How many nodes would do."""
 
 
-class Standing(Struct, frozen=True):
+class KindRanks(Struct, frozen=True):
     """As long as nodes are described as they were."""
 
     stamp: Stamp
-    ranks: Ranks | None
+    ranks: NodeRanks | None
     """None: pods of the kind always go the long way."""
     relative: Sequence[Scored] = ()
     """Scores of rules that do not look around, but are normalised over all nodes that would do."""
 
 
-class Familiar(Struct, frozen=True):
+class KnownKind(Struct, frozen=True):
     """What is known of pods that share their parts, as long as their surroundings are as they were."""
 
     shape: Shape
@@ -66,21 +66,21 @@ class Familiar(Struct, frozen=True):
     surroundings: int
     around: Sequence[Around]
     """Rules that have something to say about them."""
-    standing: list[Standing]
+    standing: list[KindRanks]
     """One, or none so far."""
 
-    def holds(self, asked: Asked, surroundings: int) -> bool:
+    def holds(self, asked: RankRequest, surroundings: int) -> bool:
         return self.surroundings == surroundings and self.shape is asked.shape and self.profile is asked.profile
 
 
-class Standings:
+class RankCache:
     def __init__(self, engine: Engine, world: World) -> None:
         self._engine, self._world = engine, world
-        self._known: LruCache[Hashable, list[Standing]] = LruCache(MOST_KINDS)
+        self._known: LruCache[Hashable, list[KindRanks]] = LruCache(MOST_KINDS)
         self._met: LruCache[Hashable, list[bool]] = LruCache(MOST_MET)
-        self._familiar: Likenesses[Familiar] = Likenesses(MOST_KINDS)
+        self._familiar: PodKinds[KnownKind] = PodKinds(MOST_KINDS)
 
-    def placed(self, asked: Asked, rng: Randomness) -> Placed | None:
+    def placed(self, asked: RankRequest, rng: Randomness) -> RankedPlacement | None:
         """The pod on the best node, charged; None: it has to go the long way."""
         familiar = self._recognised(asked) if self._engine.is_exact else None
         standing = self._standing(asked, familiar.standing) if familiar is not None else None
@@ -89,11 +89,11 @@ class Standings:
         if familiar.around or standing.relative:
             return self._placed_among(asked, standing, familiar.around, rng)
         decision = standing.ranks.placed(asked.pod, asked.now, rng)
-        return Placed(decision, standing.ranks.fitting) if decision is not None else None
+        return RankedPlacement(decision, standing.ranks.fitting) if decision is not None else None
 
     def _placed_among(
-        self, asked: Asked, standing: Standing, around: Sequence[Around], rng: Randomness
-    ) -> Placed | None:
+        self, asked: RankRequest, standing: KindRanks, around: Sequence[Around], rng: Randomness
+    ) -> RankedPlacement | None:
         ranks = standing.ranks
         assert ranks is not None
         ranks.refresh()
@@ -103,9 +103,9 @@ class Standings:
         scored = [*standing.relative, *(each.scored for each in around if each.scored is not None)]
         totals = ranks.at(rows) + self._added(asked.pod, rows, scored)
         decision = ranks.placed_among(asked.pod, asked.now, (rows, totals), rng)
-        return Placed(decision, len(rows)) if decision is not None else None
+        return RankedPlacement(decision, len(rows)) if decision is not None else None
 
-    def _fitting(self, pod: Pod, ranks: Ranks, around: Sequence[Around]) -> Rows | None:
+    def _fitting(self, pod: Pod, ranks: NodeRanks, around: Sequence[Around]) -> Rows | None:
         fits = ranks.open_rows()
         for each in around:
             prepared = each.filter.prepare(pod, self._world) if each.filter is not None else None
@@ -126,10 +126,10 @@ class Standings:
 
     # What is kept
 
-    def _recognised(self, asked: Asked) -> Familiar | None:
+    def _recognised(self, asked: RankRequest) -> KnownKind | None:
         """None: pods of its kind were not met before."""
         pod, profile = asked.pod, asked.profile
-        parts, surroundings = podkind.parts(pod), 0
+        parts, surroundings = podkind.kind_parts(pod), 0
         for each in profile.surrounded:
             surroundings += each.surroundings
         found = self._familiar.find(parts)
@@ -139,11 +139,11 @@ class Standings:
         if self._is_new(kind):
             return None
         around = [each for each in profile.around if each.concerns(pod)]
-        found = Familiar(asked.shape, profile, surroundings, around, self._known.get(kind, list))
+        found = KnownKind(asked.shape, profile, surroundings, around, self._known.get(kind, list))
         self._familiar.keep(parts, found)
         return found
 
-    def _standing(self, asked: Asked, holder: list[Standing]) -> Standing:
+    def _standing(self, asked: RankRequest, holder: list[KindRanks]) -> KindRanks:
         world = self._world
         stamp = world.description, world.capacity, len(world.totals.columns)
         if not holder or holder[0].stamp != stamp:
@@ -157,17 +157,17 @@ class Standings:
         met.append(True)
         return True
 
-    def _made(self, asked: Asked, stamp: Stamp) -> Standing:
+    def _made(self, asked: RankRequest, stamp: Stamp) -> KindRanks:
         profile = asked.profile
         weights = profile.zones_weight + sum(scored.weight for scored in profile.scores)
         filters = self._filters(asked.pod, profile)
         if filters is None or weights * LARGEST_SCORE >= 1 << TIER_BITS or noderequests.is_resized(asked.pod):
-            return Standing(stamp, None)
+            return KindRanks(stamp, None)
         relative: list[Scored] = []
         scores = list(self._scores(asked.pod, profile, relative))
         aligned = certainty.is_aligned(asked.shape)
-        terms = Terms(filters=filters, scores=scores, zones_weight=profile.zones_weight, aligned=aligned)
-        return Standing(stamp, Ranks(terms, asked.shape, self._engine, self._world), relative)
+        terms = RankTerms(filters=filters, scores=scores, zones_weight=profile.zones_weight, aligned=aligned)
+        return KindRanks(stamp, NodeRanks(terms, asked.shape, self._engine, self._world), relative)
 
     def _filters(self, pod: Pod, profile: Profile) -> list[Follows] | None:
         found: list[Follows] = [Fixed((~self._world.present).astype(np.int32))]
@@ -194,7 +194,7 @@ class Standings:
                 yield scored.weight, follows
 
 
-def _kind(asked: Asked) -> Hashable:
+def _kind(asked: RankRequest) -> Hashable:
     """All that rules which do not look around read of a pod; the shape has what it asks for."""
     spec = asked.pod.spec
     return (

@@ -27,7 +27,7 @@ class Phase(StrEnum):
     PLACE = "place"
 
 
-class Ranked(Wire, frozen=True):
+class NodeScore(Wire, frozen=True):
     """A node that was looked at: the total that counted, and what each plugin added to it."""
 
     node: str
@@ -35,7 +35,7 @@ class Ranked(Wire, frozen=True):
     plugins: dict[str, int]
 
 
-class Ranking:
+class ScoreDetails:
     def __init__(self, now: Callable[[], float]) -> None:
         self.phases: dict[str, float] = {}
         """Seconds by phase."""
@@ -59,7 +59,7 @@ class Ranking:
         self._parts[ZONES] = zones
         self.ended(Phase.SCORE)
 
-    def best(self, world: World, chosen: str) -> tuple[Ranked, ...]:
+    def best(self, world: World, chosen: str) -> tuple[NodeScore, ...]:
         """The chosen node first, then others by their totals."""
         order = np.argsort(-self._totals, kind="stable")[: MOST + 1].tolist()
         names = {world.names[int(self._rows[place])]: place for place in order}
@@ -67,17 +67,17 @@ class Ranking:
         places += [place for name, place in names.items() if name != chosen]
         return tuple(self._ranked(world, place) for place in places[:MOST])
 
-    def of(self, world: World, node: str) -> Ranked | None:
+    def of(self, world: World, node: str) -> NodeScore | None:
         """None: it was not among those that were scored."""
         places = np.flatnonzero(self._rows == world.rows.get(node, -1)).tolist()
         return self._ranked(world, places[0]) if places else None
 
-    def _ranked(self, world: World, place: int) -> Ranked:
+    def _ranked(self, world: World, place: int) -> NodeScore:
         plugins = {name: int(part[place]) for name, part in self._parts.items()}
-        return Ranked(world.names[int(self._rows[place])], int(self._totals[place]), plugins)
+        return NodeScore(world.names[int(self._rows[place])], int(self._totals[place]), plugins)
 
 
-class _Unranked(Ranking):
+class _NoScoreDetails(ScoreDetails):
     """For attempts that nobody wants to know more about."""
 
     def ended(self, phase: Phase) -> None: ...
@@ -88,4 +88,4 @@ class _Unranked(Ranking):
     def saw(self, rows: Rows, totals: Scores, zones: Scores) -> None: ...
 
 
-UNRANKED: Final = _Unranked(lambda: 0.0)
+UNRANKED: Final = _NoScoreDetails(lambda: 0.0)

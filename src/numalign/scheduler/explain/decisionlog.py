@@ -16,14 +16,14 @@ from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.placement.decisions import Decision, Randomness
 from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.choose.scoredetails import Ranked
+from numalign.scheduler.choose.scoredetails import NodeScore
 
 MOST: Final = 512
 DETAILS_APART: Final = 0.1
 """Seconds between two decisions whose scores are kept."""
 
 
-class Turn(Struct, frozen=True, kw_only=True, eq=False):
+class LoggedAttempt(Struct, frozen=True, kw_only=True, eq=False):
     """One attempt."""
 
     pod: ObjectMeta
@@ -39,11 +39,11 @@ class Turn(Struct, frozen=True, kw_only=True, eq=False):
     chances: tuple[float, ...] = ()
     """What was drawn to choose among equals."""
     start: int = 0
-    best: tuple[Ranked, ...] = ()
+    best: tuple[NodeScore, ...] = ()
     """The chosen node and the next best ones; empty: not kept."""
 
 
-class Told(Wire, frozen=True):
+class DecisionRecord(Wire, frozen=True):
     """The same for people and files."""
 
     pod: str
@@ -59,12 +59,12 @@ class Told(Wire, frozen=True):
     fitting: int = 0
     chances: tuple[float, ...] = ()
     start: int = 0
-    best: tuple[Ranked, ...] = ()
+    best: tuple[NodeScore, ...] = ()
 
 
-def told(turn: Turn) -> Told:
+def told(turn: LoggedAttempt) -> DecisionRecord:
     decision = turn.decision
-    return Told(
+    return DecisionRecord(
         pod=turn.pod.full_name,
         uid=turn.pod.uid,
         attempt=turn.attempt,
@@ -81,9 +81,9 @@ def told(turn: Turn) -> Told:
     )
 
 
-class Recollection:
+class DecisionLog:
     def __init__(self, most: int = MOST) -> None:
-        self._turns: deque[Turn] = deque(maxlen=most)
+        self._turns: deque[LoggedAttempt] = deque(maxlen=most)
         self._detailed = float("-inf")
 
     def wants_details(self, now: float) -> bool:
@@ -92,25 +92,25 @@ class Recollection:
         self._detailed = now
         return True
 
-    def note(self, turn: Turn) -> None:
+    def note(self, turn: LoggedAttempt) -> None:
         self._turns.append(turn)
 
-    def of(self, name: str) -> list[Turn]:
+    def of(self, name: str) -> list[LoggedAttempt]:
         """Of the pod with this name (namespace/name) or uid; all without one. The latest last."""
         return [turn for turn in self._turns if name in ("", turn.pod.full_name, turn.pod.uid)]
 
-    def __iter__(self) -> Iterator[Turn]:
+    def __iter__(self) -> Iterator[LoggedAttempt]:
         return iter(self._turns)
 
     def __len__(self) -> int:
         return len(self._turns)
 
 
-FORGETFUL: Final = Recollection(most=0)
+FORGETFUL: Final = DecisionLog(most=0)
 """Keeps nothing; for whoever runs a part of the scheduler alone."""
 
 
-class Chances:
+class RecordedRandomness:
     """Randomness that can say what was drawn for the attempt at hand."""
 
     def __init__(self, drawn_from: Randomness) -> None:
@@ -128,7 +128,7 @@ class Chances:
         return drawn
 
 
-class Redrawn:
+class ReplayedRandomness:
     """The same once more; when all is drawn, from the beginning."""
 
     def __init__(self, chances: Sequence[float]) -> None:

@@ -22,7 +22,7 @@ from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
 from numalign.scheduler.choose import filtering, zonefilter
-from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.attempt import AttemptContext
 from numalign.scheduler.choose.choose import Attempt
 from numalign.scheduler.choose.filtering import Filtered, Refused
 from numalign.scheduler.choose.profiles import ZONES, Profile
@@ -32,7 +32,7 @@ MOST_TRIALS: Final = 256
 """Nodes on which it takes the model to be sure, and that are asked; of more it is only said that they may fit."""
 
 
-class Answer(Struct, frozen=True, kw_only=True, dict=True):
+class RejectedNodes(Struct, frozen=True, kw_only=True, dict=True):
     """Why a node refuses the pod, or many nodes do."""
 
     plugin: str
@@ -60,7 +60,7 @@ class Answer(Struct, frozen=True, kw_only=True, dict=True):
         return self.plugin, *(self.texts if self.reason is None else self.reason.kind)
 
 
-Cause = Group[Answer]
+Cause = Group[RejectedNodes]
 """Nodes that refuse for one kind of reason."""
 
 
@@ -72,7 +72,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     """Nodes on which it would be placed now."""
     untried: tuple[str, ...] = ()
     """Nodes that may fit; too many for all of them to be tried."""
-    refused: Mapping[str, Answer] = field(default_factory=dict)
+    refused: Mapping[str, RejectedNodes] = field(default_factory=dict)
     """By node."""
     warned: Mapping[str, Reason] = field(default_factory=dict)
     """Fitting nodes that do not keep what the pod would prefer."""
@@ -80,7 +80,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     """On how many nodes something was supposed that their reports do not say."""
     zones: bool = True
     """Whether the profile looks at zones."""
-    problem: Answer | None = None
+    problem: RejectedNodes | None = None
     """Why no node is looked at: the pod itself is refused."""
 
     @property
@@ -114,7 +114,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
         return [*unasked, *said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
 
 
-def explained(pod: Pod, profile: Profile, around: Surroundings, now: float = 0.0) -> Explained:
+def explained(pod: Pod, profile: Profile, around: AttemptContext, now: float = 0.0) -> Explained:
     """What every node says now."""
     cluster = around.cluster
     empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes, zones=profile.zones)
@@ -143,7 +143,7 @@ def explained(pod: Pod, profile: Profile, around: Surroundings, now: float = 0.0
     )
 
 
-PROMISED: Final = Answer(plugin=ZONES, texts=(wording.PROMISED,))
+PROMISED: Final = RejectedNodes(plugin=ZONES, texts=(wording.PROMISED,))
 
 
 class _Zones:
@@ -155,10 +155,10 @@ class _Zones:
         self._answers = answers.of(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
         self._trials = 0
-        self._shared: dict[int, Answer] = {}
+        self._shared: dict[int, RejectedNodes] = {}
         self.fitting: list[str] = []
         self.untried: list[str] = []
-        self.refused: dict[str, Answer] = {}
+        self.refused: dict[str, RejectedNodes] = {}
         self.warned: dict[str, Reason] = {}
 
     def ignore(self, found: Filtered) -> None:
@@ -176,7 +176,7 @@ class _Zones:
         kept_off = self._attempt.kept_off
         for row in found.fitting.tolist():
             if row in kept_off:
-                self.refused[self._names[row]] = Answer(plugin=ZONES, texts=(kept_off[row],))
+                self.refused[self._names[row]] = RejectedNodes(plugin=ZONES, texts=(kept_off[row],))
             else:
                 self._sort(row)
 
@@ -192,11 +192,11 @@ class _Zones:
         else:
             self.refused[name] = self._told(reason or self._answers.uncertain(row))
 
-    def stock(self, plugin: str, said: Refusal, row: int) -> Answer:
+    def stock(self, plugin: str, said: Refusal, row: int) -> RejectedNodes:
         """A rule's refusal, with amounts where the node has not enough left as a whole."""
         found = self._answers.reason(row) if plugin == NodeResourcesFit.name else None
         reason = found if found is not None and found.code is Code.TOTALS else None
-        return Answer(plugin=plugin, texts=said.reasons, reason=reason, unresolvable=said.unresolvable)
+        return RejectedNodes(plugin=plugin, texts=said.reasons, reason=reason, unresolvable=said.unresolvable)
 
     def assumptions(self, rows: Rows) -> Mapping[Assumption, int]:
         return Counter(each for row in rows.tolist() for each in self._answers.assumptions(row))
@@ -220,21 +220,25 @@ class _Zones:
         self._trials += 1
         return self._whatif.admits(row, ())
 
-    def _told(self, reason: Reason) -> Answer:
+    def _told(self, reason: Reason) -> RejectedNodes:
         if id(reason) not in self._shared:
             texts = (wording.reference(reason),)
-            self._shared[id(reason)] = Answer(plugin=ZONES, texts=texts, reason=reason, unresolvable=reason.structural)
+            self._shared[id(reason)] = RejectedNodes(
+                plugin=ZONES, texts=texts, reason=reason, unresolvable=reason.structural
+            )
         return self._shared[id(reason)]
 
 
-def _merged(alike: Sequence[Answer]) -> Answer:
+def _merged(alike: Sequence[RejectedNodes]) -> RejectedNodes:
     first = alike[0]
     told = [answer.reason for answer in alike if answer.reason is not None]
     if len(told) < 2:
         return first
-    return Answer(plugin=first.plugin, texts=first.texts, reason=reasons.merged(told), unresolvable=first.unresolvable)
+    return RejectedNodes(
+        plugin=first.plugin, texts=first.texts, reason=reasons.merged(told), unresolvable=first.unresolvable
+    )
 
 
 def _refused(empty: Explained, plugin: str, refusal: Refusal) -> Explained:
-    answer = Answer(plugin=plugin, texts=refusal.reasons, unresolvable=refusal.unresolvable)
+    answer = RejectedNodes(plugin=plugin, texts=refusal.reasons, unresolvable=refusal.unresolvable)
     return structs.replace(empty, problem=answer)

@@ -16,7 +16,7 @@ from numalign.placement.explain import nodeview
 from numalign.placement.explain.nodeview import Occupancy
 from numalign.placement.explain.reasons import Freeing, Lack
 from numalign.placement.rules.clusterstate import Assigned
-from numalign.scheduler.explain.explanations import Answer
+from numalign.scheduler.explain.explanations import RejectedNodes
 from numalign.scheduler.explain.trial import FitSearch
 
 STAYING: Final = frozenset({"DaemonSet", "Node"})
@@ -24,7 +24,7 @@ MOST_SINGLES: Final = 64
 MIRRORED: Final = "kubernetes.io/config.mirror"
 
 
-def found(pod: Pod, node: str, answer: Answer, search: FitSearch) -> Freeing | None:
+def found(pod: Pod, node: str, answer: RejectedNodes, search: FitSearch) -> Freeing | None:
     """None: the node would not take the pod even without all others, or nobody can tell."""
     movable = {each.uid: each for each in search.pods_on(node) if _is_movable(each, search)}
     # Beside pods on their way nothing less than everybody's end could be promised, which is no advice.

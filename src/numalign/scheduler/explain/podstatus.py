@@ -36,7 +36,7 @@ WITHOUT_NODE: Final = frozenset({Stage.GATED, Stage.WAITING})
 OVER: Final = frozenset({Stage.REJECTED, Stage.SUCCEEDED, Stage.FAILED})
 
 
-class Whereabouts(Struct, frozen=True, kw_only=True):
+class PodProgress(Struct, frozen=True, kw_only=True):
     stage: Stage
     node: str = ""
     is_leaving: bool = False
@@ -50,12 +50,12 @@ class Whereabouts(Struct, frozen=True, kw_only=True):
     """What its status says last: of its scheduling while it waits, else of the pod itself."""
 
 
-def of(pod: Pod, cluster: Cluster) -> Whereabouts:
+def of(pod: Pod, cluster: Cluster) -> PodProgress:
     decided = cluster.assumed.get(pod.metadata.uid)
     node = pod.spec.node_name or (decided.pod.spec.node_name if decided is not None else "")
     stage = _stage(pod, decided=decided is not None)
     reason, message = _said(pod, stage)
-    return Whereabouts(
+    return PodProgress(
         stage=stage,
         node=node,
         is_leaving=pod.metadata.deletion_timestamp is not None,

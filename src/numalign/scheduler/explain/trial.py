@@ -19,7 +19,7 @@ from numalign.api.objects.pod import Container, Pod
 from numalign.placement.explain.whatif import WhatIf
 from numalign.placement.rules.clusterstate import Assigned
 from numalign.scheduler.choose import filtering, zonefilter
-from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.attempt import AttemptContext
 from numalign.scheduler.choose.filtering import Refused
 from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.preempt.dryrun import Trial, TrialPod
@@ -30,7 +30,7 @@ NO_RULES: Final[Collection[str]] = frozenset()
 
 
 class FitSearch:
-    def __init__(self, around: Surroundings, profile: Profile, pod: Pod) -> None:
+    def __init__(self, around: AttemptContext, profile: Profile, pod: Pod) -> None:
         """`pod`: whose shape and place in the queue the questions are about."""
         self.cluster, self._profile = around.cluster, profile
         self._promised = around.attempt(pod, zonefilter.shape(profile, around.cluster.engine, pod), 0.0, 0).promised

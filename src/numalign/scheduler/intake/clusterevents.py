@@ -72,7 +72,7 @@ class ClusterEvent(Struct, frozen=True):
         return self.resource is Resource.ANY
 
 
-class Happening(Struct, frozen=True):
+class ObjectChange(Struct, frozen=True):
     """An event with its object before and after; None: it was not there, or is no more."""
 
     event: ClusterEvent
@@ -92,9 +92,9 @@ FORCED: Final = ClusterEvent(Resource.ANY, Action.ALL, "ForceActivate")
 TIMED_OUT: Final = ClusterEvent(Resource.ANY, Action.ALL, "UnschedulableTimeout")
 
 
-def zones(wake: Wake) -> Happening:
+def zones(wake: Wake) -> ObjectChange:
     """Something about the zones of a node got better."""
-    return Happening(ClusterEvent(Resource.ZONES, Action.UPDATE, f"NumaZones{wake.cause.title()}"), new=wake)
+    return ObjectChange(ClusterEvent(Resource.ZONES, Action.UPDATE, f"NumaZones{wake.cause.title()}"), new=wake)
 
 
 def pod_changes(old: Pod, new: Pod, resource: Resource) -> tuple[ClusterEvent, ...]:

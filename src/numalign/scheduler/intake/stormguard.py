@@ -53,7 +53,7 @@ TEXTS: Final[Mapping[type, str]] = MappingProxyType(
 NOBODY: Final[Mapping[int, str]] = MappingProxyType({})
 
 
-class Kept(Struct):
+class GuardedNode(Struct):
     until: float
     last: float
     count: int = 1
@@ -64,9 +64,9 @@ class Kept(Struct):
     """What the kubelet said last."""
 
 
-class Rejections:
+class StormGuard:
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Like, str], Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[Like, str], GuardedNode] = OrderedDict()
         """By who and node; the latest rejection comes last."""
         self._nodes: dict[Like, set[str]] = {}
         self._likes: dict[str, set[Like]] = {}
@@ -78,10 +78,10 @@ class Rejections:
         count = before.count + 1 if before is not None and now - before.last < MEMORY else 1
         further = count - (ENOUGH_OF_OTHERS if isinstance(like, Replicas) else 1)
         if further < 0:
-            self.keep(like, node, Kept(now, now, count, changed=True, told=True, reason=reason))
+            self.keep(like, node, GuardedNode(now, now, count, changed=True, told=True, reason=reason))
             return 0.0
         pause = BACKOFF.pause(further + 1)
-        self.keep(like, node, Kept(now + pause, now, count, reason=reason))
+        self.keep(like, node, GuardedNode(now + pause, now, count, reason=reason))
         return pause
 
     def changed(self, node: str) -> None:
@@ -116,7 +116,7 @@ class Rejections:
             self._forget(*next(iter(self._kept)))
         return sorted(ended)
 
-    def keep(self, like: Like, node: str, kept: Kept) -> None:
+    def keep(self, like: Like, node: str, kept: GuardedNode) -> None:
         """As it stands from now on, or stood elsewhere."""
         self._kept[like, node] = kept
         self._kept.move_to_end((like, node))
@@ -130,7 +130,7 @@ class Rejections:
         _take(self._nodes, like, node)
         _take(self._likes, node, like)
 
-    def __iter__(self) -> Iterator[tuple[Like, str, Kept]]:
+    def __iter__(self) -> Iterator[tuple[Like, str, GuardedNode]]:
         return ((like, node, kept) for (like, node), kept in self._kept.items())
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ def replicas(pod: Pod, shape: int) -> Replicas | None:
     return Replicas(owner.uid, shape) if owner is not None else None
 
 
-def is_on(kept: Kept, now: float) -> bool:
+def is_on(kept: GuardedNode, now: float) -> bool:
     return now < kept.until or (not kept.changed and now < kept.until + PATIENCE)
 
 

@@ -15,7 +15,7 @@ from numalign.api.objects.pod import Pod
 from numalign.placement.rules.pods.matchers import Matcher
 
 
-class Kept(Struct, frozen=True):
+class TrackedBudget(Struct, frozen=True):
     budget: PodDisruptionBudget
     selector: Matcher
 
@@ -27,7 +27,7 @@ class Kept(Struct, frozen=True):
 
 class Budgets:
     def __init__(self) -> None:
-        self._kept: defaultdict[str, dict[str, Kept]] = defaultdict(dict)
+        self._kept: defaultdict[str, dict[str, TrackedBudget]] = defaultdict(dict)
         """By namespace and name."""
         self.selections = 0
         """Raised whenever other pods are covered than before."""
@@ -37,7 +37,7 @@ class Budgets:
     def put(self, budget: PodDisruptionBudget) -> None:
         meta = budget.metadata
         before = self._kept[meta.namespace].get(meta.name)
-        kept = Kept(budget, Matcher(budget.spec.selector))
+        kept = TrackedBudget(budget, Matcher(budget.spec.selector))
         self._kept[meta.namespace][meta.name] = kept
         self._changed(before is None or before.selector != kept.selector)
 
@@ -69,7 +69,7 @@ class Budgets:
     def __len__(self) -> int:
         return sum(map(len, self._kept.values()))
 
-    def _covering(self, pod: Pod) -> Iterator[Kept]:
+    def _covering(self, pod: Pod) -> Iterator[TrackedBudget]:
         return (kept for kept in self._kept.get(pod.metadata.namespace, {}).values() if kept.covers(pod))
 
     def _changed(self, selects_otherwise: bool) -> None:

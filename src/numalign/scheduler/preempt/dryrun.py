@@ -20,13 +20,13 @@ from numalign.placement.rules.nodes.nodeports import NodePorts
 from numalign.placement.rules.resources.candidates import FreedRow, FreedRows
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit, Want, Wants
 from numalign.placement.rules.rule import FITS, StaticFilter
-from numalign.scheduler.choose.filtering import Step
+from numalign.scheduler.choose.filtering import PreparedFilter
 from numalign.scheduler.preempt import victims
 from numalign.scheduler.preempt.budgets import Budgets
 from numalign.scheduler.preempt.victims import Victims
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class DryRunResult(Struct, frozen=True, kw_only=True):
     """Whom to evict from a node, or why that is no use."""
 
     victims: Victims | None = None
@@ -39,7 +39,7 @@ class TrialPod(Struct, frozen=True, kw_only=True):
     """A pod that trials are about, as filter plugins and the engine prepared it."""
 
     pod: Pod
-    steps: tuple[Step, ...]
+    steps: tuple[PreparedFilter, ...]
     whatif: WhatIf
     world: World
 
@@ -55,19 +55,19 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
     shape: Shape
     budgets: Budgets
 
-    def on(self, row: int, beside: Sequence[Pod] = ()) -> Answer:
+    def on(self, row: int, beside: Sequence[Pod] = ()) -> DryRunResult:
         """`beside`: pods worth as much as this one, or more, that the room there is promised to."""
         there = (each.pod for each in self.world.on_row[row].values())
         lower = sorted((pod for pod in there if pod.spec.priority < self.pod.spec.priority), key=victims.importance)
         if not lower or not self.whatif.is_possible(row):
-            return Answer(reasons=(wording.NO_ZONES if lower else wording.NO_VICTIMS,))
+            return DryRunResult(reasons=(wording.NO_ZONES if lower else wording.NO_VICTIMS,))
         trial = Trial(self, row, beside)
         reasons = trial.refused([pod.metadata.uid for pod in lower])
         if reasons:
-            return Answer(reasons=reasons)
+            return DryRunResult(reasons=reasons)
         chosen = victims.chosen(lower, self.budgets.violated_by(lower), trial.holders, trial.fits)
         reasons = () if chosen else (wording.NOT_NEEDED,)
-        return Answer(victims=chosen, reasons=reasons, budgeted=self.budgets.cover(lower))
+        return DryRunResult(victims=chosen, reasons=reasons, budgeted=self.budgets.cover(lower))
 
     @property
     def likeness(self) -> Hashable | None:
@@ -102,7 +102,7 @@ class Trial:
                 return step.prepared.refusals[code].reasons
         return self._refused_by_engine(removed)
 
-    def _code(self, step: Step, removed: Collection[str]) -> int:
+    def _code(self, step: PreparedFilter, removed: Collection[str]) -> int:
         """With those that were promised room there, and without them, as they may never come (spec 4.5)."""
         code = step.rule.filter_row(step.prepared, self._row, removed, self._beside)
         if code != FITS or not self._beside:
@@ -129,6 +129,6 @@ class Trial:
         )
 
 
-def moving(steps: Sequence[Step]) -> tuple[Step, ...]:
+def moving(steps: Sequence[PreparedFilter]) -> tuple[PreparedFilter, ...]:
     """Those of rules that pods on the node can make change their mind."""
     return tuple(step for step in steps if not isinstance(step.rule, StaticFilter))

@@ -17,7 +17,7 @@ from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.rules.clusterstate import World
 from numalign.placement.rules.rule import Rows
 from numalign.scheduler.preempt.budgets import Budgets
-from numalign.scheduler.preempt.dryrun import Answer, DryRun
+from numalign.scheduler.preempt.dryrun import DryRun, DryRunResult
 from numalign.scheduler.preempt.victims import Victims
 from numalign.scheduler.queue.nominations import Nominations
 
@@ -29,7 +29,7 @@ CRITERIA: Final = 5
 """Numbers in a rank."""
 
 
-class Table:
+class DryRunTable:
     """Answers by row, for pods that are alike."""
 
     def __init__(self, rows: int) -> None:
@@ -42,7 +42,7 @@ class Table:
         self.read: tuple[int, ...] = ()
         """How far the logs were read."""
 
-    def put(self, row: int, answer: Answer) -> None:
+    def put(self, row: int, answer: DryRunResult) -> None:
         self._budgeted[row] = answer.budgeted
         if answer.victims is None:
             self.states[row], self._why[row] = NO, self._place(answer.reasons)
@@ -80,24 +80,24 @@ class Table:
         return self._reasons.index(reasons)
 
 
-class Answers:
+class DryRunCache:
     def __init__(self, world: World, zones: ChangeLog, nominations: Nominations, budgets: Budgets) -> None:
         """`zones`: rows of which the engine knows something new."""
         self._world, self._logs, self._nominations = world, (world.totals.log, zones), nominations
         self._budgets = budgets
-        self._tables: LruCache[Any, Table] = LruCache(MOST_TABLES)
+        self._tables: LruCache[Any, DryRunTable] = LruCache(MOST_TABLES)
 
-    def table(self, asked: DryRun) -> Table:
+    def table(self, asked: DryRun) -> DryRunTable:
         """What is known so far for pods like this one."""
         likeness, rows = asked.likeness, self._world.capacity
-        table = Table(rows) if likeness is None else self._tables.get((likeness, rows), lambda: Table(rows))
+        table = DryRunTable(rows) if likeness is None else self._tables.get((likeness, rows), lambda: DryRunTable(rows))
         read = self._read()
         if table.read and table.read != read:
             self._refresh(table)
         table.read = read
         return table
 
-    def candidates(self, asked: DryRun, table: Table, rows: Rows, enough: int) -> Rows:
+    def candidates(self, asked: DryRun, table: DryRunTable, rows: Rows, enough: int) -> Rows:
         """The first of these rows that have victims: so many, and one among them that goes against no budget."""
         own = self._world.rows.get(self._nominations.node_of(asked.pod.metadata.uid), -1)
         # What others are told about that node has this very pod among those who were promised its room.
@@ -113,7 +113,7 @@ class Answers:
         found: Rows = rows[:end][states[:end] >= YES]
         return found
 
-    def _ask(self, asked: DryRun, table: Table, rows: Rows) -> None:
+    def _ask(self, asked: DryRun, table: DryRunTable, rows: Rows) -> None:
         for row in rows.tolist():
             table.put(row, asked.on(row, self._nominations.above(self._world.names[row], asked.pod)))
 
@@ -122,7 +122,7 @@ class Answers:
         logs = (log.generation for log in self._logs)
         return budgets.selections, budgets.generation, self._nominations.changes, *logs
 
-    def _refresh(self, table: Table) -> None:
+    def _refresh(self, table: DryRunTable) -> None:
         selections, generation, nominations, *logs = table.read
         renamed = self._nominations.since(nominations)
         changed = [log.since(read) for log, read in zip(self._logs, logs, strict=True)]

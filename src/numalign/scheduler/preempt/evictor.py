@@ -22,11 +22,11 @@ from numalign.kube.client import Client
 from numalign.kube.objects import DeleteOptions, Document, Preconditions
 from numalign.kube.resources import PODS
 from numalign.process.log import about
-from numalign.scheduler.events.podhistory import SILENT, Stories
+from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.preempt.reservations import BY_SCHEDULER, DISRUPTED
 from numalign.scheduler.queue.interests import PREEMPTION
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.queue.queue import SchedulingQueue
 
 LOG: Final = logging.getLogger(__name__)
 BACKOFF: Final = Exponential(first=0.1, longest=10.0, factor=5.0)
@@ -34,7 +34,7 @@ TRIES: Final = 4
 WORKERS: Final = 16
 
 
-class Preempting:
+class PreemptionGate:
     """The gate of pods for which others are being evicted."""
 
     name: Final = PREEMPTION
@@ -64,14 +64,14 @@ class Evictor:
     def __init__(
         self,
         client: Client,
-        queue: Queue,
+        queue: SchedulingQueue,
         *,
-        gate: Preempting,
+        gate: PreemptionGate,
         publisher: Publisher,
         leads: Callable[[], bool],
         is_there: Callable[[str], bool],
         wake: Callable[[], None],
-        stories: Stories = SILENT,
+        stories: PodHistories = SILENT,
     ) -> None:
         """`is_there`: whether the pod of a uid still counts on a node."""
         self._client, self._queue, self._gate = client, queue, gate

@@ -24,14 +24,14 @@ from numalign.placement.rules.resources.resourcesfit import Wants
 from numalign.placement.rules.rule import FITS, Rows
 from numalign.scheduler.choose import zonefilter
 from numalign.scheduler.choose.choose import NoNode
-from numalign.scheduler.choose.filtering import Step
+from numalign.scheduler.choose.filtering import PreparedFilter
 from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.preempt import dryrun
 from numalign.scheduler.preempt.budgets import Budgets
 from numalign.scheduler.preempt.dryrun import DryRun
-from numalign.scheduler.preempt.dryruncache import Answers
-from numalign.scheduler.preempt.reservations import Promises
+from numalign.scheduler.preempt.dryruncache import DryRunCache
+from numalign.scheduler.preempt.reservations import Reservations
 from numalign.scheduler.preempt.victims import Victims
 from numalign.scheduler.queue.nominations import Nominations
 
@@ -40,7 +40,7 @@ NOT_ELIGIBLE: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 
 
-class Preempts(Struct, frozen=True):
+class Nomination(Struct, frozen=True):
     """The pod gets a node once these are gone."""
 
     node: str
@@ -52,13 +52,13 @@ class Preempts(Struct, frozen=True):
         return f"found a potential placement for pod on node {self.node}, preempting {count} victims"
 
 
-class Declines(Struct, frozen=True):
+class NotPreempted(Struct, frozen=True):
     message: str
     is_final: bool = False
     """It was looked for and there is no way: what was promised to the pod earlier is void."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class PreemptionRequest(Struct, frozen=True, kw_only=True):
     pod: Pod
     shape: Shape
     found: NoNode
@@ -70,23 +70,23 @@ class Asked(Struct, frozen=True, kw_only=True):
 class Preemption:
     def __init__(self, cluster: Cluster, nominations: Nominations, budgets: Budgets) -> None:
         self._cluster, self._budgets = cluster, budgets
-        self._promises = Promises(cluster, nominations)
-        self._answers = Answers(cluster.world, cluster.engine.columns.log, nominations, budgets)
+        self._promises = Reservations(cluster, nominations)
+        self._answers = DryRunCache(cluster.world, cluster.engine.columns.log, nominations, budgets)
 
-    def decide(self, asked: Asked, rng: Randomness) -> Preempts | Declines:
+    def decide(self, asked: PreemptionRequest, rng: Randomness) -> Nomination | NotPreempted:
         if asked.pod.spec.preemption_policy == NEVER:
-            return Declines(NOT_ELIGIBLE)
+            return NotPreempted(NOT_ELIGIBLE)
         if self._promises.is_pending(asked.pod, asked.found, asked.now):
-            return Declines(TERMINATING)
+            return NotPreempted(TERMINATING)
         rows, counts = self._potential(asked), Counter[str]()
         best = self._best(asked, rows, rng, counts) if len(rows) else None
         if best is not None:
             return best
         if asked.found.nodes > len(rows):
             counts[wording.NOT_HELPFUL] += asked.found.nodes - len(rows)
-        return Declines(wording.unavailable(asked.found.nodes, counts), is_final=True)
+        return NotPreempted(wording.unavailable(asked.found.nodes, counts), is_final=True)
 
-    def _potential(self, asked: Asked) -> Rows:
+    def _potential(self, asked: PreemptionRequest) -> Rows:
         """Nodes on which taking pods away may help."""
         filtered, found = asked.found.filtered, asked.found
         if filtered is None:
@@ -96,7 +96,7 @@ class Preemption:
         rows: Rows = filtered.rows[hopeful[filtered.rows]]
         return rows
 
-    def _best(self, asked: Asked, rows: Rows, rng: Randomness, counts: Counter[str]) -> Preempts | None:
+    def _best(self, asked: PreemptionRequest, rows: Rows, rng: Randomness, counts: Counter[str]) -> Nomination | None:
         steps = asked.found.filtered.steps if asked.found.filtered is not None else ()
         turned = np.roll(rows, -int(rng.random() * len(rows)))
         hopeful = self._with_room(asked.pod, steps, turned, counts)
@@ -109,9 +109,9 @@ class Preemption:
             counts.update(table.reasons(hopeful))
             return None
         row = table.best(candidates)
-        return Preempts(self._cluster.world.names[row], table.victims[row])
+        return Nomination(self._cluster.world.names[row], table.victims[row])
 
-    def _with_room(self, pod: Pod, steps: Sequence[Step], rows: Rows, counts: Counter[str]) -> Rows:
+    def _with_room(self, pod: Pod, steps: Sequence[PreparedFilter], rows: Rows, counts: Counter[str]) -> Rows:
         """By totals alone, which is quickly said of all nodes; of the others it is counted why not."""
         fit = next((step.prepared for step in steps if isinstance(step.prepared, Wants)), None)
         wants = fit.refusals.wants if fit is not None else ()
@@ -123,7 +123,7 @@ class Preemption:
         hopeful: Rows = rows[codes == FITS if fit is not None else codes != NO_VICTIMS]
         return hopeful
 
-    def _dry_run(self, asked: Asked, steps: Sequence[Step]) -> DryRun:
+    def _dry_run(self, asked: PreemptionRequest, steps: Sequence[PreparedFilter]) -> DryRun:
         return DryRun(
             pod=asked.pod,
             shape=asked.shape,

@@ -15,15 +15,15 @@ from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Randomness
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.preempt.preemption import Asked, Declines, Preemption, Preempts
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.preempt.preemption import Nomination, NotPreempted, Preemption, PreemptionRequest
+from numalign.scheduler.queue.queue import SchedulingQueue
 
 
-class Evictor(Protocol):
+class EvictionStarter(Protocol):
     def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None: ...
 
 
-class Told(Struct, frozen=True):
+class PreemptionOutcome(Struct, frozen=True):
     message: str = ""
     nominated: str | None = None
     """The node that the pod waits for; empty: for none any more; None: nothing new."""
@@ -33,9 +33,9 @@ class Preemptor:
     def __init__(
         self,
         preemption: Preemption,
-        queue: Queue,
+        queue: SchedulingQueue,
         *,
-        evictor: Evictor,
+        evictor: EvictionStarter,
         publisher: Publisher,
         counts: Metrics,
         rng: Randomness,
@@ -43,18 +43,18 @@ class Preemptor:
         self._preemption, self._queue, self._evictor = preemption, queue, evictor
         self._publisher, self._metrics, self._rng = publisher, counts, rng
 
-    def attempt(self, asked: Asked) -> Told:
+    def attempt(self, asked: PreemptionRequest) -> PreemptionOutcome:
         found = self._preemption.decide(asked, self._rng)
         self._metrics.preemption_attempts.add()
         uid = asked.pod.metadata.uid
-        if isinstance(found, Declines):
+        if isinstance(found, NotPreempted):
             if found.is_final:
                 self._queue.nominate(uid, "", asked.now)
-            return Told(f"preemption: {found.message}", "" if found.is_final else None)
+            return PreemptionOutcome(f"preemption: {found.message}", "" if found.is_final else None)
         self._carry_out(asked.pod, found, asked.now)
-        return Told(f"preemption: {found.message}", found.node)
+        return PreemptionOutcome(f"preemption: {found.message}", found.node)
 
-    def _carry_out(self, pod: Pod, found: Preempts, now: float) -> None:
+    def _carry_out(self, pod: Pod, found: Nomination, now: float) -> None:
         victims, uid = found.victims.pods, pod.metadata.uid
         self._metrics.preemption_victims.observe(number=len(victims))
         self._queue.nominate(uid, found.node, now)

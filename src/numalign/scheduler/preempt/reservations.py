@@ -22,7 +22,7 @@ UNSURE: Final = (Code.NOT_CERTAIN, Code.NOT_DECIDED)
 SMALL: Final = 64
 
 
-class Promises:
+class Reservations:
     def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
         self._cluster, self._nominations = cluster, nominations
         self._kept: dict[str, float] = {}

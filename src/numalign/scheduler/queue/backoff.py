@@ -10,7 +10,7 @@ import math
 from msgspec import Struct
 
 from numalign.kube.backoff import Exponential
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.queue.queued import QueuedPod
 
 NEVER = float("-inf")
 
@@ -25,7 +25,7 @@ class PodBackoff(Struct, frozen=True):
         """After so many failed attempts in a row."""
         return Exponential(self.initial, self.longest).pause(attempts)
 
-    def expiry(self, queued: Queued) -> float:
+    def expiry(self, queued: QueuedPod) -> float:
         """The second in which the backoff ends; long ago for a pod that has none."""
         attempts = queued.errors or queued.refused
         if attempts == 0 or self.longest == 0:
@@ -34,6 +34,6 @@ class PodBackoff(Struct, frozen=True):
             queued.expiry = float(math.floor(queued.since + self.duration(attempts)))
         return queued.expiry
 
-    def is_on(self, queued: Queued, now: float) -> bool:
+    def is_on(self, queued: QueuedPod, now: float) -> bool:
         """Whether the pod still has to wait; through the whole second in which its backoff ends it does."""
         return self.expiry(queued) >= math.floor(now)

@@ -13,14 +13,14 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.intake.clusterevents import Happening
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.intake.clusterevents import ObjectChange
+from numalign.scheduler.queue.queued import QueuedPod
 
 MOST_EVENTS: Final = 20_000
 
 
-class Flight(Struct, eq=False):
-    queued: Queued
+class InFlightPod(Struct, eq=False):
+    queued: QueuedPod
     start: int
     """How many events there had ever been when it began."""
     latest: Pod
@@ -29,25 +29,25 @@ class Flight(Struct, eq=False):
     """The pod is gone, or somebody bound it: there is nothing to come back for."""
 
 
-class Flights:
+class InFlightPods:
     def __init__(self, most_events: int = MOST_EVENTS) -> None:
         # In the order of their start, and quick at giving the first one after many have landed: a dict is not.
-        self._flights: OrderedDict[str, Flight] = OrderedDict()
-        self._events: deque[Happening] = deque(maxlen=most_events)
+        self._flights: OrderedDict[str, InFlightPod] = OrderedDict()
+        self._events: deque[ObjectChange] = deque(maxlen=most_events)
         self._seen = 0
 
-    def start(self, queued: Queued) -> None:
-        self._flights[queued.uid] = Flight(queued, self._seen, queued.pod)
+    def start(self, queued: QueuedPod) -> None:
+        self._flights[queued.uid] = InFlightPod(queued, self._seen, queued.pod)
 
-    def get(self, uid: str) -> Flight | None:
+    def get(self, uid: str) -> InFlightPod | None:
         return self._flights.get(uid)
 
-    def record(self, happening: Happening) -> None:
+    def record(self, happening: ObjectChange) -> None:
         if self._flights:
             self._events.append(happening)
             self._seen += 1
 
-    def missed(self, flight: Flight) -> tuple[Happening, ...] | None:
+    def missed(self, flight: InFlightPod) -> tuple[ObjectChange, ...] | None:
         """What happened since it began, the latest first; None: more than was kept."""
         count = self._seen - flight.start
         if count > len(self._events):
@@ -55,7 +55,7 @@ class Flights:
         latest_first = islice(reversed(self._events), count)
         return tuple(each for each in latest_first if each.uid in ("", flight.queued.uid))
 
-    def land(self, uid: str) -> Flight | None:
+    def land(self, uid: str) -> InFlightPod | None:
         flight = self._flights.pop(uid, None)
         # The first of them needs all that the others need.
         oldest = next(iter(self._flights.values()), None)
@@ -67,7 +67,7 @@ class Flights:
     def uids(self) -> tuple[str, ...]:
         return tuple(self._flights)
 
-    def all(self) -> tuple[Flight, ...]:
+    def all(self) -> tuple[InFlightPod, ...]:
         return tuple(self._flights.values())
 
     def kept(self) -> Counter[str]:

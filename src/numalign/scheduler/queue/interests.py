@@ -18,9 +18,9 @@ from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
 from numalign.placement.rules.nodes.tainttoleration import TaintToleration
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.scheduler.choose.profiles import ZONES
-from numalign.scheduler.intake.clusterevents import Action, Happening, Resource
+from numalign.scheduler.intake.clusterevents import Action, ObjectChange, Resource
 from numalign.scheduler.queue import nodehints, podhints, volumehints
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.queue.wakeups import Hint, Interest, Table
 
 SCHEDULING_GATES: Final = "SchedulingGates"
@@ -36,14 +36,14 @@ NodeHint = Callable[[Pod, Node | None, Node | None], bool]
 PodHint = Callable[[Pod, Pod | None, Pod | None], bool]
 
 
-class Zones(Protocol):
+class ZoneHints(Protocol):
     """Whoever knows what the engine says about one node now."""
 
     def refuses(self, pod: Pod, node: str) -> bool: ...
 
 
 def stock(
-    affinity: NodeAffinity | None = None, fit: NodeResourcesFit | None = None, zones: Zones | None = None
+    affinity: NodeAffinity | None = None, fit: NodeResourcesFit | None = None, zones: ZoneHints | None = None
 ) -> Table:
     """A profile's table, with the two rules whose settings matter; without `zones` every wake-up is taken to help."""
     return {
@@ -66,7 +66,7 @@ def stock(
 
 
 def _of_nodes(affinity: NodeAffinity, fit: NodeResourcesFit) -> Table:
-    glances = nodehints.Glances()
+    glances = nodehints.SingleNodes()
     cordons, taints, features = NodeUnschedulable(), TaintToleration(), NodeDeclaredFeatures()
     return {
         "NodeName": (
@@ -168,19 +168,19 @@ def _of_pod(hint: PodHint) -> Hint:
 
 
 def _claim(actions: Action) -> Interest:
-    def hint(queued: Queued, what: Happening) -> bool:
+    def hint(queued: QueuedPod, what: ObjectChange) -> bool:
         claim = _typed(PersistentVolumeClaim, what.new)
         return claim is None or volumehints.is_claimed(queued.pod, claim)
 
     return Interest(Resource.PERSISTENT_VOLUME_CLAIM, actions, hint)
 
 
-def _in_other_zone(_: Queued, what: Happening) -> bool:
+def _in_other_zone(_: QueuedPod, what: ObjectChange) -> bool:
     return volumehints.is_in_other_zone(_typed(PersistentVolume, what.old), _typed(PersistentVolume, what.new))
 
 
-def _unblocked(zones: Zones | None) -> Hint:
-    def hint(queued: Queued, what: Happening) -> bool:
+def _unblocked(zones: ZoneHints | None) -> Hint:
+    def hint(queued: QueuedPod, what: ObjectChange) -> bool:
         wake, blocked = what.new, queued.rejection.zones_of
         if not isinstance(wake, Wake):
             raise TypeError(f"{type(wake).__name__} is not a wake-up")

@@ -18,7 +18,7 @@ from numalign.placement.rules.rule import FITS, FilterRule, Refusal
 PODS = "pods"
 
 
-class Glances:
+class SingleNodes:
     """Single nodes, as rules see them."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ class Rejection(Struct, frozen=True, kw_only=True):
 ERROR: Final = Rejection(reasons={})
 
 
-class Queued(Struct, eq=False, kw_only=True):
+class QueuedPod(Struct, eq=False, kw_only=True):
     pod: Pod
     added: float
     """When it came."""

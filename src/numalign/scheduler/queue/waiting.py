@@ -15,23 +15,23 @@ from numalign.scheduler.intake import clusterevents
 from numalign.scheduler.queue import gates
 from numalign.scheduler.queue.backoff import PodBackoff
 from numalign.scheduler.queue.gates import Gate
-from numalign.scheduler.queue.pools import Ordered, Parked
-from numalign.scheduler.queue.queued import Queued
-from numalign.scheduler.queue.wakeups import Strategy
+from numalign.scheduler.queue.pools import PriorityPool, UnschedulablePods
+from numalign.scheduler.queue.queued import QueuedPod
+from numalign.scheduler.queue.wakeups import QueueingStrategy
 
 BACKOFF_ENDS: Final = (clusterevents.BACKOFF_COMPLETE, clusterevents.POPPED_EARLY)
 
 
-class Waiting:
+class WaitingPods:
     def __init__(self, backoff: PodBackoff, gates: Sequence[Gate]) -> None:
         self.incoming: Counter[tuple[str, str]] = Counter()
         """Pods that came into a pool, by pool and event."""
-        self.parked = Parked()
+        self.parked = UnschedulablePods()
         self._backoff, self._gates = backoff, gates
-        self._ready = Ordered(attrgetter("order"))
-        self._backing_off = Ordered(lambda queued: (backoff.expiry(queued), *queued.order))
-        self._erring = Ordered(lambda queued: (backoff.expiry(queued), *queued.order))
-        self._place: dict[str, Ordered | Parked] = {}
+        self._ready = PriorityPool(attrgetter("order"))
+        self._backing_off = PriorityPool(lambda queued: (backoff.expiry(queued), *queued.order))
+        self._erring = PriorityPool(lambda queued: (backoff.expiry(queued), *queued.order))
+        self._place: dict[str, PriorityPool | UnschedulablePods] = {}
 
     @property
     def ready(self) -> int:
@@ -40,7 +40,7 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._place)
 
-    def get(self, uid: str) -> Queued | None:
+    def get(self, uid: str) -> QueuedPod | None:
         place = self._place.get(uid)
         return place.get(uid) if place is not None else None
 
@@ -49,7 +49,7 @@ class Waiting:
         if place is not None:
             place.remove(uid)
 
-    def pop(self, now: float) -> Queued | None:
+    def pop(self, now: float) -> QueuedPod | None:
         """The first of those that are ready. If nobody is, nobody loses by ending a backoff early; errors do wait."""
         queued = self._ready.pop()
         while queued is None and (early := self._backing_off.first()) is not None:
@@ -64,15 +64,15 @@ class Waiting:
         if queued is not None and self._ready.get(uid) is None:
             self.make_ready(queued, clusterevents.FORCED.label, now)
 
-    def put(self, queued: Queued, strategy: Strategy, label: str, now: float) -> bool:
+    def put(self, queued: QueuedPod, strategy: QueueingStrategy, label: str, now: float) -> bool:
         """To where the strategy and its backoff let the pod go; whether that is anywhere but parked."""
-        if strategy is Strategy.SKIP:
+        if strategy is QueueingStrategy.SKIP:
             return self._park(queued, label)
-        if strategy is Strategy.AFTER_BACKOFF and self._backoff.is_on(queued, now):
+        if strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff.is_on(queued, now):
             return self._make_back_off(queued, label)
         return self.make_ready(queued, label, now)
 
-    def make_ready(self, queued: Queued, label: str, now: float) -> bool:
+    def make_ready(self, queued: QueuedPod, label: str, now: float) -> bool:
         if self._is_held(queued):
             return self._park(queued, label)
         queued.ready = now if queued.ready is None else queued.ready
@@ -94,7 +94,7 @@ class Waiting:
         erring = self._erring.first()
         return max(now, math.floor(self._backoff.expiry(erring)) + 1.0) if erring is not None else None
 
-    def by_pool(self) -> dict[str, list[Queued]]:
+    def by_pool(self) -> dict[str, list[QueuedPod]]:
         """All of them, under the names that metrics use; the ready ones in the order of their turn."""
         return {
             "active": sorted(self._ready, key=lambda queued: queued.order),
@@ -103,7 +103,7 @@ class Waiting:
             "gated": [queued for queued in self.parked if queued.gate],
         }
 
-    def _make_back_off(self, queued: Queued, label: str) -> bool:
+    def _make_back_off(self, queued: QueuedPod, label: str) -> bool:
         if self._is_held(queued):
             return self._park(queued, label)
         queued.cause = label
@@ -111,7 +111,7 @@ class Waiting:
         self.incoming["backoff", label] += 1
         return True
 
-    def _park(self, queued: Queued, label: str) -> bool:
+    def _park(self, queued: QueuedPod, label: str) -> bool:
         if self.parked.get(queued.uid) is None:
             self.incoming["gated" if queued.gate else "unschedulable", label] += 1
         if queued.gate:
@@ -119,11 +119,11 @@ class Waiting:
         self._move(queued, self.parked)
         return False
 
-    def _is_held(self, queued: Queued) -> bool:
+    def _is_held(self, queued: QueuedPod) -> bool:
         queued.gate = gates.holding(self._gates, queued.pod)
         return bool(queued.gate)
 
-    def _move(self, queued: Queued, place: Ordered | Parked) -> None:
+    def _move(self, queued: QueuedPod, place: PriorityPool | UnschedulablePods) -> None:
         uid = queued.uid
         self.remove(uid)
         self._place[uid] = place

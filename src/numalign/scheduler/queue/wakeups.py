@@ -12,11 +12,11 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.queued import QueuedPod
 
 
-class Strategy(IntEnum):
+class QueueingStrategy(IntEnum):
     """What an event means for a pod; of several the highest counts."""
 
     SKIP = 0
@@ -24,7 +24,7 @@ class Strategy(IntEnum):
     IMMEDIATELY = 2
 
 
-Hint = Callable[[Queued, Happening], bool]
+Hint = Callable[[QueuedPod, ObjectChange], bool]
 
 
 class Interest(Struct, frozen=True):
@@ -58,19 +58,21 @@ class Wakeups:
         """Whether the plugin may change its mind on such an event."""
         return event.is_anything or plugin not in self._table or bool(self._covered(plugin, event))
 
-    def strategy(self, queued: Queued, happening: Happening) -> Strategy:
+    def strategy(self, queued: QueuedPod, happening: ObjectChange) -> QueueingStrategy:
         rejecting, pending = queued.rejecting, queued.rejection.pending
         if not rejecting or happening.event.is_anything:
-            return Strategy.AFTER_BACKOFF
-        found = Strategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF
+        found = QueueingStrategy.SKIP
         for plugin in rejecting:
             if self._helps(plugin, queued, happening):
-                found = max(found, Strategy.IMMEDIATELY if plugin in pending else Strategy.AFTER_BACKOFF)
-                if found is Strategy.IMMEDIATELY or not pending:
+                found = max(
+                    found, QueueingStrategy.IMMEDIATELY if plugin in pending else QueueingStrategy.AFTER_BACKOFF
+                )
+                if found is QueueingStrategy.IMMEDIATELY or not pending:
                     return found
         return found
 
-    def _helps(self, plugin: str, queued: Queued, happening: Happening) -> bool:
+    def _helps(self, plugin: str, queued: QueuedPod, happening: ObjectChange) -> bool:
         if plugin not in self._table:
             return True
         covered = self._covered(plugin, happening.event)
@@ -81,7 +83,7 @@ class Wakeups:
             self._covering[plugin, event] = tuple(each for each in self._table[plugin] if each.covers(event))
         return self._covering[plugin, event]
 
-    def _asked(self, plugin: str, hint: Hint, queued: Queued, happening: Happening) -> bool:
+    def _asked(self, plugin: str, hint: Hint, queued: QueuedPod, happening: ObjectChange) -> bool:
         try:
             answer = hint(queued, happening)
             told = "Queue" if answer else "QueueSkip"

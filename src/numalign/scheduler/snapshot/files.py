@@ -25,7 +25,7 @@ from numalign.kube.resources import Resource
 from numalign.kubelet import demand
 from numalign.scheduler import configdata, main
 from numalign.scheduler.snapshot import snapshot
-from numalign.scheduler.snapshot.snapshot import SCHEMA, Snapshot, State
+from numalign.scheduler.snapshot.snapshot import SCHEMA, SchedulerState, Snapshot
 
 VERSION: Final = "numalign.io/v1alpha1"
 KIND: Final = "SchedulerDump"
@@ -201,10 +201,10 @@ def _document(raw: bytes, place: str) -> _File:
     return document if document.items is not None else structs.replace(document, items=[Raw(raw)])
 
 
-def _state(raw: Raw, name: str) -> State | None:
+def _state(raw: Raw, name: str) -> SchedulerState | None:
     if bytes(raw) in NOTHING:
         return None
     try:
-        return decode.decode(State, bytes(raw))
+        return decode.decode(SchedulerState, bytes(raw))
     except errors.BadObject as problem:
         raise errors.BadObject("File", name, f"state.{problem.field}", problem.why) from None

@@ -20,7 +20,7 @@ from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
 from numalign.placement.dump import LedgerCopy
 from numalign.scheduler import main
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
-from numalign.scheduler.explain.decisionlog import Told
+from numalign.scheduler.explain.decisionlog import DecisionRecord
 from numalign.scheduler.intake import watching
 
 T = TypeVar("T", bound=Named)
@@ -84,7 +84,7 @@ class KeptOff(Wire, frozen=True):
     """The uid of the controller whose replicas they are; empty: all pods of the shape."""
 
 
-class State(Wire, frozen=True):
+class SchedulerState(Wire, frozen=True):
     """What only a scheduler knows."""
 
     rows: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class State(Wire, frozen=True):
     volumes: tuple[PersistentVolume, ...] = ()
     """As they will be once what was decided is written."""
     claims: tuple[PersistentVolumeClaim, ...] = ()
-    decisions: tuple[Told, ...] = ()
+    decisions: tuple[DecisionRecord, ...] = ()
     """The latest ones."""
     queue: dict[str, Any] = field(default_factory=dict)
     """For people: who waits, and why."""
@@ -109,7 +109,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     objects: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """By plural; nodes in the order of their rows, where that is known."""
     config: Configuration = field(default_factory=main.defaults)
-    state: State | None = None
+    state: SchedulerState | None = None
     """None: it was not taken by a scheduler."""
     wall: str = ""
     """When it was taken, as time stamps are written."""

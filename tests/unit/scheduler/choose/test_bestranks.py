@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.scheduler.choose.bestranks import OUT, Podium
+from numalign.scheduler.choose.bestranks import OUT, BestRanks
 
 ranks = st.integers(OUT, 4)
 
@@ -16,7 +16,7 @@ def test_the_first_rows_are_those_that_a_look_at_all_would_find(
     held: list[int], changes: list[tuple[int, int]]
 ) -> None:
     known = np.array(held, np.int32)
-    podium = Podium(known)
+    podium = BestRanks(known)
     for row, rank in [(row % len(held), rank) for row, rank in changes]:
         before, held[row], known[row] = held[row], rank, rank
         if rank != before:
@@ -26,4 +26,4 @@ def test_the_first_rows_are_those_that_a_look_at_all_would_find(
 
 
 def test_where_no_row_is_to_be_picked_there_is_none() -> None:
-    assert not Podium(np.full(3, OUT, np.int32)).first
+    assert not BestRanks(np.full(3, OUT, np.int32)).first

@@ -24,7 +24,7 @@ from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
-from numalign.scheduler.choose.plugins import Stock
+from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.cluster import Cluster
 from tests.conftest import require
 from tests.unit.placement.rules import neighbourhoods, neighbours
@@ -40,7 +40,7 @@ class Twin:
 
     def __init__(self, *, quickly: bool, compiled: bool = False) -> None:
         world = World()
-        self.cluster, stock = Cluster(Engine(), world), Stock(world)
+        self.cluster, stock = Cluster(Engine(), world), Plugins(world)
         assert not compiled or self.cluster.engine.warm()
         for name, labels in neighbourhoods.NAMESPACES.items():
             stock.namespaces.put(name, labels)

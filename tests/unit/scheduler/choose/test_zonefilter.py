@@ -10,12 +10,12 @@ from msgspec import structs
 from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
 from numalign.placement.settings import Settings
-from numalign.scheduler.choose.attempt import Surroundings
+from numalign.scheduler.choose.attempt import AttemptContext
 from numalign.scheduler.choose.choose import Chosen, NoNode
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.explain.explanations import explained
-from numalign.scheduler.intake.stormguard import Rejections
-from numalign.scheduler.preempt.preemption import Preempts
+from numalign.scheduler.intake.stormguard import StormGuard
+from numalign.scheduler.preempt.preemption import Nomination
 from numalign.scheduler.queue.nominations import Nominations
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.preempting import Town
@@ -110,7 +110,7 @@ def test_it_preempts_by_totals() -> None:
         town.run(trainer(name, gpus=3))
     town.profile = town.totals
     found = town.asked(trainer("urgent", gpus=5, priority=10))
-    assert isinstance(found, Preempts)
+    assert isinstance(found, Nomination)
     assert len(found.victims.pods) == 1
 
 
@@ -125,7 +125,7 @@ def test_a_pod_that_fits_nowhere_is_refused_by_totals_alone() -> None:
 
 def test_explain_says_that_the_profile_does_not_look_at_zones() -> None:
     town = Totals("a")
-    around = Surroundings(town.cluster, Nominations(), Rejections())
+    around = AttemptContext(town.cluster, Nominations(), StormGuard())
     found = explained(wide("p"), town.totals, around)
     assert (found.fitting, found.refused) == (("a",), {})
     assert found.notes[0].startswith("profile totals does not look at zones (NodeResourceTopologyMatch is disabled)")
@@ -136,7 +136,7 @@ def test_broken_annotations_of_zones_are_not_its_concern() -> None:
     town = Totals("a")
     pod = wide("p")
     odd = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={"numalign.io/scope": "everywhere"}))
-    around = Surroundings(town.cluster, Nominations(), Rejections())
+    around = AttemptContext(town.cluster, Nominations(), StormGuard())
     assert explained(odd, town.totals, around).fitting == ("a",)
 
 

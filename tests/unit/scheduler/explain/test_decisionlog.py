@@ -6,18 +6,26 @@ from random import Random
 
 from numalign.api.objects.meta import ObjectMeta
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.choose.scoredetails import Phase, Ranking
+from numalign.scheduler.choose.scoredetails import Phase, ScoreDetails
 from numalign.scheduler.explain import decisionlog
-from numalign.scheduler.explain.decisionlog import FORGETFUL, Chances, Recollection, Redrawn, Turn
+from numalign.scheduler.explain.decisionlog import (
+    FORGETFUL,
+    DecisionLog,
+    LoggedAttempt,
+    RecordedRandomness,
+    ReplayedRandomness,
+)
 from tests.unit.scheduler.servers import Servers, trainer
 
 
-def turn(name: str, at: float = 0.0) -> Turn:
-    return Turn(pod=ObjectMeta(name=name, namespace="n", uid=f"uid-{name}"), attempt=1, at=at, result="unschedulable")
+def turn(name: str, at: float = 0.0) -> LoggedAttempt:
+    return LoggedAttempt(
+        pod=ObjectMeta(name=name, namespace="n", uid=f"uid-{name}"), attempt=1, at=at, result="unschedulable"
+    )
 
 
 def test_the_latest_ones_are_kept_and_found_by_pod() -> None:
-    kept = Recollection(most=3)
+    kept = DecisionLog(most=3)
     for name in "abac":
         kept.note(turn(name))
     assert [each.pod.name for each in kept] == ["b", "a", "c"]
@@ -25,19 +33,19 @@ def test_the_latest_ones_are_kept_and_found_by_pod() -> None:
 
 
 def test_details_are_wanted_ten_times_a_second_at_most() -> None:
-    kept = Recollection()
+    kept = DecisionLog()
     assert [kept.wants_details(at) for at in (0.0, 0.05, 0.11, 0.12, 5.0)] == [True, False, True, False, True]
     assert not FORGETFUL.wants_details(0.0)
 
 
 def test_what_was_drawn_can_be_drawn_again() -> None:
-    chances = Chances(Random(3))
+    chances = RecordedRandomness(Random(3))
     drawn = [chances.random() for _ in range(3)]
     assert chances.drawn() == tuple(drawn)
     assert chances.drawn() == ()
-    again = Redrawn(drawn)
+    again = ReplayedRandomness(drawn)
     assert [again.random() for _ in range(4)] == [*drawn, drawn[0]]
-    assert Redrawn(()).random() == 0.0
+    assert ReplayedRandomness(()).random() == 0.0
 
 
 def test_a_decision_tells_node_and_zones() -> None:
@@ -45,13 +53,13 @@ def test_a_decision_tells_node_and_zones() -> None:
     found = servers.choose(trainer("p"))
     assert isinstance(found, Chosen)
     told = decisionlog.told(
-        Turn(pod=trainer("p").metadata, attempt=2, at=1.0, result="scheduled", decision=found.decision)
+        LoggedAttempt(pod=trainer("p").metadata, attempt=2, at=1.0, result="scheduled", decision=found.decision)
     )
     assert (told.pod, told.node, told.zones, told.attempt) == ("default/p", "a", "v1;main=0", 2)
 
 
 def test_a_ranking_says_what_each_plugin_added() -> None:
-    servers, ranking = Servers("a", "b", "c", "d"), Ranking(lambda: 0.0)
+    servers, ranking = Servers("a", "b", "c", "d"), ScoreDetails(lambda: 0.0)
     found = servers.choose(trainer("p"), ranking=ranking)
     assert isinstance(found, Chosen)
     best = ranking.best(servers.cluster.world, found.decision.node or "")
@@ -62,7 +70,7 @@ def test_a_ranking_says_what_each_plugin_added() -> None:
 
 def test_phases_add_up_to_the_whole() -> None:
     ticks = iter(range(100))
-    servers, ranking = Servers("a", "b"), Ranking(lambda: float(next(ticks)))
+    servers, ranking = Servers("a", "b"), ScoreDetails(lambda: float(next(ticks)))
     servers.choose(trainer("p"), ranking=ranking)
     assert list(ranking.phases) == [Phase.FILTER, Phase.ZONES, Phase.SCORE, Phase.PLACE]
     assert sum(ranking.phases.values()) == next(ticks) - 1

@@ -6,7 +6,7 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.scheduler.intake import stormguard
-from numalign.scheduler.intake.stormguard import BACKOFF, MEMORY, MOST_KEPT, PATIENCE, Like, Rejections, Replicas
+from numalign.scheduler.intake.stormguard import BACKOFF, MEMORY, MOST_KEPT, PATIENCE, Like, Replicas, StormGuard
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import owned, trainer
 
@@ -15,12 +15,12 @@ ONE_OF_A_SET = owned(trainer("p"), "uid-set")
 SET = Replicas("uid-set", 1)
 
 
-class Guard(Rejections):
+class Guard(StormGuard):
     def refused(self, like: Like, node: str, now: float) -> float:
         return self.rejected(like, node, "OutOfcpu", now)
 
 
-def kept_off(guard: Rejections, now: float, shape: int = 1) -> list[int]:
+def kept_off(guard: StormGuard, now: float, shape: int = 1) -> list[int]:
     return sorted(guard.kept_off(ONE_OF_A_SET, shape, ROWS, now))
 
 
@@ -105,7 +105,7 @@ def test_thousands_of_replicas_that_fail_are_one_entry_which_is_gone_after_an_ho
         guard.refused(SET, "a", float(number))
     assert len(guard) == 1
     guard.ended(4999.0 + MEMORY)
-    assert (len(guard), vars(guard)) == (0, vars(Rejections()))
+    assert (len(guard), vars(guard)) == (0, vars(StormGuard()))
 
 
 def test_of_owners_without_end_the_latest_are_remembered() -> None:

@@ -16,7 +16,7 @@ from numalign.kube.client import Client
 from numalign.kube.events.events import Reporter
 from numalign.kube.objects import Status
 from numalign.scheduler.events.publish import Publisher
-from numalign.scheduler.preempt.evictor import Evictor, Preempting
+from numalign.scheduler.preempt.evictor import Evictor, PreemptionGate
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NEW_EVENTS, PODS
 from numalign.simulator.cluster import Cluster
@@ -30,7 +30,7 @@ class Scene:
 
     def __init__(self, embedded: Cluster, client: Client) -> None:
         self.embedded, self.client, self.leads = embedded, client, True
-        self.gate, self.there, self.woken = Preempting(), {"v0", "v1"}, 0
+        self.gate, self.there, self.woken = PreemptionGate(), {"v0", "v1"}, 0
         self.queue = waitingpods.queue((self.gate,))
         self.publisher = Publisher(client, Reporter("numalign", "here"))
         self.evictor = Evictor(

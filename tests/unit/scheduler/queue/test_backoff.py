@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.scheduler.queue.backoff import NEVER, PodBackoff
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.queue.queued import QueuedPod
 from tests.unit.scheduler import waitingpods
 
 # kube-scheduler spec A.9: initial, longest, attempts, seconds
@@ -39,8 +39,8 @@ def test_a_duration_never_shrinks_and_never_passes_the_longest(initial: int, mor
     assert initial <= backoff.duration(attempts) <= backoff.duration(attempts + 1) <= initial + more
 
 
-def queued(since: float, refused: int = 0, errors: int = 0) -> Queued:
-    return Queued(pod=waitingpods.pod("a"), added=0, since=since, number=1, refused=refused, errors=errors)
+def queued(since: float, refused: int = 0, errors: int = 0) -> QueuedPod:
+    return QueuedPod(pod=waitingpods.pod("a"), added=0, since=since, number=1, refused=refused, errors=errors)
 
 
 @pytest.mark.parametrize(

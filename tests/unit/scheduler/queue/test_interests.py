@@ -10,10 +10,10 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.scheduler.intake import clusterevents
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening
+from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, ObjectChange
 from numalign.scheduler.queue import interests
-from numalign.scheduler.queue.queued import Queued
-from numalign.scheduler.queue.wakeups import Strategy, Wakeups
+from numalign.scheduler.queue.queued import QueuedPod
+from numalign.scheduler.queue.wakeups import QueueingStrategy, Wakeups
 from tests.unit.scheduler.changes import CORDONED, NODE, SSD, TAINTED, TARGET, TOLERANT, WEB, here, ports
 from tests.unit.scheduler.waitingpods import asking, node, pod, refused
 
@@ -22,25 +22,25 @@ def test_an_affinity_of_the_profile_counts_too() -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]}
     added = decode.decode(Affinity, {"requiredDuringSchedulingIgnoredDuringExecution": terms})
     wakeups = Wakeups(interests.stock(affinity=NodeAffinity(added)))
-    queued = Queued(pod=pod("a"), added=0, since=0, number=1, rejection=refused("NodeAffinity"))
-    came = [Happening(ClusterEvent(NODE, Action.ADD), new=node("n", labels=labels)) for labels in ({}, SSD)]
-    assert [wakeups.strategy(queued, each) for each in came] == [Strategy.SKIP, Strategy.AFTER_BACKOFF]
+    queued = QueuedPod(pod=pod("a"), added=0, since=0, number=1, rejection=refused("NodeAffinity"))
+    came = [ObjectChange(ClusterEvent(NODE, Action.ADD), new=node("n", labels=labels)) for labels in ({}, SSD)]
+    assert [wakeups.strategy(queued, each) for each in came] == [QueueingStrategy.SKIP, QueueingStrategy.AFTER_BACKOFF]
 
 
 def test_a_hint_that_fails_counts_as_yes_and_is_counted() -> None:
     wakeups = Wakeups(interests.stock())
-    queued = Queued(pod=pod("a"), added=0, since=0, number=1, rejection=refused("NodeAffinity"))
-    odd = Happening(ClusterEvent(NODE, Action.ADD), new="not a node")
-    assert wakeups.strategy(queued, odd) is Strategy.AFTER_BACKOFF
+    queued = QueuedPod(pod=pod("a"), added=0, since=0, number=1, rejection=refused("NodeAffinity"))
+    odd = ObjectChange(ClusterEvent(NODE, Action.ADD), new="not a node")
+    assert wakeups.strategy(queued, odd) is QueueingStrategy.AFTER_BACKOFF
     assert wakeups.answers == {("NodeAffinity", "NodeAdd", "Error"): 1}
 
 
 def test_one_of_several_that_says_yes_is_enough() -> None:
-    queued = Queued(
+    queued = QueuedPod(
         pod=pod("a", ports(80)), added=0, since=0, number=1, rejection=refused("NodePorts", "NodeResourcesFit")
     )
-    gone = Happening(clusterevents.ASSIGNED_POD_DELETED, old=here("x"))
-    assert Wakeups(interests.stock()).strategy(queued, gone) is Strategy.AFTER_BACKOFF
+    gone = ObjectChange(clusterevents.ASSIGNED_POD_DELETED, old=here("x"))
+    assert Wakeups(interests.stock()).strategy(queued, gone) is QueueingStrategy.AFTER_BACKOFF
 
 
 NODE_CHANGES: dict[str, tuple[Node, Node, list[str]]] = {

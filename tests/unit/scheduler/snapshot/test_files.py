@@ -12,7 +12,7 @@ from numalign.api.errors import BadObject
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.scheduler import configdata, main, settings
 from numalign.scheduler.snapshot import files, snapshot
-from numalign.scheduler.snapshot.snapshot import AssumedPod, Nominated, Snapshot, State
+from numalign.scheduler.snapshot.snapshot import AssumedPod, Nominated, SchedulerState, Snapshot
 from tests.unit.scheduler import servers, waitingpods
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {}}
@@ -44,7 +44,7 @@ def taken() -> Snapshot:
         "noderesourcetopologies": (servers.reported("a"),),
         "pods": (servers.on(servers.trainer("p"), "a"), servers.trainer("q")),
     }
-    state = State(
+    state = SchedulerState(
         rows=("b", "a"), start=3, assumed=(AssumedPod("uid-q", "b"),), nominated=(Nominated("uid-q", "b", ("uid-p",)),)
     )
     return Snapshot(objects=objects, state=state, wall="2026-11-16T00:00:00Z", now=12.5, missing=("services: no",))
