@@ -19,10 +19,10 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement import facts
+from numalign.scheduler.choose import messages
 from numalign.scheduler.choose.choose import Chosen, NoNode
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.events import messages
 from numalign.scheduler.preempt.preemption import NotPreempted, PreemptionRequest
+from numalign.scheduler.profiles import Profile
 from numalign.simulator.trees import Tree
 from tests.embedded import clusters, kubectl
 from tests.embedded.clusters import Up

@@ -9,8 +9,7 @@ import pytest
 
 from numalign.kube.leader.lease import Election
 from numalign.placement.decisions import Wake
-from numalign.scheduler.bind.binder import Binder
-from numalign.scheduler.bind.bindresults import BindResults
+from numalign.scheduler.bind.binder import Binder, BindResults
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.simulator.apiserver.storage import resources

@@ -14,7 +14,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kube.objects import DeleteOptions
 from numalign.kube.resources import PODS, TOPOLOGIES
 from numalign.lab.schedulers import REFERENCE
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 from tests.lab import live as lives
 from tests.lab import loads, metrics, runtime
 from tests.lab.fleet import PLAIN

@@ -22,7 +22,7 @@ from numalign.placement.engine import Engine
 from numalign.placement.facts import Fact, Forecast
 from numalign.placement.rules.clusterstate import World
 from numalign.process.log import about
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.rankcache import RankCache
 
 LOG: Final = logging.getLogger(__name__)

@@ -19,20 +19,18 @@ from numalign.scheduler import metrics
 from numalign.scheduler.bind import volumes
 from numalign.scheduler.bind.binder import PendingBinding
 from numalign.scheduler.bind.volumes import VolumeBinder
-from numalign.scheduler.choose import choose, zonefilter
-from numalign.scheduler.choose.attempt import AttemptContext
-from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
-from numalign.scheduler.choose.profiles import ZONES, Profile
-from numalign.scheduler.choose.scoredetails import ScoreDetails
+from numalign.scheduler.choose import choose, filtering, messages
+from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen, NoNode
+from numalign.scheduler.choose.decisionlog import FORGETFUL, DecisionLog, LoggedAttempt, RecordedRandomness
+from numalign.scheduler.choose.scoring import ScoreDetails
+from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.events import messages
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import SCHEDULER_ERROR, UNSCHEDULABLE, PendingReason, Publisher
-from numalign.scheduler.explain.decisionlog import FORGETFUL, DecisionLog, LoggedAttempt, RecordedRandomness
-from numalign.scheduler.intake.stormguard import StormGuard
 from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.preempt.preemption import PreemptionRequest
 from numalign.scheduler.preempt.preemptor import Preemptor
+from numalign.scheduler.profiles import ZONES, Profile
 from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.scheduler.queue.queued import QueuedPod, Rejection
 
@@ -102,7 +100,7 @@ class Cycle:
         if profile is None or self._is_over(pod):
             return self._queue.done(queued.uid)
         try:
-            shape = zonefilter.shape(profile, self._cluster.engine, pod)
+            shape = filtering.shape(profile, self._cluster.engine, pod)
         except BadObject as problem:
             refusal = Rejection(reasons={ZONES: (str(problem),)}, zones_of=frozenset())
             return self._refuse(queued, refusal, str(problem), begun)

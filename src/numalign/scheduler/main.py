@@ -30,26 +30,23 @@ from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
 from numalign.scheduler import settings
-from numalign.scheduler.bind.binder import Binder
-from numalign.scheduler.bind.bindresults import BindResults
+from numalign.scheduler.bind.binder import Binder, BindResults
 from numalign.scheduler.bind.volumes import VolumeBinder
-from numalign.scheduler.choose.plugins import Plugins
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.decisionlog import DecisionLog
+from numalign.scheduler.choose.plugins import DynamicResources, Plugins
+from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.cycle import Cycle
 from numalign.scheduler.events.podhistory import PodHistories
 from numalign.scheduler.events.publish import Publisher
-from numalign.scheduler.explain.decisionlog import DecisionLog
-from numalign.scheduler.intake.clusterevents import Action, Resource
-from numalign.scheduler.intake.dra import DynamicResources
 from numalign.scheduler.intake.intake import Intake
-from numalign.scheduler.intake.stormguard import StormGuard
 from numalign.scheduler.intake.watching import Informers
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.preempt.evictor import Evictor, PreemptionGate
 from numalign.scheduler.preempt.preemption import Preemption
-from numalign.scheduler.preempt.preemptor import Preemptor
-from numalign.scheduler.queue import interests
+from numalign.scheduler.preempt.preemptor import Evictor, PreemptionGate, Preemptor
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.queue import wakeups
+from numalign.scheduler.queue.clusterevents import Action, Resource
 from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.scheduler.queue.wakeups import Interest, Wakeups
 
@@ -213,7 +210,7 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
     for name, profile in profiles.items():
         rules = {rule.name: rule for rule in profile.filters}
         affinity, fit = rules.get(NodeAffinity.name), rules.get(NodeResourcesFit.name)
-        table = interests.stock(
+        table = wakeups.stock(
             affinity=affinity if isinstance(affinity, NodeAffinity) else None,
             fit=fit if isinstance(fit, NodeResourcesFit) else None,
             zones=ZoneCheck(cluster),

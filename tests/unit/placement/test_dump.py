@@ -14,9 +14,9 @@ from numalign.placement.dump import LedgerCopy
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview, view
 from numalign.placement.settings import Settings
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.choose.scoredetails import ScoreDetails
+from numalign.scheduler.choose.scoring import ScoreDetails
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer
 

@@ -7,8 +7,8 @@ from typing import Any
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, ObjectChange, Resource
-from numalign.scheduler.queue import interests
+from numalign.scheduler.queue import wakeups as interests
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
 from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.queue.wakeups import QueueingStrategy, Wakeups
 from tests.unit.scheduler.waitingpods import pod, refused

@@ -10,7 +10,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement.decisions import Randomness
 from numalign.scheduler.choose.choose import NoNode
-from numalign.scheduler.preempt.budgets import Budgets
+from numalign.scheduler.choose.plugins import Budgets
 from numalign.scheduler.preempt.preemption import Nomination, NotPreempted, Preemption, PreemptionRequest
 from numalign.scheduler.queue.nominations import Nominations
 from tests.unit.scheduler import servers

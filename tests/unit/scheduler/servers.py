@@ -21,8 +21,8 @@ from numalign.scheduler import main
 from numalign.scheduler.choose import choose as choosing
 from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
 from numalign.scheduler.choose.plugins import Plugins
-from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.profiles import Profile
 from tests.unit.scheduler import waitingpods
 
 KUBELET = start.start(

@@ -10,9 +10,9 @@ import pytest
 from numalign.api.objects.pod import Pod
 from numalign.scheduler.bind.binder import PendingBinding
 from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.choose.stormguard import Replicas, StormGuard
 from numalign.scheduler.cycle import Cycle
 from numalign.scheduler.events.publish import PendingReason, Publisher
-from numalign.scheduler.intake.stormguard import Replicas, StormGuard
 from numalign.scheduler.metrics import Metrics
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer

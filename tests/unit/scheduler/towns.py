@@ -15,11 +15,10 @@ from numalign.kubelet import plainreport, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.placement.explain.reasons import AnySuggestion
-from numalign.scheduler.choose.attempt import AttemptContext
-from numalign.scheduler.choose.choose import Chosen
+from numalign.scheduler.choose.choose import AttemptContext, Chosen
+from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.explain import advise, explanations
 from numalign.scheduler.explain.explanations import Explained
-from numalign.scheduler.intake.stormguard import StormGuard
 from numalign.scheduler.queue.nominations import Nominations
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, on, trainer

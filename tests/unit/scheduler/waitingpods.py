@@ -8,10 +8,9 @@ from typing import Any
 from numalign.api.decode import decode
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.queue import interests
-from numalign.scheduler.queue.gates import Gate
+from numalign.scheduler.queue import wakeups
 from numalign.scheduler.queue.queue import DEFAULTS, QueueSettings, SchedulingQueue
-from numalign.scheduler.queue.queued import QueuedPod, Rejection
+from numalign.scheduler.queue.queued import Gate, QueuedPod, Rejection
 from numalign.scheduler.queue.wakeups import Wakeups
 
 PROFILE = "numalign"
@@ -36,9 +35,9 @@ def asking(**amounts: Any) -> dict[str, Any]:
 
 
 def queue(
-    gates: Sequence[Gate] = (), settings: QueueSettings = DEFAULTS, zones: interests.ZoneHints | None = None
+    gates: Sequence[Gate] = (), settings: QueueSettings = DEFAULTS, zones: wakeups.ZoneHints | None = None
 ) -> SchedulingQueue:
-    return SchedulingQueue({PROFILE: Wakeups(interests.stock(zones=zones))}, gates, settings)
+    return SchedulingQueue({PROFILE: Wakeups(wakeups.stock(zones=zones))}, gates, settings)
 
 
 def refused(*plugins: str, **more: Any) -> Rejection:

@@ -20,8 +20,7 @@ from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import AnySuggestion
 from numalign.placement.ledger.holdings import Source
 from numalign.scheduler.explain import advise
-from numalign.scheduler.explain.explanations import Cause, Explained, RejectedNodes
-from numalign.scheduler.explain.podstatus import PodProgress, Stage
+from numalign.scheduler.explain.explanations import Cause, Explained, PodProgress, RejectedNodes, Stage
 
 EXAMPLES: Final = 3
 """Nodes of a cause that are named."""

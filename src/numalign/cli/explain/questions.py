@@ -21,13 +21,11 @@ from numalign.cli.explain import answer
 from numalign.cli.explain.answer import Asked, Placed, Told
 from numalign.kube.resources import PODS
 from numalign.placement.ledger.holdings import Source
-from numalign.scheduler.choose import choose, zonefilter
-from numalign.scheduler.choose.attempt import AttemptContext
-from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.explain import advise, explanations, podstatus
-from numalign.scheduler.explain.podstatus import Stage
-from numalign.scheduler.intake import stormguard
+from numalign.scheduler.choose import choose, filtering, stormguard
+from numalign.scheduler.choose.choose import AttemptContext, Chosen
+from numalign.scheduler.explain import advise, explanations
+from numalign.scheduler.explain.explanations import Stage
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.snapshot import restore
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -58,7 +56,7 @@ def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> Told:
         raise NotFound("Pod", name, "", f"is not there; {_similar(taken, name)}")
     node = pod.spec.node_name
     view = _View(narrowing.narrowed(taken, node) if node and not stormguard.is_rejection(pod) else taken)
-    state = podstatus.of(pod, view.restored.cluster)
+    state = explanations.of(pod, view.restored.cluster)
     told = Told(pod=answer.pod(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems)
     if state.stage in PLACED:
         return told
@@ -103,7 +101,7 @@ class _View:
         """Where it goes; from now on it counts there."""
         cluster, profile = self.restored.cluster, self._profile(pod)
         try:
-            shape = zonefilter.shape(profile, cluster.engine, pod)
+            shape = filtering.shape(profile, cluster.engine, pod)
         except BadObject:
             return None
         attempt = self._around.attempt(pod, shape, self.restored.now, 0)

@@ -14,7 +14,7 @@ from numalign.cli.admit import matrix
 from numalign.cli.drawing import INDENT, Page
 from numalign.cli.explain import answer as explained
 from numalign.cli.scheduler import draw
-from numalign.scheduler.choose.scoredetails import NodeScore
+from numalign.scheduler.choose.scoring import NodeScore
 from numalign.scheduler.explain.replay import NodeReplay, ReplayResult
 
 

@@ -15,7 +15,7 @@ from numalign.kubelet import admission
 from numalign.kubelet.machine import Machine
 from numalign.lab.campaign.fleet import GPU, NIC, PAGES
 from numalign.lab.spec import NodeSpec
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 
 SECONDS: Final = "numalign.io/lab-seconds"
 """Annotation: how long the runtime lets each container take. Without it, until the pod is deleted."""

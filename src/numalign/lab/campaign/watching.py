@@ -24,7 +24,7 @@ from numalign.lab.campaign.books import Books
 from numalign.lab.campaign.history import History, Holding
 from numalign.lab.labs import Lab
 from numalign.process import tasks
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 
 NAMESPACE: Final = "default"
 LOOK: Final = 0.25

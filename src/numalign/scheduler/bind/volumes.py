@@ -18,7 +18,7 @@ from numalign.placement.rules.volumes import volumeactions, volumeprogress
 from numalign.placement.rules.volumes.volumeactions import VolumePlan
 from numalign.placement.rules.volumes.volumeprogress import Failed, Progress
 from numalign.placement.rules.volumes.volumestock import VolumeStock
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.profiles import Profile
 
 LOOK: Final = 0.5
 """Seconds between two looks at how far others are."""

@@ -24,9 +24,9 @@ from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
 from numalign.placement.rules.nodes.tainttoleration import TaintToleration
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
-from numalign.scheduler.choose.profiles import ZONES
 from numalign.scheduler.explain.explanations import Cause, Explained
 from numalign.scheduler.explain.trial import FitSearch
+from numalign.scheduler.profiles import ZONES
 
 CORDON: Final = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
 MOST_TAINTS: Final = 4

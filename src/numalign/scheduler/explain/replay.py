@@ -14,16 +14,14 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.explain import nodeview
 from numalign.placement.explain.nodeview import Occupancy
-from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.choose import choose, zonefilter
-from numalign.scheduler.choose.attempt import AttemptContext
-from numalign.scheduler.choose.choose import Attempt, Chosen
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.choose.scoredetails import NodeScore, ScoreDetails
-from numalign.scheduler.events import messages
+from numalign.scheduler import placementannotation
+from numalign.scheduler.choose import choose, filtering, messages
+from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen
+from numalign.scheduler.choose.decisionlog import DecisionRecord, ReplayedRandomness
+from numalign.scheduler.choose.scoring import NodeScore, ScoreDetails
 from numalign.scheduler.explain import explanations
-from numalign.scheduler.explain.decisionlog import DecisionRecord, ReplayedRandomness
 from numalign.scheduler.explain.explanations import RejectedNodes
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.snapshot import restore
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -92,7 +90,7 @@ def _recalled(decisions: Sequence[DecisionRecord], uid: str) -> tuple[DecisionRe
 def _asked(made: Restored, pod: Pod, before: DecisionRecord | None, node: str) -> ReplayResult:
     name, profile = pod.metadata.full_name, _profile(made, pod)
     try:
-        shape = zonefilter.shape(profile, made.engine, pod)
+        shape = filtering.shape(profile, made.engine, pod)
     except BadObject as problem:
         return ReplayResult(pod=name, message=str(problem))
     surroundings = AttemptContext(made.cluster, made.nominations, made.rejections)

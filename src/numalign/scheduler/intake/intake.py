@@ -21,14 +21,15 @@ from numalign.placement.decisions import Wake, WakeCause
 from numalign.placement.explain import wording
 from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.process.log import about
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose import stormguard
+from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
-from numalign.scheduler.intake import clusterevents, stormguard
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, ObjectChange, Resource
-from numalign.scheduler.intake.stormguard import StormGuard
 from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
 from numalign.scheduler.queue.queue import SchedulingQueue
 
 LOG: Final = logging.getLogger(__name__)

@@ -23,8 +23,8 @@ from numalign.kube.watch.store import Change
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
 from numalign.scheduler.choose.plugins import Plugins
-from numalign.scheduler.intake import clusterevents
 from numalign.scheduler.intake.intake import Intake
+from numalign.scheduler.queue import clusterevents
 
 T = TypeVar("T", bound=Named)
 C = TypeVar("C", ReplicationController, ReplicaSet, StatefulSet)

@@ -3,12 +3,28 @@
 `cycle` asks for every pod that no node takes; `evictions` carries out what is decided. As the stock scheduler's
 DefaultPreemption decides (kube-scheduler spec 1.20), with the zones of nodes among the rules: victims are chosen so
 that the node's kubelet admits the pod once they are gone. Where that is not certain, nobody is evicted. No clock, no
-I/O."""
+I/O.
+
+Whom to evict from one node: as few and as unimportant pods as possible, so that the preemptor is admitted.
+
+All pods of a lower priority are taken away first; then each is given back, the most important first, as long as the
+pod still fits (kube-scheduler spec 1.20). Importance says nothing about zones: so the pods of each single zone are
+tried, too, and where that ranks better by the stock scheduler's own criteria, they are chosen. Pure: `fits` is
+asked.
+
+Whether a pod that had others evicted is still to wait for its node.
+
+`preemption` asks before it evicts more. As long as victims are seen on the node, and as their containers may still run
+there; and until the node's report, which still shows them, is followed by another one. The first is the stock
+scheduler's rule (kube-scheduler spec 1.20); zones come free later than the node's totals, which takes the others.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -17,23 +33,135 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Randomness
+from numalign.placement.decisions import Code, Randomness
 from numalign.placement.explain import wording
 from numalign.placement.rules.resources.candidates import NO_VICTIMS, FreedRows
 from numalign.placement.rules.resources.resourcesfit import Wants
 from numalign.placement.rules.rule import FITS, Rows
-from numalign.scheduler.choose import zonefilter
+from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import NoNode
 from numalign.scheduler.choose.filtering import PreparedFilter
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.plugins import Budgets
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.preempt import dryrun
-from numalign.scheduler.preempt.budgets import Budgets
-from numalign.scheduler.preempt.dryrun import DryRun
-from numalign.scheduler.preempt.dryruncache import DryRunCache
-from numalign.scheduler.preempt.reservations import Reservations
-from numalign.scheduler.preempt.victims import Victims
+from numalign.scheduler.preempt.dryrun import DryRun, DryRunCache
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue.nominations import Nominations
+
+LOWEST: Final = 1 << 31
+"""Added to every priority of a sum, so that few pods count less than many, whatever they are worth."""
+
+Fits = Callable[[Collection[str]], bool]
+"""Whether the preemptor fits with pods of these uids gone."""
+Rank = tuple[int, int, int, int, float]
+"""What the stock scheduler chooses by; less is better."""
+
+
+class Victims(Struct, frozen=True):
+    pods: tuple[Pod, ...]
+    """The most important first."""
+    violations: int
+    """Of them, how many a disruption budget speaks for."""
+    rank: Rank
+
+
+def importance(pod: Pod) -> tuple[int, float]:
+    """More important pods come first: of a higher priority, or running for longer."""
+    return -pod.spec.priority, started(pod)
+
+
+def started(pod: Pod) -> float:
+    """In seconds; a pod that has not started is taken to start just now, after all others."""
+    written = pod.status.start_time
+    return datetime.fromisoformat(written).timestamp() if written else math.inf
+
+
+def chosen(lower: Sequence[Pod], violating: Collection[str], zones: Mapping[str, int], fits: Fits) -> Victims | None:
+    """None: nobody has to go. `lower` by importance, and the preemptor fits if all of them are gone; `zones` by uid as
+    masks: where pods hold something."""
+    best = _reprieved(lower, violating, fits)
+    # One victim cannot be bettered: whoever is less important was taken away when that one was given back.
+    for of_zone in _by_zone(lower, zones) if len(best.pods) > 1 else ():
+        if len(of_zone) < len(lower) and fits([pod.metadata.uid for pod in of_zone]):
+            best = min(best, _reprieved(of_zone, violating, fits), key=lambda each: each.rank)
+    return best if best.pods else None
+
+
+def _reprieved(lower: Sequence[Pod], violating: Collection[str], fits: Fits) -> Victims:
+    removed = {pod.metadata.uid: pod for pod in lower}
+    # Pods that a budget speaks for are the first to be given back.
+    for pod in sorted(lower, key=lambda pod: pod.metadata.uid not in violating):
+        uid = pod.metadata.uid
+        del removed[uid]
+        if not fits(removed.keys()):
+            removed[uid] = pod
+    return of([pod for pod in lower if pod.metadata.uid in removed], violating)
+
+
+def of(pods: Sequence[Pod], violating: Collection[str]) -> Victims:
+    violations = sum(pod.metadata.uid in violating for pod in pods)
+    highest = max((pod.spec.priority for pod in pods), default=-LOWEST)
+    worth = sum(pod.spec.priority + LOWEST for pod in pods)
+    earliest = min((started(pod) for pod in pods if pod.spec.priority == highest), default=math.inf)
+    return Victims(tuple(pods), violations, (violations, highest, worth, len(pods), -earliest))
+
+
+def _by_zone(lower: Iterable[Pod], zones: Mapping[str, int]) -> Iterator[list[Pod]]:
+    masks = [(pod, zones.get(pod.metadata.uid, 0)) for pod in lower]
+    widest = max((mask.bit_length() for _, mask in masks), default=0)
+    for position in range(widest):
+        inside = [pod for pod, mask in masks if mask >> position & 1]
+        if inside:
+            yield inside
+
+
+DISRUPTED: Final = "DisruptionTarget"
+BY_SCHEDULER: Final = "PreemptionByScheduler"
+PATIENCE: Final = 60.0
+"""Seconds after the victims' end in which a report is expected that does not show them any more."""
+UNSURE: Final = (Code.NOT_CERTAIN, Code.NOT_DECIDED)
+SMALL: Final = 64
+
+
+class Reservations:
+    def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
+        self._cluster, self._nominations = cluster, nominations
+        self._kept: dict[str, float] = {}
+        """By uid: when all victims were first found to be gone."""
+
+    def is_pending(self, pod: Pod, found: NoNode, now: float) -> bool:
+        uid = pod.metadata.uid
+        node = self._nominations.node_of(uid) or pod.status.nominated_node_name
+        row = self._cluster.world.rows.get(node)
+        if row is None or row in found.unresolvable:
+            return False
+        if self._has_terminating(pod, row):
+            return True
+        victims = self._nominations.victims_of(uid)
+        if any(each in self._cluster.world.pods or self._cluster.engine.flavour.charges(each) for each in victims):
+            return True
+        return bool(victims) and self._is_report_due(uid, found.code(row), now)
+
+    def _has_terminating(self, pod: Pod, row: int) -> bool:
+        there = (each.pod for each in self._cluster.world.on_row[row].values())
+        return any(each.spec.priority < pod.spec.priority and _is_preempted(each) for each in there)
+
+    def _is_report_due(self, uid: str, code: int, now: float) -> bool:
+        since = self._kept.setdefault(uid, now)
+        if len(self._kept) > SMALL + 2 * len(self._nominations):
+            self._kept = {each: at for each, at in self._kept.items() if self._nominations.victims_of(each)}
+        # The plugin's cache knows no doubt: it has the old report or the new one.
+        waits = code in UNSURE if self._cluster.engine.is_exact else code < 0
+        return waits and now < since + PATIENCE
+
+
+def _is_preempted(pod: Pod) -> bool:
+    """Whether it is on its way out because a scheduler wanted so."""
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    condition = next((each for each in pod.status.conditions if each.type == DISRUPTED), None)
+    return condition is not None and condition.status == "True" and condition.reason == BY_SCHEDULER
+
 
 NEVER: Final = "Never"
 NOT_ELIGIBLE: Final = "not eligible due to preemptionPolicy=Never."
@@ -128,7 +256,7 @@ class Preemption:
             pod=asked.pod,
             shape=asked.shape,
             steps=dryrun.moving(steps),
-            whatif=zonefilter.whatif(asked.profile, self._cluster.engine, asked.pod, asked.shape),
+            whatif=filtering.whatif(asked.profile, self._cluster.engine, asked.pod, asked.shape),
             world=self._cluster.world,
             budgets=self._budgets,
         )

@@ -3,28 +3,95 @@
 Intake adds, updates and deletes pods and tells what happens in the cluster; the cycle pops one, and parks it again if
 it finds no node. Pure: `now` is an argument, and `due` says when it is worth asking again. A pod is in exactly one
 place: one of those in `waiting`, or in flight (kube-scheduler spec 3). What changed while it was in flight is not lost:
-it is parked as it was last seen, and events that it missed are played back to it."""
+it is parked as it was last seen, and events that it missed are played back to it.
+
+Pods that are being tried or bound, and what happened meanwhile.
+
+An event may be just what a pod needs whose attempt is about to fail, so events are kept as long as somebody is in
+flight, and `queue` plays them back to a pod that returns (kube-scheduler spec 3.8). A pod whose flight takes very long
+would keep all of them: the oldest are dropped then, and the pod is told that it missed some.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct, structs
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
-from numalign.scheduler.choose.profiles import ZONES
-from numalign.scheduler.intake import clusterevents
-from numalign.scheduler.intake.clusterevents import ObjectChange, Resource
-from numalign.scheduler.queue.backoff import PodBackoff
-from numalign.scheduler.queue.gates import Gate, SchedulingGates
-from numalign.scheduler.queue.inflight import InFlightPods
+from numalign.scheduler.profiles import ZONES
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue.clusterevents import ObjectChange, Resource
 from numalign.scheduler.queue.nominations import Nominations
-from numalign.scheduler.queue.queued import ERROR, QueuedPod, Rejection
-from numalign.scheduler.queue.waiting import WaitingPods
+from numalign.scheduler.queue.pools import PodBackoff, WaitingPods
+from numalign.scheduler.queue.queued import ERROR, Gate, QueuedPod, Rejection, SchedulingGates
 from numalign.scheduler.queue.wakeups import QueueingStrategy, Wakeups
+
+MOST_EVENTS: Final = 20_000
+
+
+class InFlightPod(Struct, eq=False):
+    queued: QueuedPod
+    start: int
+    """How many events there had ever been when it began."""
+    latest: Pod
+    """The pod as it was last seen; an attempt goes on with the one it began with."""
+    over: bool = False
+    """The pod is gone, or somebody bound it: there is nothing to come back for."""
+
+
+class InFlightPods:
+    def __init__(self, most_events: int = MOST_EVENTS) -> None:
+        # In the order of their start, and quick at giving the first one after many have landed: a dict is not.
+        self._flights: OrderedDict[str, InFlightPod] = OrderedDict()
+        self._events: deque[ObjectChange] = deque(maxlen=most_events)
+        self._seen = 0
+
+    def start(self, queued: QueuedPod) -> None:
+        self._flights[queued.uid] = InFlightPod(queued, self._seen, queued.pod)
+
+    def get(self, uid: str) -> InFlightPod | None:
+        return self._flights.get(uid)
+
+    def record(self, happening: ObjectChange) -> None:
+        if self._flights:
+            self._events.append(happening)
+            self._seen += 1
+
+    def missed(self, flight: InFlightPod) -> tuple[ObjectChange, ...] | None:
+        """What happened since it began, the latest first; None: more than was kept."""
+        count = self._seen - flight.start
+        if count > len(self._events):
+            return None
+        latest_first = islice(reversed(self._events), count)
+        return tuple(each for each in latest_first if each.uid in ("", flight.queued.uid))
+
+    def land(self, uid: str) -> InFlightPod | None:
+        flight = self._flights.pop(uid, None)
+        # The first of them needs all that the others need.
+        oldest = next(iter(self._flights.values()), None)
+        needed = self._seen - oldest.start if oldest is not None else 0
+        while len(self._events) > needed:
+            self._events.popleft()
+        return flight
+
+    def uids(self) -> tuple[str, ...]:
+        return tuple(self._flights)
+
+    def all(self) -> tuple[InFlightPod, ...]:
+        return tuple(self._flights.values())
+
+    def kept(self) -> Counter[str]:
+        """Events that are kept, by label."""
+        return Counter(each.event.label for each in self._events)
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
 
 FLUSH_PERIOD: Final = 30.0
 ADDED: Final = clusterevents.POD_ADDED.label

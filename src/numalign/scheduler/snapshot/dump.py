@@ -18,10 +18,9 @@ from numalign.placement.dump import LedgerCopy
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
 from numalign.placement.rules.volumes.volumestock import Shelf
+from numalign.scheduler.choose import decisionlog, stormguard
+from numalign.scheduler.choose.stormguard import GuardedNode, Replicas
 from numalign.scheduler.events.podhistory import HistoryEntry, PodHistory
-from numalign.scheduler.explain import decisionlog
-from numalign.scheduler.intake import stormguard
-from numalign.scheduler.intake.stormguard import GuardedNode, Replicas
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.snapshot import snapshot

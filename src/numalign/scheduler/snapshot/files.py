@@ -23,7 +23,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.resources import Resource
 from numalign.kubelet import demand
-from numalign.scheduler import configdata, main
+from numalign.scheduler import main, settings
 from numalign.scheduler.snapshot import snapshot
 from numalign.scheduler.snapshot.snapshot import SCHEMA, SchedulerState, Snapshot
 
@@ -72,7 +72,7 @@ def pieces(taken: Snapshot) -> Iterator[bytes]:
         "now": taken.now,
         "missing": taken.missing,
         "leftOut": taken.left_out,
-        "configuration": configdata.plain(taken.config),
+        "configuration": settings.plain(taken.config),
         "state": taken.state,
     }
     yield wire.ENCODER.encode(head)[:-1] + b',"items":['
@@ -107,7 +107,7 @@ def read(text: bytes, name: str, config: Configuration | None = None) -> Snapsho
         raise errors.BadObject("File", name, "", "holds no nodes, pods or anything else that a scheduler looks at")
     return Snapshot(
         objects={plural: tuple(things) for plural, things in found.objects.items()},
-        config=config or (configdata.again(head.configuration, name) if head.configuration else main.defaults()),
+        config=config or (settings.again(head.configuration, name) if head.configuration else main.defaults()),
         state=_state(head.state, name),
         wall=head.taken,
         now=head.now,

@@ -23,10 +23,10 @@ from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import settings
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
 from numalign.scheduler.choose.plugins import Plugins
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.stormguard import GuardedNode, Replicas, StormGuard
 from numalign.scheduler.cluster import Assumed, Cluster
 from numalign.scheduler.intake import watching
-from numalign.scheduler.intake.stormguard import GuardedNode, Replicas, StormGuard
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue.nominations import Nominations
 from numalign.scheduler.snapshot.snapshot import KeptOff, SchedulerState, Snapshot
 

@@ -2,7 +2,13 @@
 
 `snapshottaking` lists one from an API server, `dumping` makes one of the live scheduler, `snapshotfiles` reads and
 writes it; `restoring` builds a scheduler's cluster from it. Objects are kept as far as decisions look at them, so that
-no container's environment and nobody's secret is ever in one."""
+no container's environment and nobody's secret is ever in one.
+
+A snapshot of a cluster by its API server, for commands that explain what a scheduler would do there.
+
+What the server does not have, or does not let us see, is left out and said; everything else is listed one kind after
+the other, so that pods may be a moment younger than nodes.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +22,14 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.kube import errors
+from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
+from numalign.kube.watch.reading import Unreadable
 from numalign.placement.dump import LedgerCopy
 from numalign.scheduler import main
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
-from numalign.scheduler.explain.decisionlog import DecisionRecord
+from numalign.scheduler.choose.decisionlog import DecisionRecord
 from numalign.scheduler.intake import watching
 
 T = TypeVar("T", bound=Named)
@@ -140,3 +149,40 @@ def discreet(thing: Any) -> Any:
 def _is_kept(annotation: str) -> bool:
     domain = annotation.partition("/")[0]
     return domain != APPLIED and any(domain == each or domain.endswith(f".{each}") for each in KEPT)
+
+
+NEEDED = (NODES, PODS)
+"""Without these there is nothing to say: what is wrong with them is raised."""
+UNMISSED = (watching.DEVICE_CLASSES,)
+"""A cluster that does not know these has no pods that they would matter to."""
+
+
+async def taken(client: Client, config: Configuration | None = None) -> Snapshot:
+    """KubeError where the server cannot be reached, or does not let us see nodes and pods."""
+    objects: dict[str, tuple[Any, ...]] = {}
+    missing, left_out = list[str](), list[str]()
+    for resource in RESOURCES:
+        try:
+            found = await client.every(resource.everywhere())
+        except (errors.NotFound, errors.Forbidden) as problem:
+            if resource in NEEDED:
+                raise
+            if resource not in UNMISSED or isinstance(problem, errors.Forbidden):
+                missing.append(_why(resource, problem))
+            continue
+        left_out += [str(each.problem) for each in found if isinstance(each, Unreadable)]
+        objects[resource.plural] = tuple(discreet(each) for each in found if not isinstance(each, Unreadable))
+    clock = client.sender.clock
+    return Snapshot(
+        objects=objects,
+        config=config or main.defaults(),
+        wall=clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        now=clock.now(),
+        missing=tuple(missing),
+        left_out=tuple(left_out),
+    )
+
+
+def _why(resource: Resource[Any], problem: errors.Refusal) -> str:
+    is_unknown = isinstance(problem, errors.NotFound)
+    return f"{resource.plural}: " + ("the cluster has no such resource" if is_unknown else "not allowed to list them")

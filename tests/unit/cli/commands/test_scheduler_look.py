@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from numalign.cli.main import app
-from numalign.scheduler.explain.decisionlog import DecisionRecord
+from numalign.scheduler.choose.decisionlog import DecisionRecord
 from numalign.scheduler.snapshot import files
 from numalign.scheduler.snapshot.snapshot import SchedulerState, Snapshot
 from tests.unit.scheduler import servers

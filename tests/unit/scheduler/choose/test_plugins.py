@@ -7,7 +7,7 @@ from typing import Any
 from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import main, settings
 from numalign.scheduler.choose.plugins import Plugins
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.profiles import Profile
 
 
 def profile(**plugins: Any) -> Profile:

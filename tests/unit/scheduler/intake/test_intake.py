@@ -10,11 +10,11 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.workloads import Namespace
 from numalign.kube.watch.store import Change
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.stormguard import MEMORY, StormGuard
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.intake.intake import Intake
-from numalign.scheduler.intake.stormguard import MEMORY, StormGuard
 from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.profiles import Profile
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer
 

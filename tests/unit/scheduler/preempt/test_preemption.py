@@ -14,10 +14,9 @@ from numalign.api.objects.pod import Pod, PodCondition
 from numalign.kubelet import admission
 from numalign.placement.explain import whatif
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.preempt.preemption import Nomination, NotPreempted
-from numalign.scheduler.preempt.reservations import BY_SCHEDULER, DISRUPTED
+from numalign.scheduler.preempt.preemption import BY_SCHEDULER, DISRUPTED, Nomination, NotPreempted
 from tests.unit.scheduler import servers
-from tests.unit.scheduler.preempt.test_budgets import budget
+from tests.unit.scheduler.choose.test_plugins_budgets import budget
 from tests.unit.scheduler.preempting import Fixed, Town
 from tests.unit.scheduler.servers import trainer
 

@@ -6,8 +6,8 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
-from numalign.scheduler.intake import clusterevents
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
 from numalign.scheduler.queue.queue import QueueSettings
 from tests.unit.scheduler.waitingpods import names, node, pod, popped, queue, refused, tried
 

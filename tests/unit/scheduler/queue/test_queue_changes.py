@@ -8,10 +8,9 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
-from numalign.scheduler.choose.profiles import ZONES
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, ObjectChange, Resource
-from numalign.scheduler.queue.inflight import InFlightPods
-from numalign.scheduler.queue.queue import SchedulingQueue
+from numalign.scheduler.profiles import ZONES
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.queue import InFlightPods, SchedulingQueue
 from tests.unit.scheduler.waitingpods import asking, names, node, pod, popped, queue, refused, tried
 
 NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)

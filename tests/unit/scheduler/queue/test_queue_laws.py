@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
 from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.scheduler.queue.queued import QueuedPod
 from tests.unit.scheduler.waitingpods import asking, node, pod, queue, refused

@@ -20,7 +20,7 @@ from numalign.placement.explain import reasons, wording
 from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.rules.rule import Rows
 from numalign.scheduler.choose.choose import NoNode
-from numalign.scheduler.choose.profiles import ZONES
+from numalign.scheduler.profiles import ZONES
 from numalign.scheduler.queue.queued import Rejection
 
 

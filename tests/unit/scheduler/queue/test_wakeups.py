@@ -9,9 +9,9 @@ from numalign.api.objects.affinity import NodeAffinity as Affinity
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.scheduler.intake import clusterevents
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, ObjectChange
-from numalign.scheduler.queue import interests
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue import wakeups as interests
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange
 from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.queue.wakeups import QueueingStrategy, Wakeups
 from tests.unit.scheduler.changes import CORDONED, NODE, SSD, TAINTED, TARGET, TOLERANT, WEB, here, ports

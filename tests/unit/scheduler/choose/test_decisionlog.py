@@ -5,16 +5,16 @@ from __future__ import annotations
 from random import Random
 
 from numalign.api.objects.meta import ObjectMeta
+from numalign.scheduler.choose import decisionlog
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.choose.scoredetails import Phase, ScoreDetails
-from numalign.scheduler.explain import decisionlog
-from numalign.scheduler.explain.decisionlog import (
+from numalign.scheduler.choose.decisionlog import (
     FORGETFUL,
     DecisionLog,
     LoggedAttempt,
     RecordedRandomness,
     ReplayedRandomness,
 )
+from numalign.scheduler.choose.scoring import Phase, ScoreDetails
 from tests.unit.scheduler.servers import Servers, trainer
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from numalign.api.objects.node import Taint
 from numalign.placement.explain import wording
+from numalign.scheduler.choose import messages
 from numalign.scheduler.choose.choose import NoNode
-from numalign.scheduler.choose.profiles import ZONES
-from numalign.scheduler.events import messages
-from numalign.scheduler.events.messages import Refusal
+from numalign.scheduler.choose.messages import Refusal
+from numalign.scheduler.profiles import ZONES
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer
 

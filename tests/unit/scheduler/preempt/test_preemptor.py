@@ -16,7 +16,7 @@ from numalign.kube.client import Client
 from numalign.kube.events.events import Reporter
 from numalign.kube.objects import Status
 from numalign.scheduler.events.publish import Publisher
-from numalign.scheduler.preempt.evictor import Evictor, PreemptionGate
+from numalign.scheduler.preempt.preemptor import Evictor, PreemptionGate
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NEW_EVENTS, PODS
 from numalign.simulator.cluster import Cluster

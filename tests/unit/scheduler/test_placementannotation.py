@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from numalign.api.errors import BadObject
 from numalign.api.objects.meta import ObjectMeta
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 
 ZONE_SETS = st.lists(st.sets(st.integers(0, 63), min_size=1).map(lambda each: tuple(sorted(each))), min_size=1)
 

@@ -9,8 +9,8 @@ import pytest
 from numalign.api.decode import decode
 from numalign.api.objects.dynamicresources import DeviceClass
 from numalign.placement.rules.clusterstate import World
-from numalign.scheduler.intake import dra
-from numalign.scheduler.intake.dra import LEFT_ALONE, DynamicResources
+from numalign.scheduler.choose import plugins
+from numalign.scheduler.choose.plugins import LEFT_ALONE, DynamicResources
 from tests.unit.scheduler import waitingpods
 
 GPU = "example.com/gpu"
@@ -21,7 +21,7 @@ def device_class(name: str, resource: str = "") -> DeviceClass:
 
 
 def rule(*classes: DeviceClass) -> DynamicResources:
-    shelf = dra.shelf()
+    shelf = plugins.shelf()
     for each in classes:
         shelf.put(each)
     return DynamicResources(shelf)
@@ -48,7 +48,7 @@ PODS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_pod_that_asks_for_what_a_class_stands_for_is_refused_and_told_why(spec: Any, resource: str) -> None:
     pod, known = waitingpods.pod("p", spec), rule(FAST)
     found = known.prepare(pod, World())
-    expected = dra.BACKED.format(resource=resource, name="fast") if resource else None
+    expected = plugins.BACKED.format(resource=resource, name="fast") if resource else None
     assert (found.reasons[0] if found is not None else None) == expected
     assert known.concerns(pod) == bool(resource)
 
@@ -59,7 +59,7 @@ def test_claims_are_told_first() -> None:
 
 
 def test_what_no_class_stands_for_any_more_is_a_resource_like_any_other() -> None:
-    shelf = dra.shelf()
+    shelf = plugins.shelf()
     shelf.put(FAST)
     known, pod = DynamicResources(shelf), waitingpods.pod("p", requesting(GPU))
     assert known.concerns(pod)

@@ -1,20 +1,36 @@
 """Changes of pods on nodes: do they free a port, or change what spreading and pod affinity count?
 
 `old` None is a pod that came, `new` None one that left. Selectors over namespaces are not looked up here: whatever
-namespace a term might mean, it is taken to mean it."""
+namespace a term might mean, it is taken to mean it.
+
+Changes of nodes: would the plugin that refused the pod take this node now, and did it not before?
+
+The plugins' own rules are asked, about a world that has this one node and no pods: what they refuse there they refuse
+in the cluster too. The nodes looked at last are kept, because one change is held against many pods.
+
+Changes of volumes: is the claim one of the pod's, does a pod that left share a disk or a claim with it?
+
+Objects around claims and volumes (classes, drivers, capacities) are not looked into: any of them may help.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
+from typing import Any
 
 from numalign.api.attributes import intent as intents
-from numalign.api.objects import noderequests, requests, selectors
+from numalign.api.objects import nodematching, noderequests, requests, selectors
 from numalign.api.objects.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.nodes import hostports
+from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.nodes import hostports, nodeunschedulable
 from numalign.placement.rules.pods import podterms
 from numalign.placement.rules.pods.spreadconstraints import HONOR, MUST
+from numalign.placement.rules.rule import FITS, FilterRule, Refusal
+from numalign.placement.rules.volumes import claims, volumerestrictions
 
 NO_AFFINITY = PodAffinity()
 
@@ -140,3 +156,79 @@ def _matches(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
     read = podterms.of(term, owner)
     within = other.metadata.namespace in read.namespaces or term.namespace_selector is not None
     return within and read.selector.matches(other.metadata.labels)
+
+
+PODS = "pods"
+
+
+class SingleNodes:
+    """Single nodes, as rules see them."""
+
+    def __init__(self) -> None:
+        # An update is about two of them, before and after.
+        self._worlds: deque[tuple[Node, World]] = deque(maxlen=2)
+
+    def newly_fits(self, rule: FilterRule[Any], pod: Pod, old: Node | None, new: Node | None) -> bool:
+        if new is None or not self.fits(rule, pod, new):
+            return False
+        return old is None or not self.fits(rule, pod, old)
+
+    def roomier(self, rule: FilterRule[Any], pod: Pod, old: Node | None, new: Node | None) -> bool:
+        """For NodeResourcesFit: the pod fits the empty node, which has more of something that it asks for."""
+        if new is None or not self.fits(rule, pod, new):
+            return False
+        return old is None or has_grown(pod, old, new)
+
+    def fits(self, rule: FilterRule[Any], pod: Pod, node: Node) -> bool:
+        prepared = rule.prepare(pod, self._world(node))
+        if prepared is None or isinstance(prepared, Refusal):
+            return prepared is None
+        return int(rule.filter(prepared)[0]) == FITS
+
+    def _world(self, node: Node) -> World:
+        for seen, world in self._worlds:
+            if seen is node:
+                return world
+        world = World()
+        world.put_node(0, node)
+        self._worlds.append((node, world))
+        return world
+
+
+def has_grown(pod: Pod, old: Node, new: Node) -> bool:
+    before, after = old.allocatable, new.allocatable
+    asked = [name for name, amount in requests.effective(pod).items() if amount.nanos]
+    return any(name in after and (name not in before or before[name] < after[name]) for name in (PODS, *asked))
+
+
+def tolerates_cordons(pod: Pod) -> bool:
+    """For NodeUnschedulable: the pod's new toleration is the one that counts."""
+    return nodematching.tolerated(*nodeunschedulable.CORDONED, pod.spec.tolerations)
+
+
+def is_claimed(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """The claim is named by the pod, or made for one of its ephemeral volumes."""
+    meta = claim.metadata
+    return any((each.namespace, each.name) == (meta.namespace, meta.name) for each in claims.named(pod))
+
+
+def is_in_other_zone(old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
+    """For VolumeZone, which reads the zones of a volume from its labels."""
+    return old is None or new is None or old.metadata.labels != new.metadata.labels
+
+
+def frees_disk(pod: Pod, gone: Pod | None, _: object = None) -> bool:
+    """For VolumeRestrictions, which knows claims by their name alone: both have one of a name, or both have disks."""
+    if gone is None:
+        return True
+    both_disks = volumerestrictions.disks_of(pod) and volumerestrictions.disks_of(gone)
+    return bool(both_disks) or not _claims(pod).isdisjoint(_claims(gone))
+
+
+def frees_attachment(_: Pod, gone: Pod | None, __: object = None) -> bool:
+    """For NodeVolumeLimits: whatever volume the pod that left had, it may have counted."""
+    return gone is None or bool(gone.spec.volumes)
+
+
+def _claims(pod: Pod) -> set[str]:
+    return {each.name for each in claims.named(pod)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.intake import stormguard
-from numalign.scheduler.intake.stormguard import BACKOFF, MEMORY, MOST_KEPT, PATIENCE, Like, Replicas, StormGuard
+from numalign.scheduler.choose import stormguard
+from numalign.scheduler.choose.stormguard import BACKOFF, MEMORY, MOST_KEPT, PATIENCE, Like, Replicas, StormGuard
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import owned, trainer
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.placement.decisions import Decision, Randomness
-from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.choose.scoredetails import NodeScore
+from numalign.scheduler import placementannotation
+from numalign.scheduler.choose.scoring import NodeScore
 
 MOST: Final = 512
 DETAILS_APART: Final = 0.1

@@ -8,7 +8,7 @@ import pytest
 
 from numalign.api.decode import decode
 from numalign.api.objects.disruption import PodDisruptionBudget
-from numalign.scheduler.preempt.budgets import Budgets
+from numalign.scheduler.choose.plugins import Budgets
 from tests.unit.scheduler import waitingpods
 
 WEB = {"app": "web"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.scheduler.queue.backoff import NEVER, PodBackoff
+from numalign.scheduler.queue.pools import NEVER, PodBackoff
 from numalign.scheduler.queue.queued import QueuedPod
 from tests.unit.scheduler import waitingpods
 

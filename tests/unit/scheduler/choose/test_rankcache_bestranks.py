@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.scheduler.choose.bestranks import OUT, BestRanks
+from numalign.scheduler.choose.rankcache import OUT, BestRanks
 
 ranks = st.integers(OUT, 4)
 
