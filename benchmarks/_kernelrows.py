@@ -17,6 +17,7 @@ from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.kernels import compiled
+from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import RowBlock
 from numalign.placement.kernels.strategies import Scoring
 
@@ -47,9 +48,10 @@ def seconds(question: Question, rows: int) -> float:
     resources = Resources()
     program = requests.program(Shapes().intern(_pod(question.parts)), rules, resources)
     block, every = _block(rules, rows, resources), np.arange(rows, dtype=np.int32)
-    if not (compiled.evaluate(block, every, program, Scoring()).code_or_score > 0).all():
+    plan = plans.plan(rules, program, Scoring())
+    if not (compiled.evaluate(block, every, plan).code_or_score > 0).all():
         raise RuntimeError(f"{question}: rows that do not fit measure nothing")
-    return timing.best_of(lambda: compiled.evaluate(block, every, program, Scoring())) / rows
+    return timing.best_of(lambda: compiled.evaluate(block, every, plan)) / rows
 
 
 def _pod(parts: int) -> Pod:

@@ -23,12 +23,13 @@ from numalign.api.nrt import normalise
 from numalign.kube import loops
 from numalign.lab import controlplane
 from numalign.lab.controlplane import Programs
-from numalign.simulator import bootstrap, clock
+from numalign.simulator import clock
+from numalign.simulator import cluster as bootstrap
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Certificates
 from numalign.simulator.apiserver.verbs.api import Api
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 
 NODES = "/api/v1/nodes"
 REPORTS = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
@@ -95,7 +96,7 @@ async def fill(endpoint: Endpoint, cluster: Cluster) -> None:
 
 async def _define(endpoint: Endpoint) -> None:
     try:
-        await _wire.one(endpoint, endpoint.request("POST", DEFINITIONS, nrtcrd.crd()))
+        await _wire.one(endpoint, endpoint.request("POST", DEFINITIONS, crd.crd()))
     except _wire.Refused as refused:
         if not str(refused).startswith("409"):
             raise

@@ -1,20 +1,19 @@
-"""What an engine costs besides deciding: memory, its first decision, and facts about nodes that are already known.
+"""What an engine costs besides placing: memory, its first placement, and facts about nodes that are already known.
 
 Each is measured in a process of its own. Reports count from the object on, decoded already; rows that changed are read
-into the columns within the time, verdicts of shapes are not: that is the next decision's. It is the processor's time,
+into the columns within the time, verdicts of shapes are not: that is the next placement's. It is the processor's time,
 for a few hundredths of a second pass differently on a machine that others use, too."""
 
 import gc
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from random import Random
 
 from msgspec import Struct, structs
 
 from benchmarks import _agentnodes, _child
 from benchmarks._cluster import Cluster
-from benchmarks._decisions import filled
+from benchmarks._decisions import Placer, objects
 from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
@@ -43,17 +42,17 @@ def memory(task: Task) -> dict[str, float]:
     for node, topology in task.cluster.described():
         engine.apply(NodeSeen(node))
         engine.apply(ReportSeen(topology, 0.0))
-    engine.decide(task.cluster.pod(0, 0), 0.0, Random(0))
+    engine.survey(engine.shape(task.cluster.pod(0, 0)))
     gc.collect()
     return {"all": resident() - before, "columns": engine.columns.nbytes}
 
 
 def cold_start(task: Task) -> dict[str, float]:
-    """Seconds from the start of the process to its first decision, without making the cluster's objects."""
+    """Seconds from the start of the process to its first placement, in plain Python; objects are made before."""
     making = time.monotonic()
-    facts = list(task.cluster.described())
+    known = objects(task.cluster)
     made = time.monotonic()
-    filled(facts).decide(task.cluster.pod(0, 0), 0.0, Random(0))
+    Placer(known).place(task.cluster.pod(0, 0))
     return {"seconds": time.monotonic() - task.begun - (made - making)}
 
 
@@ -88,20 +87,13 @@ MEASURES: dict[str, Callable[[Task], dict[str, float]]] = {
 
 
 def lived_in(cluster: Cluster) -> tuple[Engine, Sequence[Pod]]:
-    """An engine that has decided about pods of as many shapes as there shall be, and the pods, bound and running."""
-    engine, rng = filled(list(cluster.described())), Random(0)
-    bound = []
+    """An engine that has placed pods of as many shapes as there shall be, and the pods, bound and running."""
+    placer, bound = Placer(objects(cluster), compiled=True), list[Pod]()
     for pod in cluster.pods(range(2 * CHANGED_ROWS), LIVE_SHAPES):
-        node = engine.decide(pod, 0.0, rng).node or ""
-        bound.append(
-            structs.replace(
-                pod,
-                spec=structs.replace(pod.spec, node_name=node),
-                status=structs.replace(pod.status, phase="Running"),
-            )
-        )
-        engine.apply(PodSeen(bound[-1], 0.0))
-    return engine, bound
+        placed = placer.place(pod)
+        bound.append(structs.replace(placed, status=structs.replace(pod.status, phase="Running")))
+        placer.engine.apply(PodSeen(bound[-1], 0.0))
+    return placer.engine, bound
 
 
 def changed(engine: Engine, facts: Sequence[Fact]) -> dict[str, float]:

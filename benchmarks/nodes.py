@@ -21,7 +21,7 @@ from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.nodes.fleet import Fleet
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec
 
 NODES: Final = 5_000
@@ -58,7 +58,7 @@ async def _measured() -> Measured:
     api = Api(clock, chances)
     for namespace in ("default", "kube-node-lease"):
         api.create(NAMESPACES, {"metadata": {"name": namespace}})
-    api.create(CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd())
+    api.create(CUSTOMRESOURCEDEFINITIONS, crd.crd())
     fleet = Fleet(api, clock, chances)
     running = asyncio.create_task(fleet.run())
     _fill(fleet, api)

@@ -21,11 +21,13 @@ import msgspec
 from benchmarks import table
 from numalign.kubelet.refusals import Undecided
 from numalign.lab import toolchain
-from numalign.oracle import ask as asking
-from numalign.oracle import divergence, sources, vectors
-from numalign.oracle.families.family import Family, Origin
-from numalign.oracle.generate import cases as generated
-from numalign.oracle.programs import Program
+from numalign.oracle import sources
+from numalign.oracle.harness import ask as asking
+from numalign.oracle.harness import divergence
+from numalign.oracle.harness.ask import Program
+from numalign.oracle.kubelet import vectors
+from numalign.oracle.kubelet.family import Family, Origin
+from numalign.oracle.kubelet.generate import cases as generated
 
 Case = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from numalign.scheduler import settings
 from numalign.scheduler.main import Scheduler, Setup
-from numalign.simulator import bootstrap, virtualtime
+from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.storage.resources import PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Api, Patch
@@ -26,7 +26,7 @@ class Bare:
     def __init__(self, seed: int = 1) -> None:
         self.clock = virtualtime.clock(random.Random(seed))
         self.api = Api(self.clock, random.Random(seed), admission=admission)
-        bootstrap.furnish(self.api)
+        cluster.furnish(self.api)
         self.cluster = Cluster(self.api, Fleet(self.api, self.clock, random.Random(seed)), self.clock)
 
     def resource(self, tree: Tree) -> Resource:

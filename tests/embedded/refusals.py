@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 from tests.embedded import badrequests, realserver
 from tests.embedded.badrequests import JSON, Request
 
@@ -63,7 +63,7 @@ def record() -> None:
 
 
 def define(real: realserver.RealServer) -> None:
-    code, said = real.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", nrtcrd.crd())
+    code, said = real.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd.crd())
     assert code in (201, 409), said
     while real.call("GET", badrequests.REPORTS)[0] != 200:
         pass

@@ -26,7 +26,7 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, JOBS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change, Patch
 from numalign.simulator.cluster import Cluster
-from numalign.simulator.nodes.kubelet import workloads
+from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.specs import Faults, NodeSpec, Publishing
 from numalign.simulator.trees import Tree
 from tests import nodes

@@ -18,11 +18,10 @@ from typing import Any
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NODES, PODS
 from numalign.simulator.apiserver.storage.store import WatchCache
-from numalign.simulator.apiserver.verbs import api as door
-from numalign.simulator.apiserver.verbs.api import Api
+from numalign.simulator.apiserver.verbs.api import Api, Change
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.scenarios import judging
+from numalign.simulator.scenarios import judge
 from numalign.simulator.scenarios.history import Line, Recorder
 from numalign.simulator.trees import Tree
 from tests.embedded.faultproxy import Weather
@@ -54,7 +53,7 @@ class Told:
     @property
     def broken(self) -> list[str]:
         breaches = [each for replica in self.replicas for each in replica.breaches]
-        return [*map(str, judging.bound_twice(self.lines)), *breaches]
+        return [*map(str, judge.bound_twice(self.lines)), *breaches]
 
     @property
     def bounced(self) -> list[Line]:
@@ -191,7 +190,7 @@ def _found(stage: Stage, recorder: Recorder) -> Told:
     return Told(recorder.lines, stage.api.list(PODS).items, stage.replicas, books, stage.overdue)
 
 
-def _note_overdue(stage: Stage, change: door.Change, began: float) -> None:
+def _note_overdue(stage: Stage, change: Change, began: float) -> None:
     node, uid = change.tree["spec"].get("nodeName"), change.tree["metadata"]["uid"]
     is_bound_now = change.old is not None and not change.old["spec"].get("nodeName") and node
     if is_bound_now and not any(replica.holds(uid, node) for replica in stage.replicas):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from numalign.simulator import bootstrap, clock
+from numalign.simulator import clock, cluster
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address
@@ -26,7 +26,7 @@ async def asked_of_ours() -> dict[str, list[Any]]:
     """The API server alone: no controller changes what the requests are about."""
     chances = random.Random(1)
     api = Api(clock.real(chances), chances, admission=admission)
-    bootstrap.furnish(api)
+    cluster.furnish(api)
     async with server.serve(api) as address:
         return await asyncio.to_thread(answers, address)
 

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from numalign.scheduler import profiles
 from numalign.simulator.nodes.specs import Dialect, NodeSpec
-from numalign.simulator.scenarios import catalogue, judging, playing
+from numalign.simulator.scenarios import catalogue, judge, play
 
 STORY = catalogue.story("lagging-exporter")
 
@@ -21,8 +21,8 @@ def overlapping(node: NodeSpec, dialect: Dialect) -> NodeSpec:
 def broken(dialect: Dialect, seed: int) -> list[str]:
     """What the story asks for and did not get; that no pod is turned away, above all."""
     story = structs.replace(STORY, nodes=tuple(overlapping(node, dialect) for node in STORY.nodes))
-    played = playing.play(story, profiles.NAME, seed)
-    return [str(each) for each in judging.judge(story, profiles.NAME, played.lines)]
+    played = play.play(story, profiles.NAME, seed)
+    return [str(each) for each in judge.judge(story, profiles.NAME, played.lines)]
 
 
 @pytest.mark.parametrize("dialect, seed", [("nfd", 0), ("nfd", 5), ("rte", 1), ("agent", 2)])

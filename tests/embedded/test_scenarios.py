@@ -5,34 +5,34 @@ import pytest
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.scheduler import profiles
-from numalign.simulator.scenarios import catalogue, history, judging, playing, scenariofile
+from numalign.simulator.scenarios import catalogue, history, judge, play, scenariofile
 
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_a_story_of_the_catalogue_goes_as_it_says(name: str) -> None:
     story = catalogue.story(name)
-    played = playing.play(story)
+    played = play.play(story)
     assert played.refused == []
-    assert judging.judge(story, DEFAULT_SCHEDULER, played.lines) == []
+    assert judge.judge(story, DEFAULT_SCHEDULER, played.lines) == []
 
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_our_scheduler_keeps_what_the_story_asks_of_it(name: str) -> None:
     story = catalogue.story(name)
-    played = playing.play(story, profiles.NAME)
+    played = play.play(story, profiles.NAME)
     assert played.refused == []
-    assert judging.judge(story, profiles.NAME, played.lines) == []
+    assert judge.judge(story, profiles.NAME, played.lines) == []
 
 
 def test_our_scheduler_is_deterministic_too() -> None:
     story = catalogue.story("init-containers")
-    first, again = (playing.play(story, profiles.NAME, 5) for _ in range(2))
+    first, again = (play.play(story, profiles.NAME, 5) for _ in range(2))
     assert history.encode(first.lines) == history.encode(again.lines)
 
 
 def test_the_same_seed_gives_the_same_history_and_another_seed_another() -> None:
     story = catalogue.story("lagging-exporter")
-    first, again, other = (playing.play(story, seed=seed) for seed in (5, 5, 6))
+    first, again, other = (play.play(story, seed=seed) for seed in (5, 5, 6))
     assert history.encode(first.lines) == history.encode(again.lines)
     assert first.lines != other.lines
 
@@ -70,16 +70,16 @@ STORY = {
 def test_a_fault_befalls_a_node_and_the_cluster_lives_on(fault: str, expected: dict[str, float]) -> None:
     befalls = {"at": "1m", "fault": fault, "nodes": ["w-0"], "resource": "a.com/nic"}
     story = scenariofile.read(STORY | {"faults": [befalls], "expect": {"any": expected}}, "story")
-    played = playing.play(story)
+    played = play.play(story)
     assert played.refused == []
-    assert judging.judge(story, DEFAULT_SCHEDULER, played.lines) == []
+    assert judge.judge(story, DEFAULT_SCHEDULER, played.lines) == []
 
 
 def test_what_the_api_server_refuses_is_told_with_its_time() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "Not A Name"}}
     unknown = {"apiVersion": "v1", "kind": "Nothing", "metadata": {"name": "a"}}
     story = scenariofile.read(STORY | {"traffic": [{"at": "3s", "objects": [namespace, unknown]}]}, "story")
-    first, second = playing.play(story).refused
+    first, second = play.play(story).refused
     assert first.startswith("at 3 s: ")
     assert "Not A Name" in first
     assert "no kind Nothing in v1" in second

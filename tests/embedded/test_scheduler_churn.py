@@ -12,8 +12,8 @@ from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.rules.clusterstate import World
 from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle
 from numalign.simulator.controllers.framework.runner import Desk
-from numalign.simulator.nodes import heartbeat
-from numalign.simulator.nodes.heartbeat import Heartbeat
+from numalign.simulator.nodes.kubelet import heartbeat
+from numalign.simulator.nodes.kubelet.heartbeat import Heartbeat
 from tests.embedded import schedulerchurn as churning
 from tests.embedded.schedulerchurn import HOUR, Churn
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from numalign.simulator import bootstrap, clock
+from numalign.simulator import clock, cluster
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address
@@ -161,7 +161,7 @@ def embedded() -> Iterator[Address]:
     async def main() -> None:
         chance = random.Random(1)
         api = Api(clock.real(chance), chance, admission=admission)
-        for resource, tree in bootstrap.pieces():
+        for resource, tree in cluster.pieces():
             if resource != CUSTOMRESOURCEDEFINITIONS:
                 api.create(resource, tree)
         api.create(CUSTOMRESOURCEDEFINITIONS, definitions.REPORTS)

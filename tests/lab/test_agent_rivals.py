@@ -17,7 +17,7 @@ from numalign.kube.objects import Event
 from numalign.kube.resources import EVENTS, TOPOLOGIES
 from numalign.lab import settling
 from numalign.lab.parts import Part
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 from tests.lab import agents, books, metrics
 from tests.lab.fleet import OFFERING, UPDATED
 from tests.lab.fleet import TOLD as NODE
@@ -26,7 +26,7 @@ from tests.lab.test_agent import free, held, until_told
 from tests.lab.test_agent_faults import place
 
 OLDER = structs.replace(TOPOLOGIES, version=wire.V1ALPHA1)
-DEFINITION = settling.DEFINITIONS.at(nrtcrd.crd()["metadata"]["name"])
+DEFINITION = settling.DEFINITIONS.at(crd.crd()["metadata"]["name"])
 FAILURES = "numalign_agent_write_failures_total"
 PRUNED = "numalign_agent_pruned_attributes"
 STANDS_BACK = "numalign_agent_stands_back"
@@ -100,7 +100,7 @@ def test_an_older_definition_gets_the_zones_and_the_newer_one_the_whole_report(d
     place(defined, "kept", 3)
     before = until_told(defined, 1)
     undefine(defined)
-    whole = nrtcrd.crd()
+    whole = crd.crd()
     first = whole["spec"]["versions"][0] | {"storage": True}
     older = whole | {"spec": whole["spec"] | {"versions": [first]}}
     defined.run(defined.client.create(settling.DEFINITIONS.everywhere(), older))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from numalign.oracle import casefiles
-from numalign.oracle.casefiles import Recorded
+from numalign.oracle import recorded
+from numalign.oracle.recorded import Recorded
 from tests.oracle import recordings
 
 VENDORED = recordings.DATA / "exporter.json.xz"
@@ -19,4 +19,4 @@ FILES = {path.name: path for path in (VENDORED, BESIDE) if path.exists()}
 
 @cache
 def cases(path: Path) -> list[Recorded]:
-    return casefiles.load(path) or []
+    return recorded.load(path) or []

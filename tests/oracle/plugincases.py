@@ -7,8 +7,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from numalign.oracle import casefiles
-from numalign.oracle.casefiles import Recorded
+from numalign.oracle import recorded
+from numalign.oracle.recorded import Recorded
 from tests.oracle import recordings
 
 VENDORED = recordings.DATA / "scheduler_plugin.json.xz"
@@ -37,6 +37,6 @@ BEHAVIOUR = (
 
 @cache
 def cases(path: Path) -> list[Recorded]:
-    found = casefiles.load(path)
+    found = recorded.load(path)
     assert found is not None
     return found

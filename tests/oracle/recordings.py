@@ -6,9 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numalign.oracle import loading, vectors
-from numalign.oracle.families.hardware import Topologies
-from numalign.oracle.loading import Found
+from numalign.oracle.harness import files
+from numalign.oracle.harness.files import Found
+from numalign.oracle.kubelet import vectors
+from numalign.oracle.kubelet.forms import Topologies
 
 DATA = Path(__file__).parent / "data"
 
@@ -32,7 +33,7 @@ def file(family: str) -> Path:
 @cache
 def cases(family: str) -> dict[str, Any]:
     """Every case of a family as plain JSON, by its id."""
-    return {found.value["id"]: found.value for found in loading.values(file(family))}
+    return {found.value["id"]: found.value for found in files.values(file(family))}
 
 
 @cache

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from numalign.oracle.casefiles import Recorded
-from numalign.oracle.plugin.suites import judging
-from numalign.oracle.plugin.suites.suite import Outcome
+from numalign.oracle import recorded
+from numalign.oracle.harness.suite import Outcome
+from numalign.oracle.recorded import Recorded
 from tests.oracle import exportercases
 from tests.oracle.test_plugin_cases import ANCHORS, unnoticed
 
@@ -21,19 +21,19 @@ files = pytest.mark.parametrize("path", exportercases.FILES.values(), ids=export
 
 @files
 def test_every_case_is_answered_as_recorded_or_differs_for_a_reason(path: Path) -> None:
-    report = judging.summed(map(judging.judge, exportercases.cases(path)))
+    report = recorded.summed(map(recorded.judge, exportercases.cases(path)))
     assert [(each.recorded.suite, each.recorded.id, each.differences) for each in report.mismatches] == []
 
 
 @files
 def test_every_reason_is_on_the_compatibility_page(path: Path) -> None:
-    intended = [each for each in map(judging.judge, exportercases.cases(path)) if each.outcome is Outcome.DELIBERATE]
+    intended = [each for each in map(recorded.judge, exportercases.cases(path)) if each.outcome is Outcome.DELIBERATE]
     assert {each.anchor for each in intended} <= ANCHORS
 
 
 @files
 def test_a_wrong_expectation_is_noticed(path: Path) -> None:
-    equal = [each for each in exportercases.cases(path) if judging.judge(each).outcome is Outcome.EQUAL]
+    equal = [each for each in exportercases.cases(path) if recorded.judge(each).outcome is Outcome.EQUAL]
     telling = [each for each in equal if each.suite not in FREE_TEXT and len(str(each.case["expect"])) < LONG]
     # A column that is not there is one that the table did not have for this row.
     missed = [
@@ -51,7 +51,7 @@ def test_the_repository_carries_enough_cases() -> None:
 
 
 def judged(suite: str, row: dict[str, object], expect: dict[str, object]) -> Outcome:
-    return judging.judge(Recorded("here", suite, "made up", {"input": row, "expect": expect, "fixtures": {}})).outcome
+    return recorded.judge(Recorded("here", suite, "made up", {"input": row, "expect": expect, "fixtures": {}})).outcome
 
 
 @pytest.mark.parametrize(

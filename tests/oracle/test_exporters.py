@@ -8,12 +8,15 @@ import pytest
 from msgspec import structs
 
 from numalign.lab import toolchain
-from numalign.oracle import fuzz, loading, recordedsuites, sources
-from numalign.oracle.casefiles import Recorded
-from numalign.oracle.plugin.suites import judging, suite
-from numalign.oracle.programs import Program
-from numalign.oracle.publishers.generate import drawing
-from numalign.oracle.publishers.generate import judging as exporting
+from numalign.oracle import fuzz, sources
+from numalign.oracle import recorded as judging
+from numalign.oracle import recorded as recordedsuites
+from numalign.oracle.harness import files as loading
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.ask import Program
+from numalign.oracle.publishers import cases
+from numalign.oracle.publishers import cases as exporting
+from numalign.oracle.recorded import Recorded
 from tests import campaigns, conftest
 from tests.oracle import exportercases
 
@@ -22,7 +25,7 @@ FOUND = [
     path for name in sources.PUBLISHERS for path in sorted(Path(__file__).with_name("found").glob(f"{name}/*.json"))
 ]
 DERIVED = "_derived"
-ASKED = {name for tables in drawing.PROGRAMS.values() for name in tables}
+ASKED = {name for tables in cases.PROGRAMS.values() for name in tables}
 """Tables that the programs can be asked about; rows that were worked out have a table of their own."""
 
 programs = pytest.mark.parametrize("program", sources.PUBLISHERS)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from numalign.kubelet.versions import Minor
-from numalign.oracle import loading, replay, vectors
+from numalign.oracle.harness import files
+from numalign.oracle.kubelet import replay, vectors
 
 FOUND = Path(__file__).with_name("found")
 CASES = {f"{path.parent.name}/{path.stem}": path for path in sorted(FOUND.glob("1.*/*.json"))}
@@ -14,5 +15,5 @@ CASES = {f"{path.parent.name}/{path.stem}": path for path in sorted(FOUND.glob("
 @pytest.mark.parametrize("path", CASES.values(), ids=CASES)
 def test_the_model_answers_as_the_kubelet_did(path: Path) -> None:
     major, minor = map(int, path.parent.name.split("."))
-    (found,) = loading.values(path)
+    (found,) = files.values(path)
     assert replay.judge(vectors.of(found, dict, Minor(major, minor))).differences == ()

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.oracle import recordedsuites
-from numalign.oracle.casefiles import Recorded
-from numalign.oracle.plugin.suites import judging
-from numalign.oracle.plugin.suites.suite import Outcome
+from numalign.oracle import recorded as judging
+from numalign.oracle import recorded as recordedsuites
+from numalign.oracle.harness.suite import Outcome
+from numalign.oracle.recorded import Recorded
 from tests.oracle import plugincases
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = "\n".join(path.read_text() for path in sorted(DOCS.glob("compatibility*.md")))
+PAGES = "\n".join(path.read_text() for path in sorted((DOCS / "compatibility").glob("*.md")))
 ANCHORS = set(re.findall(r"^#+ ([a-z0-9-]+)$", PAGES, re.MULTILINE))
 
 FREE_TEXT = {"integration_cache": {"note"}, "tm.merge": {"reasons", "unsatisfied"}}

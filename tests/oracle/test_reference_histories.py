@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from numalign.lab import toolchain
-from numalign.oracle import fuzz, loading, sources
-from numalign.oracle.opinions import Opinion
-from numalign.oracle.plugin import judging
-from numalign.oracle.programs import Program
+from numalign.oracle import fuzz, sources
+from numalign.oracle.harness import files
+from numalign.oracle.harness.ask import Opinion, Program
+from numalign.oracle.plugin import judge
 from tests import conftest
 from tests.oracle import handmade, recordings
 
@@ -28,12 +28,12 @@ PAGES = [(DOCS / name).read_text() for name in NAMES]
 
 @cache
 def recorded() -> list[dict[str, Any]]:
-    return [found.value for found in loading.values(recordings.DATA / "reference-histories.xz")]
+    return [found.value for found in files.values(recordings.DATA / "reference-histories.xz")]
 
 
 @cache
 def opinions() -> list[Opinion]:
-    return list(map(judging.opinion, recorded()))
+    return list(map(judge.opinion, recorded()))
 
 
 def test_every_recorded_answer_is_agreed_with_or_differs_on_purpose() -> None:
@@ -48,8 +48,8 @@ def test_most_histories_go_the_same_way_with_the_product() -> None:
 
 @pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
 def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
-    (found,) = loading.values(path)
-    assert judging.opinion(found.value).differences == ()
+    (found,) = files.values(path)
+    assert judge.opinion(found.value).differences == ()
 
 
 def is_documented(entry: str) -> bool:
@@ -89,7 +89,7 @@ def unnoticed(history: dict[str, Any]) -> list[Any]:
         for place, step in enumerate(history["steps"])
         for answer in wrong(step.get("answer"))
     )
-    return [each for each in changed if judging.judge(each, each).finding != "differs"]
+    return [each for each in changed if judge.judge(each, each).finding != "differs"]
 
 
 @pytest.mark.parametrize("every", [pytest.param(60, id="quick"), pytest.param(1, id="all", marks=pytest.mark.slow)])
@@ -102,7 +102,7 @@ def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
     conftest.require(toolchain.found(), "Go, to build the reference scheduler's plugin")
     with Program(sources.reference().program()) as program:
         answers = program.ask([("reference", history) for history in handmade.HISTORIES.values()])
-    shown = {name: judging.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
+    shown = {name: judge.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
     assert shown == {name: Opinion(entries=frozenset({handmade.entry(name)})) for name in handmade.HISTORIES}
 
 

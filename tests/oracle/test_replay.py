@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.oracle import replay, vectors
-from numalign.oracle.replay import Tally
-from numalign.oracle.vectors import FAMILIES
+from numalign.oracle.kubelet import replay, vectors
+from numalign.oracle.kubelet.replay import Tally
+from numalign.oracle.kubelet.vectors import FAMILIES
 from tests.oracle import recordings
 
 OF_NO_FAMILY = {

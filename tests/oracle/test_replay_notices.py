@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from numalign.api.errors import BadObject
-from numalign.oracle import divergence, replay
-from numalign.oracle.loading import Found
+from numalign.oracle.harness import divergence
+from numalign.oracle.harness.files import Found
+from numalign.oracle.kubelet import replay
 from tests.oracle import mutations, recordings
 
 TELLING = {

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from numalign.lab import toolchain
-from numalign.oracle import fuzz, loading, sources
-from numalign.oracle.kubescheduler import answering, exceptions, judging, stages
+from numalign.oracle import fuzz, sources
+from numalign.oracle.harness import files
+from numalign.oracle.kubescheduler import answer as answering
+from numalign.oracle.kubescheduler import answer as stages
+from numalign.oracle.kubescheduler import judge
 from tests import conftest
 from tests.oracle import recordings
 
@@ -33,7 +36,7 @@ SCORES = (
 
 @cache
 def recorded() -> list[dict[str, Any]]:
-    return [found.value for path in FILES for found in loading.values(path)]
+    return [found.value for path in FILES for found in files.values(path)]
 
 
 def answers() -> Iterator[dict[str, Any]]:
@@ -42,15 +45,15 @@ def answers() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
 def test_every_recorded_answer_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
-    cases = [found.value for found in loading.values(path)]
-    wrong = {case["id"]: found.differences for case in cases if (found := judging.opinion(case)).differences}
+    cases = [found.value for found in files.values(path)]
+    wrong = {case["id"]: found.differences for case in cases if (found := judge.opinion(case)).differences}
     assert wrong == {}
 
 
 @pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
 def test_what_was_once_found_is_agreed_with_or_differs_on_purpose(path: Path) -> None:
-    (found,) = loading.values(path)
-    assert judging.opinion(found.value).differences == ()
+    (found,) = files.values(path)
+    assert judge.opinion(found.value).differences == ()
 
 
 @pytest.mark.parametrize("plugin", FILTERS)
@@ -66,12 +69,12 @@ def test_every_score_tells_nodes_apart_in_the_recordings(plugin: str) -> None:
 
 
 def test_every_entry_was_found() -> None:
-    shown = (judging.opinion(found.value).entries for path in FOUND for found in loading.values(path))
-    assert set().union(*shown) == {each.anchor for each in exceptions.ENTRIES}
+    shown = (judge.opinion(found.value).entries for path in FOUND for found in files.values(path))
+    assert set().union(*shown) == {each.anchor for each in judge.ENTRIES}
 
 
 def test_every_entry_is_documented() -> None:
-    anchors = {each.anchor for each in exceptions.ENTRIES}
+    anchors = {each.anchor for each in judge.ENTRIES}
     assert {anchor for anchor in anchors if not any(f"### {anchor}\n" in page for page in PAGES)} == set()
 
 
@@ -99,7 +102,7 @@ def test_a_wrong_answer_is_noticed(place: int) -> None:
     ours = answering.answer(stages.build(case), question)
     changed = list(wrong(question["answer"]))
     assert len(changed) > 3
-    assert all(judging.between(each, ours) for each in changed)
+    assert all(judge.between(each, ours) for each in changed)
 
 
 @pytest.mark.parametrize("seed", [20261117, int(time.time())], ids=["fixed", "fresh"])

@@ -21,7 +21,7 @@ from numalign.kubelet.machine import Machine
 from numalign.lab.errors import LabError
 from numalign.lab.labs import Lab
 from numalign.scheduler import main
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 
 T = TypeVar("T", bound=Named)
 PATIENCE: Final = 120.0
@@ -46,7 +46,7 @@ TRUST: Final = resources.of("v1", "configmaps", "ConfigMap", Thing).at("kube-roo
 async def define_reports(lab: Lab) -> None:
     """Define NodeResourceTopology, so that publishers can write it."""
     async with lab.client() as client:
-        await client.create(DEFINITIONS.everywhere(), nrtcrd.crd())
+        await client.create(DEFINITIONS.everywhere(), crd.crd())
         served = resources.TOPOLOGIES.everywhere()
         await _until(lab, lambda: _is_there(client.every(served)), "NodeResourceTopology is not served")
 

@@ -16,10 +16,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from numalign.oracle import ask as asking
-from numalign.oracle.ask import OFTEN, ONCE, SURELY, Case, Judged
-from numalign.oracle.programs import Program
-from numalign.oracle.shrinking.generic import shrunk
+from numalign.oracle.harness import ask
+from numalign.oracle.harness.ask import OFTEN, ONCE, SURELY, Judged, Program
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.shrink import shrunk
 from numalign.oracle.sources import Source
 
 MOST_FOUND: Final = 20
@@ -89,17 +89,17 @@ def recorded(plan: Plan) -> Iterator[Case]:
     with Program(plan.program, OFTEN) as program:
         for start in range(0, plan.cases, plan.source.chunk):
             answers = program.ask(plan.draw(start, min(start + plan.source.chunk, plan.cases)))
-            yield from (answer for answer in answers if asking.is_answered(answer))
+            yield from (answer for answer in answers if ask.is_answered(answer))
 
 
 def reduced(plan: Plan, judged: Judged) -> Judged:
     """The disagreement, shrunk as far as possible."""
     with Program(plan.program, OFTEN) as program:
 
-        def ask(case: Case) -> Judged:
-            return asking.ask(program, [(judged.family, case)], plan.source.judge)[0]
+        def judged_again(case: Case) -> Judged:
+            return ask.ask(program, [(judged.family, case)], plan.source.judge)[0]
 
-        return ask(shrunk(judged.case, lambda case: asking.differs(ask(case)), plan.source.smaller))
+        return judged_again(shrunk(judged.case, lambda case: ask.differs(judged_again(case)), plan.source.smaller))
 
 
 def save(judged: Judged, folder: Path, source: Source) -> Path:
@@ -130,17 +130,17 @@ class _Worker:
     """State that a worker process keeps between chunks."""
 
     plan: Plan
-    pair: asking.Pair
+    pair: ask.Pair
 
 
 def _begin(plan: Plan) -> None:
     once, sure = (Program(plan.program, ("-workers", "1", *often)) for often in (ONCE, SURELY))
-    _Worker.plan, _Worker.pair = plan, asking.Pair(once, sure, plan.source.judge)
+    _Worker.plan, _Worker.pair = plan, ask.Pair(once, sure, plan.source.judge)
 
 
 def _chunk(start: int, count: int) -> Chunk:
     judged = _Worker.pair.ask(_Worker.plan.draw(start, start + count))
-    judged = _Worker.pair.ask_again(judged, list(map(asking.differs, judged)))
+    judged = _Worker.pair.ask_again(judged, list(map(ask.differs, judged)))
     counts: Counts = Counter((each.family, each.finding) for each in judged)
     asked = sum(each.asked for each in judged if each.finding in COMPARED)
-    return counts, asked, [each for each in judged if asking.differs(each)][:MOST_FOUND]
+    return counts, asked, [each for each in judged if ask.differs(each)][:MOST_FOUND]

@@ -14,18 +14,17 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.lab import binaries, catalogue, toolchain
-from numalign.oracle.ask import Case, Judge
-from numalign.oracle.families import judge as kubeletjudge
-from numalign.oracle.generate import cases, histories
-from numalign.oracle.kubescheduler import judging as scheduling
-from numalign.oracle.kubescheduler import reducing
-from numalign.oracle.kubescheduler.generate import cases as clusters
-from numalign.oracle.plugin import judging
-from numalign.oracle.publishers.generate import drawing
-from numalign.oracle.publishers.generate import judging as exporting
-from numalign.oracle.publishers.generate import reducing as lessening
-from numalign.oracle.shrinking import shortening, shrink
-from numalign.oracle.shrinking.generic import Smaller
+from numalign.oracle.harness.ask import Judge
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.shrink import Smaller
+from numalign.oracle.kubelet import replay as kubelet_replay
+from numalign.oracle.kubelet import shrink as kubelet_shrink
+from numalign.oracle.kubelet.generate import cases as kubelet_cases
+from numalign.oracle.kubescheduler import judge as scheduler_judge
+from numalign.oracle.kubescheduler.generate import cases as scheduler_cases
+from numalign.oracle.plugin import judge as plugin_judge
+from numalign.oracle.plugin.generate import histories
+from numalign.oracle.publishers import cases as publisher_rows
 
 NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
@@ -82,9 +81,9 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
     return Kubelet(
         version=version,
         binary=binary,
-        draw=partial(cases.draw, minor=minor),
-        smaller=shrink.smaller,
-        judge=partial(kubeletjudge.judge, minor=minor),
+        draw=partial(kubelet_cases.draw, minor=minor),
+        smaller=kubelet_shrink.smaller,
+        judge=partial(kubelet_replay.judge_case, minor=minor),
         minor=minor,
     )
 
@@ -93,7 +92,7 @@ def reference() -> Source:
     """The NodeResourceTopologyMatch plugin of scheduler-plugins."""
     (binary,) = catalogue.chosen(["oracle-reference"])
     return Source(
-        version=REFERENCE, binary=binary, draw=histories.draw, smaller=shortening.smaller, judge=judging.judge
+        version=REFERENCE, binary=binary, draw=histories.draw, smaller=histories.smaller, judge=plugin_judge.judge
     )
 
 
@@ -103,9 +102,9 @@ def scheduler() -> Source:
     return Source(
         version=SCHEDULER,
         binary=binary,
-        draw=clusters.draw,
-        smaller=reducing.smaller,
-        judge=scheduling.judge,
+        draw=scheduler_cases.draw,
+        smaller=scheduler_cases.smaller,
+        judge=scheduler_judge.judge,
         chunk=20,
     )
 
@@ -116,7 +115,7 @@ def publisher(name: str) -> Source:
     return Source(
         version=name,
         binary=binary,
-        draw=partial(drawing.draw, program=name),
-        smaller=lessening.smaller,
-        judge=exporting.judge,
+        draw=partial(publisher_rows.draw, program=name),
+        smaller=publisher_rows.smaller,
+        judge=publisher_rows.judge,
     )

@@ -5,12 +5,12 @@ by `wording`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.ledger.holdings import Entry
@@ -35,12 +35,12 @@ class Code(IntEnum):
     VACANT = -6
 
 
+Codes = NDArray[np.signedinteger[Any]]
+"""A `Code` or a score for every row. Scores end at 100, so a byte per row is enough."""
+
 LAST_RESORT: Final = 1
 """Score of a row that amounts do not decide, or where it takes a search whether the pod is admitted in every order. If
 no other is left, the kubelet's own managers are asked there, or the search is made."""
-
-
-NONE_REFUSED: Final[Mapping[Code, int]] = MappingProxyType({})
 
 
 class Aligned(Struct, frozen=True, gc=False):
@@ -75,20 +75,17 @@ NOTHING: Final = Held()
 
 
 class Decision(Struct, frozen=True, eq=False, gc=False):
-    """Where a pod goes. `node` None: nowhere now, and `refused` counts the nodes by cause.
+    """Where a pod goes.
 
     Thousands are made in a moment, so that container names and zones are put together when somebody asks."""
 
     uid: str
-    node: str | None = None
+    node: str
     score: int = 0
     warning: str = ""
     """Cause code of a wish that the node does not keep; empty: none."""
     holder: Holder = NOTHING
     pod: Pod | None = None
-    refused: Mapping[Code, int] = NONE_REFUSED
-    problem: str = ""
-    """Why the pod itself cannot be used, as a sentence that names the field."""
 
     @property
     def placement(self) -> tuple[Aligned, ...]:
@@ -105,7 +102,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         return hash((self.uid, self.node, self.score))
 
     def _told(self) -> tuple[object, ...]:
-        return self.uid, self.node, self.score, self.warning, self.placement, self.entries, self.refused, self.problem
+        return self.uid, self.node, self.score, self.warning, self.placement, self.entries
 
 
 class WakeCause(StrEnum):

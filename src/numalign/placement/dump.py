@@ -19,35 +19,35 @@ from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.resources import Resources
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
-from numalign.placement.ledger.charges import Life
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.ledger import Revision
-from numalign.placement.ledger.nodeledger import Book
-from numalign.placement.ledger.podrecord import PodHistory, Record
+from numalign.placement.ledger.nodeledger import NodeLedger
+from numalign.placement.ledger.podrecord import PodHistory, PodRecord
 from numalign.placement.reports.nodefacts import RowFacts
 from numalign.placement.verdicts.verdicts import Trial, Verdicts
 
 HISTORY: Final = PodHistory.__struct_fields__
 
 
-class RecordCopy(PodHistory, kw_only=True):
+class PodDump(PodHistory, kw_only=True):
     pod: Pod | None = None
     """None: a pod of the cluster, known by its uid."""
     is_listed: bool = False
     """Whether the node's report names it."""
 
 
-class BookCopy(Wire, frozen=True):
+class NodeDump(Wire, frozen=True):
     node: str
-    looks: int = 0
+    report_count: int = 0
     is_exact: bool = False
     read_payload: bool = False
-    records: tuple[RecordCopy, ...] = ()
+    records: tuple[PodDump, ...] = ()
     perhaps_free: tuple[Entry, ...] = ()
 
 
-class LedgerCopy(Wire, frozen=True):
-    books: tuple[BookCopy, ...] = ()
+class LedgerDump(Wire, frozen=True):
+    books: tuple[NodeDump, ...] = ()
     resources: tuple[str, ...] = ()
     """By the columns in here."""
     shapes: dict[int, Pod] = field(default_factory=dict)
@@ -58,10 +58,10 @@ class LedgerCopy(Wire, frozen=True):
     """By shape and node: what was tried in vain there, where the node has not changed since."""
 
 
-NOTHING: Final = LedgerCopy()
+NOTHING: Final = LedgerDump()
 
 
-def copied(engine: Engine) -> LedgerCopy:
+def dump(engine: Engine) -> LedgerDump:
     """All of it as it stands; nothing for a flavour that has no ledger."""
     if not isinstance(engine.flavour, ExactFlavour):
         return NOTHING
@@ -72,7 +72,7 @@ def copied(engine: Engine) -> LedgerCopy:
         ledger.row(book.node)
     trials = _trials(engine.columns, engine.flavour.verdicts)
     used = sorted(number for number in (ledger.shapes() | trials.keys()) if number >= 0)
-    return LedgerCopy(
+    return LedgerDump(
         books=tuple(map(_book, ledger.books())),
         resources=tuple(engine.columns.resources.names),
         shapes={number: engine.shapes.all[number].pod for number in used},
@@ -81,7 +81,7 @@ def copied(engine: Engine) -> LedgerCopy:
     )
 
 
-def adopt(engine: Engine, copy: LedgerCopy, pods: Mapping[str, Pod], without: Container[str] = ()) -> None:
+def adopt(engine: Engine, copy: LedgerDump, pods: Mapping[str, Pod], without: Container[str] = ()) -> None:
     """Put these books in place of the engine's own. It has to know the same nodes, reports and pods already.
 
     `without`: pods that are taken not to have been tried yet."""
@@ -91,7 +91,7 @@ def adopt(engine: Engine, copy: LedgerCopy, pods: Mapping[str, Pod], without: Co
     restoring = _Restoring(copy.resources, engine.columns.resources, shapes, pods)
     mirror, before = engine.flavour.mirror, _undone(copy.revisions, without)
     known = {book.node: book for book in mirror.ledger.books()}
-    mirror.adopt([restoring.book(each, known.get(each.node) or Book(each.node), before) for each in copy.books])
+    mirror.adopt([restoring.book(each, known.get(each.node) or NodeLedger(each.node), before) for each in copy.books])
     for number, tried in copy.trials.items():
         table = engine.flavour.verdicts.table(engine.shapes.all[shapes[number]])
         for node, (code, uid) in tried.items():
@@ -117,11 +117,11 @@ class _Restoring(Struct, frozen=True):
     """Numbers here, by numbers there."""
     pods: Mapping[str, Pod]
 
-    def book(self, copy: BookCopy, known: Book, before: Mapping[tuple[str, str], Holding]) -> Book:
+    def book(self, copy: NodeDump, known: NodeLedger, before: Mapping[tuple[str, str], Holding]) -> NodeLedger:
         """`known`: the engine's own, with the report. What the node has said since `before` stays known."""
-        book = Book(copy.node)
+        book = NodeLedger(copy.node)
         book.facts, book.zones, book.remains = known.facts, known.zones, known.remains
-        book.looks, book.is_exact = copy.looks, copy.is_exact
+        book.report_count, book.is_exact = copy.report_count, copy.is_exact
         book.unknown_pods.perhaps_free = self._entries(copy.perhaps_free)
         if copy.read_payload and book.facts is not None:
             book.payload = book.facts.payload
@@ -131,14 +131,14 @@ class _Restoring(Struct, frozen=True):
                 book.put(self._record(each, pod, book.facts, before.get((copy.node, each.uid))))
         return book
 
-    def _record(self, copy: RecordCopy, pod: Pod, facts: RowFacts | None, before: Holding | None) -> Record:
+    def _record(self, copy: PodDump, pod: Pod, facts: RowFacts | None, before: Holding | None) -> PodRecord:
         history = {name: getattr(copy, name) for name in HISTORY}
         is_seen = copy.holding is not None and copy.holding.source is Source.OBSERVED
         holding = copy.holding if before is None or is_seen else before
         history["holding"] = self._holding(holding) if holding is not None else None
         history["hidden"] = self._entries(copy.hidden)
         listed = _listed(copy.uid, pod, facts) if copy.is_listed else None
-        return Record(**history, name=pod.metadata.full_name, pod=pod, listed=listed)
+        return PodRecord(**history, name=pod.metadata.full_name, pod=pod, listed=listed)
 
     def _holding(self, holding: Holding) -> Holding:
         shape = self.shapes.get(holding.shape, -1)
@@ -167,10 +167,10 @@ def _trials(columns: Columns, verdicts: Verdicts) -> dict[int, dict[str, Trial]]
     return found
 
 
-def _book(book: Book) -> BookCopy:
-    return BookCopy(
+def _book(book: NodeLedger) -> NodeDump:
+    return NodeDump(
         node=book.node,
-        looks=book.looks,
+        report_count=book.report_count,
         is_exact=book.is_exact,
         read_payload=book.payload is not None,
         records=tuple(map(_record, book.records.values())),
@@ -178,10 +178,10 @@ def _book(book: Book) -> BookCopy:
     )
 
 
-def _record(record: Record) -> RecordCopy:
-    return RecordCopy(
+def _record(record: PodRecord) -> PodDump:
+    return PodDump(
         **{name: getattr(record, name) for name in HISTORY},
         # A pod that lives is among the cluster's pods; others may be known nowhere else.
-        pod=None if record.life is Life.LIVE else record.pod,
+        pod=None if record.life is PodLife.LIVE else record.pod,
         is_listed=record.listed is not None,
     )

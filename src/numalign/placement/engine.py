@@ -1,20 +1,19 @@
-"""The one door to placement: facts go in by `apply`, decisions come out of `decide`.
+"""The interface of placement: facts go in by `apply`, `survey` says which nodes take a pod, `place` puts it on one.
 
-One owner calls it, from one task. Everything the engine knows came through here as a fact; nothing that comes in,
-however odd, makes it raise: what cannot be used is left out and counted in `problems` by name. Which rules decide is
-the flavour's affair, that nodes have room as a whole is looked after here for all of them."""
+The scheduler owns one engine and calls it from one task. Everything the engine knows arrives as a fact. No fact makes
+it raise: what cannot be used is left out and counted in `problems` by name. The flavour (exact or reference) decides;
+the engine accounts node totals for both."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from numalign.api.errors import BadObject
 from numalign.api.nrt import repairs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
@@ -24,9 +23,9 @@ from numalign.kubelet import demand as demands
 from numalign.placement import settings as modes
 from numalign.placement.columns import fit
 from numalign.placement.columns.columns import Columns
-from numalign.placement.columns.shapes import POD_NOT_UNDERSTOOD, Shape, Shapes
+from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.tenants import Tenants
-from numalign.placement.decisions import Decision, Randomness, Wake
+from numalign.placement.decisions import Codes, Decision, Wake
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import (
     BindFailed,
@@ -40,9 +39,9 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
+from numalign.placement.kernels.block import Kernel
 from numalign.placement.reference.flavour import ReferenceFlavour
 from numalign.placement.settings import Settings
-from numalign.placement.verdicts.pick import Codes
 from numalign.placement.verdicts.verdicts import VerdictTable
 
 PODS: Final = "pods"
@@ -102,32 +101,17 @@ class Engine:
     def warm(self) -> bool:
         """Compile, or load what an earlier process compiled; False where numba is missing or of no use.
 
-        Takes a second, or a minute the first time ever. NumPy serves until then: call it in a thread, if you like."""
+        Takes a second, or a minute the first time ever. Plain Python serves until then; a thread may call this."""
         return isinstance(self.flavour, ExactFlavour) and self.flavour.warm()
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """What evaluates rows: plain Python until `warm` has loaded machine code. None: the flavour uses none."""
+        return self.flavour.kernel
 
     def shape(self, pod: Pod) -> Shape:
         """The pod's shape, or BadObject if its annotations make no sense; callers keep it with the pod."""
         return self.shapes.intern(pod)
-
-    def decide(self, pod: Pod, now: float, rng: Randomness, shape: Shape | None = None) -> Decision:
-        """Where the pod goes; what it will hold there is charged at once. `shape`: if it is known already."""
-        flavour = self.flavour
-        if shape is None or not isinstance(flavour, ExactFlavour):
-            return self.decide_many((pod,), now, rng, shape)[0]
-        return flavour.decide_one(pod, shape, rng)
-
-    def decide_many(
-        self, pods: Sequence[Pod], now: float, rng: Randomness, shape: Shape | None = None
-    ) -> list[Decision]:
-        """The same for pods that are all of one shape, in their order."""
-        if not pods:
-            return []
-        try:
-            shape = shape or self.shapes.intern(pods[0])
-        except BadObject as problem:
-            self.problems[POD_NOT_UNDERSTOOD] += 1
-            return [Decision(uid=demands.identity(pod), problem=str(problem)) for pod in pods]
-        return self.flavour.decide_many(pods, shape, rng)
 
     def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
         """By row: a score of 0 or more, or one of `decisions.Code`. For whoever picks rows by more than zones.

@@ -1,13 +1,13 @@
-"""The exact flavour: what the kubelets will do, node by node, behind the engine's door.
+"""The exact flavour: predicts what each node's kubelet will do with a pod.
 
-`engine` hands facts and pods over. A decision takes the best row of the shape's table and tries the pod there in
-earnest: on the columns alone where every container has one zone whatever happens, else by `commit` on the ledger's
-row. A row on which the pod is not certain to be admitted is left out until it changes, and the next best is tried."""
+`engine` hands facts and pods over. `table` says what every row answers to a shape; `place` puts a pod on one row: on
+the columns alone where every container has one zone whatever happens, else by `commit` on the ledger's row. A row on
+which the pod is not certain to be admitted answers so until it changes."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
@@ -19,8 +19,10 @@ from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.templates import Templates, aligned
 from numalign.placement.columns.tenants import Tenants
 from numalign.placement.commit.committer import Committer
-from numalign.placement.decisions import LAST_RESORT, NOTHING, Code, Decision, Held, Holder, Randomness, Wake
+from numalign.placement.decisions import LAST_RESORT, NOTHING, Code, Codes, Decision, Held, Holder, Wake
 from numalign.placement.facts import BindFailed, Fact
+from numalign.placement.kernels import scalar
+from numalign.placement.kernels.block import Kernel
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.nodeledger import Row
@@ -28,13 +30,9 @@ from numalign.placement.ledger.sync import Mirror
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import Verdict
 from numalign.placement.settings import Settings
-from numalign.placement.verdicts import chargerow, pick, streaks
+from numalign.placement.verdicts import chargerow
 from numalign.placement.verdicts.evaluation import Evaluation
-from numalign.placement.verdicts.pick import Codes
 from numalign.placement.verdicts.verdicts import Settled, Verdicts, VerdictTable
-
-if TYPE_CHECKING:
-    from numalign.placement.verdicts import follow
 
 MOST_SEARCHES: Final = 8
 """For one pod: each takes as long as a thousand decisions. Rows beyond count as not certain."""
@@ -52,13 +50,12 @@ class ExactFlavour:
         self.mirror = Mirror(columns, shapes, self._placed_by_others, self._revised)
         self.committer = Committer(self.mirror, shapes, trust_bind_order=settings.trust_bind_order)
         weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
-        self.evaluation = Evaluation(columns, Scoring(settings.strategy, weights), self._ask)
+        self.evaluation = Evaluation(columns, Scoring(settings.strategy, weights), self._ask, scalar)
         self.verdicts = Verdicts(columns, self.evaluation, settings.live_shapes)
         self._settings = settings
         self.columns = columns
         self._shapes = shapes
         self.tenants = tenants
-        self._fast: follow.Repeater | None = None
         self._searches = 0
         """For the pod at hand, so far."""
 
@@ -78,34 +75,6 @@ class ExactFlavour:
         self.mirror.ledger.forget_shapes()
         self.committer.forget_shapes()
 
-    def decide_one(self, pod: Pod, shape: Shape, rng: Randomness) -> Decision:
-        """The same as `decide_many`, without lists of one."""
-        self.mirror.refresh()
-        uid = demands.identity(pod)
-        if uid in self.tenants:
-            self._withdraw(uid)
-        table, chance = self.verdicts.find(shape), rng.random()
-        if self._fast is not None:
-            return self._fast.decide_one(pod, uid, table, chance)
-        return self.decide(pod, table, chance)
-
-    def decide_many(self, pods: Sequence[Pod], shape: Shape, rng: Randomness) -> list[Decision]:
-        if len(pods) == 1:
-            return [self.decide_one(pods[0], shape, rng)]
-        self.mirror.refresh()
-        uids = [demands.identity(pod) for pod in pods]
-        for uid in self.tenants.known(uids):
-            self._withdraw(uid)
-        chances = [rng.random() for _ in pods]
-        if self._fast is not None:
-            return self._fast.decide((pods, uids, chances), self.verdicts.find(shape))
-        table, done = self.verdicts.find(shape), list[Decision]()
-        while len(done) < len(pods):
-            done.append(self.decide(pods[len(done)], table, chances[len(done)]))
-            if len(done) < len(pods) and done[-1].node is not None:
-                done += streaks.placed(self, table, (pods, uids, chances), len(done))
-        return done
-
     def survey(self, shape: Shape) -> Codes:
         """Every row's answer as it is now; `place` keeps it true for the pod at hand."""
         self.mirror.refresh()
@@ -116,11 +85,8 @@ class ExactFlavour:
         """The shape's answers, true for the columns as they are now."""
         table = self.verdicts.find(shape)
         if table.seen == self.columns.log.generation:
-            return table  # who surveys mostly places right after
-        if self._fast is not None:
-            self._fast.follow(table)
-        else:
-            self.verdicts.refresh(table)
+            return table  # a survey is mostly followed by a placement
+        self.verdicts.refresh(table)
         return table
 
     def place(self, pod: Pod, shape: Shape, number: int) -> Decision | None:
@@ -132,38 +98,24 @@ class ExactFlavour:
         table = self.table(shape)
         if table.codes.item(number) < 0:
             return None
-        quickly = self._fast.place(pod, table, number) if self._fast is not None else None
-        return quickly or self.placed(pod, table, number)
+        return self._placed(pod, table, number)
+
+    @property
+    def kernel(self) -> Kernel:
+        """What evaluates rows: plain Python until `warm` has loaded machine code."""
+        return self.evaluation.kernel
 
     def warm(self) -> bool:
-        """Make machine code ready for many pods at once; False where numba is missing."""
-        if not kernels.warm():
+        """Use machine code from now on; False where numba is missing."""
+        loaded = kernels.load()
+        if loaded is None:
             return False
-        from numalign.placement.verdicts import follow
-
-        follow.warm()
-        self._fast = follow.Repeater(self, trusting=self._settings.trust_bind_order)
+        self.evaluation.kernel = loaded
         return True
-
-    def decide(self, pod: Pod, table: VerdictTable, chance: float) -> Decision:
-        """The next pod of a shape, row by row in Python."""
-        self.verdicts.refresh(table)
-        while True:
-            number = table.pick(chance)
-            if number == pick.NO_ROW:
-                return self.refused(pod, table)
-            decision = self.placed(pod, table, number)
-            if decision is not None:
-                return decision
-            chance = pick.another(chance)
 
     def next_pod(self) -> None:
         """Searches are counted from here on."""
         self._searches = 0
-
-    def refused(self, pod: Pod, table: VerdictTable) -> Decision:
-        self.next_pod()
-        return Decision(uid=demands.identity(pod), refused=table.refused())
 
     def _withdraw(self, uid: str) -> None:
         """A pod is decided once more: what was decided before did not come about."""
@@ -171,7 +123,7 @@ class ExactFlavour:
         self.tenants.drop(uid)
         self.mirror.refresh()
 
-    def placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
+    def _placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """Try the pod on a row in earnest. None: it is not certain to be admitted there, which holds until the row
         changes."""
         score = table.codes.item(number)
@@ -200,7 +152,7 @@ class ExactFlavour:
         if is_current:
             table.seen = log.generation
             if not has_room:
-                table.put(number, Code.TOTALS)
+                table.codes[number] = Code.TOTALS
         return decision
 
     def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
@@ -209,12 +161,12 @@ class ExactFlavour:
         kind, tenure, masks = flat.kind[number], flat.tenure[number], table.masks[number].tobytes()
         if flat.loose[number] or tenure == UNSOUND:
             return None
-        settled = self.settled(table, kind, masks)
+        settled = self._settled(table, kind, masks)
         if settled is None or not chargerow.takes(flat, number, settled[0]):
             return None
         spots, template = settled
         if spots.amounts:
-            if self.hangs_on_order(table, number, masks):
+            if self._hangs_on_order(table, number, masks):
                 return None
             flat.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
         chargerow.take(flat, number, spots, self.evaluation.plan(table, kind))
@@ -224,13 +176,13 @@ class ExactFlavour:
         self.mirror.enter((decision,), (number,), (tenure,))
         return decision
 
-    def settled(self, table: VerdictTable, kind: int, masks: bytes) -> Settled | None:
+    def _settled(self, table: VerdictTable, kind: int, masks: bytes) -> Settled | None:
         """What pods of these zones take and hold, the same for all of them; None: they are not simple."""
         width = self.columns.flat.width
         key = kind, width, masks
         if key not in table.settled:
             spots = chargerow.spots(self.evaluation.plan(table, kind), masks, width)
-            known = self.templates(table, kind)
+            known = self._templates(table, kind)
             table.settled[key] = (spots, known[templates.key(masks)]) if spots is not None else None
         return table.settled[key]
 
@@ -239,7 +191,7 @@ class ExactFlavour:
         alike = self.columns.flat.tenure[number] in (NOBODY, table.shape.number)
         return not self._settings.trust_bind_order and not alike
 
-    def hangs_on_order(self, table: VerdictTable, number: int, masks: Sequence[int]) -> bool:
+    def _hangs_on_order(self, table: VerdictTable, number: int, masks: bytes) -> bool:
         """Whether another order of the pods that are on their way to this node could move this one (engine spec R2).
 
         Free amounts lie between those with none of the others charged and with all of them. Fewer zones are possible
@@ -250,9 +202,9 @@ class ExactFlavour:
         kind = int(self.columns.kind[number])
         settled = self.evaluation.block(kind)._replace(free=self.columns.settled)
         code, alone = self.evaluation.kernel.evaluate_row(settled, number, self.evaluation.plan(table, kind))
-        return code < 0 or list(alone) != list(masks)
+        return code < 0 or bytes(alone) != masks
 
-    def templates(self, table: VerdictTable, kind: int) -> Templates:
+    def _templates(self, table: VerdictTable, kind: int) -> Templates:
         found = table.templates.get(kind)
         if found is None:
             rules, program = self.columns.kinds[kind], self.evaluation.program(table, kind)
@@ -279,7 +231,7 @@ class ExactFlavour:
 
     def _counted(self, decision: Decision, table: VerdictTable) -> Decision:
         """For the node as a whole."""
-        self.tenants.put(decision.uid, decision.node or "", table.totals.pairs)
+        self.tenants.put(decision.uid, decision.node, table.totals.pairs)
         return decision
 
     def _ask(self, table: VerdictTable, number: int) -> int:

@@ -43,7 +43,7 @@ class Cluster:
     def __init__(self, engine: Engine, world: World) -> None:
         self.engine = engine
         self.world = world
-        self.standings = RankCache(engine, world)
+        self.ranks = RankCache(engine, world)
         self.assumed: dict[str, Assumed] = {}
         """By uid."""
         self._rows: dict[str, int] = {}
@@ -112,7 +112,7 @@ class Cluster:
 
     def assume(self, pod: Pod, decision: Decision) -> Pod:
         """The engine has charged it; now it counts for the other rules too. Gives the pod as it will be."""
-        placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=decision.node or ""))
+        placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=decision.node))
         self.assumed[pod.metadata.uid] = Assumed(placed, decision)
         self._count(placed)
         return placed

@@ -1,9 +1,9 @@
-"""Machine code for the engine, made ready beside the scheduler's work and never in its way.
+"""Compiles the engine's kernel in the background; the scheduler never waits for it.
 
-`numalign scheduler run` has this as a task. To compile takes a minute and more, during which Python is kept from
-everything else for seconds: no lease would be renewed. So a process of its own does it and leaves the results on disk,
-and here they are only loaded, in a thread. NumPy serves until then, and for good where numba is missing, where there is
-no place to write to, or where there are so few nodes that it is as quick."""
+`numalign scheduler run` has this as a task. Compiling takes half a minute, during which Python blocks everything else
+for seconds: no lease would be renewed. So a process of its own compiles and leaves the result on disk, and a thread
+here loads it. The engine runs the kernel as plain Python until then, and for good where numba is missing, where no
+cache directory is writable, or where the cluster is small."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LOG: Final = logging.getLogger(__name__)
 COMPILE: Final = (sys.executable, "-c", "from numalign.placement.engine import Engine; Engine().warm()")
 """Numba keeps what it compiles beside the sources, in the user's cache folder, or in NUMBA_CACHE_DIR."""
 LOWER_PRIORITY: Final = 10
-MANY_NODES: Final = 500
+MANY_NODES: Final = 100
 PERIOD: Final = 1.0
-WITHOUT: Final = "without machine code, NumPy serves: %s"
+WITHOUT: Final = "the kernel stays plain Python: %s"
 
 
 class CompiledEngine(Protocol):

@@ -123,7 +123,7 @@ class Cycle:
         return pod.metadata.uid in self._cluster.assumed
 
     def _bind(self, queued: QueuedPod, decision: Decision, profile: Profile, begun: float) -> None:
-        plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node or "")
+        plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node)
         if plan is not None:
             self._volumes.assume(plan)
         placed = self._cluster.assume(queued.pod, decision)
@@ -180,7 +180,7 @@ class Cycle:
                 fitting=found.fitting,
                 chances=self._chances.drawn(),
                 start=attempt.start,
-                best=attempt.ranking.best(self._cluster.world, found.decision.node or "") if attempt.ranking else (),
+                best=attempt.ranking.best(self._cluster.world, found.decision.node) if attempt.ranking else (),
             )
         )
         node = found.decision.node

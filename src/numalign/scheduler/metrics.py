@@ -27,7 +27,7 @@ from numalign.api.objects.pod import FINISHED, Pod, ResourceList
 from numalign.kube.metrics import Metrics as ClientMetrics
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
-from numalign.placement.ledger.charges import Life
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.holdings import Source
 from numalign.process import metrics, vitals
 from numalign.process.metrics import Gauge, Read, Registry, Sample
@@ -190,7 +190,7 @@ def _known(engine: Engine) -> list[Sample]:
     if not isinstance(engine.flavour, ExactFlavour):
         return []
     records = (record for book in engine.flavour.mirror.ledger.books() for record in book.records.values())
-    held = (record.holding for record in records if record.life is not Life.ENDED)
+    held = (record.holding for record in records if record.life is not PodLife.ENDED)
     counts = Counter(holding.source if holding is not None else Source.UNKNOWN for holding in held)
     return [((source.value,), counts[source]) for source in Source]
 

@@ -3,13 +3,19 @@
     async with cluster.running(nodes, clock, chances) as embedded: ...
 
 Scenarios run it in virtual time without sockets, tests as they like, and `numalign cluster up` in real time with the
-API served over HTTP. The parts are tasks of one group: where one fails, all end, and the failure is raised."""
+API served over HTTP. The parts are tasks of one group: where one fails, all end, and the failure is raised.
+
+What a new cluster has before anybody came: its namespaces, the two priority classes of the system, and the kind that
+topology reports are of.
+
+`cluster` puts these in place through the front door, as an installer would.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -19,17 +25,47 @@ from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.transport import dial as dialing
 from numalign.kube.transport.server import Server
 from numalign.scheduler.main import Scheduler, Setup
-from numalign.simulator import bootstrap, pipes, schedulers
+from numalign.simulator import pipes, schedulers
 from numalign.simulator.apiserver import admission
+from numalign.simulator.apiserver.defaults import kinds, pods
 from numalign.simulator.apiserver.http.connections import Connection
 from numalign.simulator.apiserver.http.routes import Router
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
-from numalign.simulator.controllers.framework import manager
-from numalign.simulator.controllers.framework.manager import ControllerManager
+from numalign.simulator.controllers import manager
 from numalign.simulator.controllers.framework.views import Views
+from numalign.simulator.controllers.manager import ControllerManager
 from numalign.simulator.nodes.fleet import Fleet
+from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.trees import Tree
+
+MANAGER: Final = "numalign"
+
+
+def furnish(api: Api) -> None:
+    for resource, tree in pieces():
+        api.create(resource, tree, manager=MANAGER)
+
+
+def pieces() -> Iterator[tuple[Resource, Tree]]:
+    for name in sorted(kinds.ALWAYS_THERE):
+        yield resources.NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name, value in pods.SYSTEM_PRIORITIES.items():
+        yield (
+            resources.PRIORITYCLASSES,
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+                "description": "For what the cluster cannot do without.",
+            },
+        )
+    yield resources.CUSTOMRESOURCEDEFINITIONS, crd.crd()
+
 
 LATENCY: Final = 0.005
 """Seconds on the way between default-scheduler and the API server, so that a storm of rejections takes its time."""
@@ -73,7 +109,7 @@ async def running(
     `authority` is the certificate that pods check the API server by, if it has one. `default_scheduler` says whether
     pods of default-scheduler are placed, by node totals only."""
     api = Api(clock, chances, admission=admission)
-    bootstrap.furnish(api)
+    furnish(api)
     views = Views(api)
     fleet = Fleet(api, clock, chances)
     controllers = ControllerManager(api, views, manager.every(authority))

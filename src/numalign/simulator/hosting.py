@@ -25,7 +25,7 @@ from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.registry import Running
-from numalign.simulator.scenarios import playing
+from numalign.simulator.scenarios import play
 from numalign.simulator.scenarios.story import Story
 
 LOG: Final = logging.getLogger(__name__)
@@ -83,8 +83,8 @@ async def _host(hosted: Hosted, place: Path) -> None:
 async def _play(hosted: Hosted, embedded: cluster.Cluster) -> None:
     if hosted.story is None:
         return
-    await embedded.clock.sleep(playing.SETTLING)
-    for refused in await playing.perform(hosted.story, embedded, hosted.scheduler, hosted.seed):
+    await embedded.clock.sleep(play.SETTLING)
+    for refused in await play.perform(hosted.story, embedded, hosted.scheduler, hosted.seed):
         LOG.warning("the scenario's call was refused: %s", refused)
 
 

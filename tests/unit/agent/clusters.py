@@ -22,7 +22,7 @@ from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kubelet import presets, start, versions
 from numalign.kubelet.settings import Settings
-from numalign.simulator import bootstrap, pipes, virtualtime
+from numalign.simulator import cluster, pipes, virtualtime
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http.connections import Connection
 from numalign.simulator.apiserver.http.routes import Router
@@ -30,7 +30,7 @@ from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NODES
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.cluster import HERE
-from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
+from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.trees import Tree
 from tests.unit.agent import kubelet_looks as looks
 
@@ -72,7 +72,7 @@ class Town:
         self.clock = virtualtime.clock(random.Random(1))
         self.api = Api(self.clock, random.Random(1), admission=admission)
         self.away = self.hangs = False
-        bootstrap.furnish(self.api)
+        cluster.furnish(self.api)
         self.add_node()
 
     def add_node(self) -> str:

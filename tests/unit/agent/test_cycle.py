@@ -14,12 +14,12 @@ from numalign.api.nrt import normalise, topologymanager
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES
 from numalign.simulator.apiserver.verbs.api import Patch
-from numalign.simulator.nodes.publisher import nrtcrd
-from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
+from numalign.simulator.nodes.publisher import crd
+from numalign.simulator.nodes.publisher.crd import RESOURCE
 from tests.unit.agent.clusters import NODE, PERIOD, STRICT, Script, Town
 
 Story = Callable[[Town, Script], Coroutine[Any, Any, None]]
-CRD = f"{nrtcrd.PLURAL}.topology.node.k8s.io"
+CRD = f"{crd.PLURAL}.topology.node.k8s.io"
 
 
 def played(story: Story) -> None:
@@ -134,7 +134,7 @@ def test_without_the_definition_it_waits_and_says_what_is_missing() -> None:
         async with town.agent(script) as agent:
             await later(600)
             assert "NodeResourceTopology installed?" in agent.standing.failure
-            town.api.create(CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd())
+            town.api.create(CUSTOMRESOURCEDEFINITIONS, crd.crd())
             await later(PERIOD + 1)
         assert town.report() is not None
 
@@ -144,7 +144,7 @@ def test_without_the_definition_it_waits_and_says_what_is_missing() -> None:
 def test_an_older_definition_that_drops_attributes_is_noticed() -> None:
     async def story(town: Town, script: Script) -> None:
         town.api.delete(CUSTOMRESOURCEDEFINITIONS, CRD)
-        older = nrtcrd.crd()
+        older = crd.crd()
         del older["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["attributes"]
         town.api.create(CUSTOMRESOURCEDEFINITIONS, older)
         async with town.agent(script) as agent:
@@ -163,7 +163,7 @@ def test_a_definition_that_was_just_changed_is_tried_once_more_and_then_believed
     """Real servers apply by the old one for a moment."""
 
     async def story(town: Town, script: Script) -> None:
-        whole, older = nrtcrd.crd(), nrtcrd.crd()
+        whole, older = crd.crd(), crd.crd()
         del older["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["attributes"]
         town.api.delete(CUSTOMRESOURCEDEFINITIONS, CRD)
         town.api.create(CUSTOMRESOURCEDEFINITIONS, older)

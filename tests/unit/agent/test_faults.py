@@ -18,11 +18,11 @@ from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS
 from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.clock import Clock
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 from tests.unit.agent.clusters import NODE, PERIOD, Town
 from tests.unit.agent.file_nodes import FileNode
 
-OLDER = dataclasses.replace(nrtcrd.RESOURCE, version="v1alpha1")
+OLDER = dataclasses.replace(crd.RESOURCE, version="v1alpha1")
 Story = Callable[[FileNode], Coroutine[Any, Any, None]]
 
 
@@ -229,9 +229,9 @@ def test_a_clock_that_is_set_changes_no_period_and_the_next_sign_of_life_has_the
 
 def test_a_definition_of_the_older_version_alone_gets_zones_until_there_is_the_newer(tmp_path: Path) -> None:
     async def story(node: FileNode) -> None:
-        name, api = f"{nrtcrd.PLURAL}.topology.node.k8s.io", node.town.api
-        versions = nrtcrd.crd()["spec"]["versions"]
-        older = nrtcrd.crd()
+        name, api = f"{crd.PLURAL}.topology.node.k8s.io", node.town.api
+        versions = crd.crd()["spec"]["versions"]
+        older = crd.crd()
         older["spec"]["versions"] = [versions[0] | {"storage": True}]
         api.delete(CUSTOMRESOURCEDEFINITIONS, name)
         api.create(CUSTOMRESOURCEDEFINITIONS, older)

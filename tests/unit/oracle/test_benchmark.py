@@ -4,9 +4,8 @@ import pytest
 
 from benchmarks import oracles
 from numalign.kubelet.versions import Minor
-from numalign.oracle import vectors
-from numalign.oracle.families.family import Origin
-from numalign.oracle.shrinking import validity
+from numalign.oracle.kubelet import validity, vectors
+from numalign.oracle.kubelet.family import Origin
 
 
 @pytest.mark.parametrize("family, case", oracles.LARGE.values(), ids=oracles.LARGE)

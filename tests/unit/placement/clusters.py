@@ -23,11 +23,11 @@ from numalign.kubelet.device import Ids, Preference
 from numalign.kubelet.refusals import StartRefusal, Undecided
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.oracle.families import hardware, podforms
-from numalign.oracle.families.family import Origin
-from numalign.oracle.families.hardware import Topology
-from numalign.oracle.families.lifeforms import Case
-from numalign.oracle.generate import memory, pods, sequences, topologies
+from numalign.oracle.kubelet import forms
+from numalign.oracle.kubelet.family import Origin
+from numalign.oracle.kubelet.forms import Topology
+from numalign.oracle.kubelet.generate import cases, machines, managers
+from numalign.oracle.kubelet.sequence import SequenceCase
 
 MOST_ORDERS = 4
 """Bound pods up to which every order is played."""
@@ -47,7 +47,7 @@ class Whim:
 class ModelNode:
     """One node: its kubelet, its state as last reported, and the pods bound since, in bind order."""
 
-    def __init__(self, name: str, kubelet: Kubelet, wishes: pods.Wishes) -> None:
+    def __init__(self, name: str, kubelet: Kubelet, wishes: managers.Wishes) -> None:
         self.name = name
         self.kubelet = kubelet
         self.wishes = wishes
@@ -103,18 +103,18 @@ class ModelNode:
 def node(rng: Random, name: str, **config: object) -> ModelNode:
     """A random machine with a kubelet that starts; `config` overrides its configuration."""
     while True:
-        raw = topologies.topology(rng, name)
-        drawn = sequences.case(rng, name, msgspec.convert(raw, Topology))
+        raw = machines.topology(rng, name)
+        drawn = cases.sequence_case(rng, name, msgspec.convert(raw, Topology))
         drawn["topology"] = raw
         drawn["config"] = {**dict(drawn["config"]), **config}  # type: ignore[call-overload]
-        case = msgspec.convert(drawn, Case, strict=False)
+        case = msgspec.convert(drawn, SequenceCase, strict=False)
         made = _started(rng, case)
         if made is not None:
             return ModelNode(name, made, _wishes(case))
 
 
-def pod(rng: Random, uid: str, wishes: pods.Wishes) -> Pod:
-    drawn = msgspec.convert(pods.pod(rng, uid, wishes), podforms.Pod, strict=False).model
+def pod(rng: Random, uid: str, wishes: managers.Wishes) -> Pod:
+    drawn = msgspec.convert(managers.generated_pod(rng, uid, wishes), forms.Pod, strict=False).model
     return structs.replace(drawn, metadata=ObjectMeta(name=uid, namespace="default", uid=uid))
 
 
@@ -124,20 +124,20 @@ def on_node(pod: Pod, node: str, phase: str = "Pending") -> Pod:
     return structs.replace(pod, spec=spec, status=structs.replace(pod.status, phase=phase))
 
 
-def _started(rng: Random, case: Case) -> Kubelet | None:
+def _started(rng: Random, case: SequenceCase) -> Kubelet | None:
     topology = Origin().topology(case.topology)
-    machine = hardware.machine(topology, case.memory_nodes, case.devices)
+    machine = forms.machine(topology, case.memory_nodes, case.devices)
     try:
         return start.start(machine, case.config.settings(Origin().minor), prefer=Whim(rng))
     except (StartRefusal, Undecided):
         return None
 
 
-def _wishes(case: Case) -> pods.Wishes:
+def _wishes(case: SequenceCase) -> managers.Wishes:
     topology = Origin().topology(case.topology)
     nodes = [{"hugepages": msgspec.to_builtins(each.hugepages)} for each in case.memory_nodes]
-    sizes = memory.page_sizes(nodes) if len(topology.numa) <= 4 else ()
-    return pods.Wishes(
+    sizes = managers.page_sizes(nodes) if len(topology.numa) <= 4 else ()
+    return managers.Wishes(
         cpus=max(1, topology.num_cpus // 3),
         memory=case.memory_nodes[0].memory // 2,
         hugepages=sizes,

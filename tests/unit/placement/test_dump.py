@@ -10,7 +10,7 @@ from msgspec import structs
 from numalign.api.decode import structs as wire
 from numalign.api.objects.pod import Pod
 from numalign.placement import dump
-from numalign.placement.dump import LedgerCopy
+from numalign.placement.dump import LedgerDump
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview, view
 from numalign.placement.settings import Settings
@@ -29,8 +29,8 @@ def known(before: Servers) -> dict[str, Pod]:
 
 def taken_over(before: Servers, *names: str) -> Servers:
     """Another cluster of the same nodes and pods, with the books of the first."""
-    text = wire.ENCODER.encode(dump.copied(before.cluster.engine))
-    copy = msgspec.json.decode(text, type=LedgerCopy, dec_hook=wire.decoded)
+    text = wire.ENCODER.encode(dump.dump(before.cluster.engine))
+    copy = msgspec.json.decode(text, type=LedgerDump, dec_hook=wire.decoded)
     after, pods = Servers(*names), known(before)
     for pod in pods.values():
         after.cluster.pod(pod, 0.0)
@@ -72,7 +72,7 @@ def test_pods_that_nobody_knows_any_more_are_left_out() -> None:
     before = Servers("a")
     before.place(trainer("p", gpus=4))
     after = Servers("a")
-    dump.adopt(after.cluster.engine, dump.copied(before.cluster.engine), {})
+    dump.adopt(after.cluster.engine, dump.dump(before.cluster.engine), {})
     assert view.nodes(after.cluster.engine) == view.nodes(Servers("a").cluster.engine)
 
 
@@ -83,12 +83,12 @@ def test_resources_find_their_columns_by_name() -> None:
     after.cluster.engine.columns.column("example.com/first")
     after.cluster.node(servers.node("a"))
     after.cluster.report(servers.reported("a"), 0.0)
-    dump.adopt(after.cluster.engine, dump.copied(before.cluster.engine), known(before))
+    dump.adopt(after.cluster.engine, dump.dump(before.cluster.engine), known(before))
     there, here = (nodeview.of(each.cluster.engine, "a") for each in (before, after))
     assert here == there
 
 
 def test_a_flavour_without_books_has_nothing_to_copy() -> None:
     engine = Engine(Settings(flavour="reference"))
-    assert dump.copied(engine) == LedgerCopy()
-    dump.adopt(engine, dump.copied(Servers("a").cluster.engine), {})
+    assert dump.dump(engine) == LedgerDump()
+    dump.adopt(engine, dump.dump(Servers("a").cluster.engine), {})

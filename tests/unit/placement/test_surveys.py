@@ -11,7 +11,6 @@ from numalign.api.nrt.topologymanager import Policy, TopologyManager
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeStatus
 from numalign.api.objects.pod import Pod
-from numalign.placement import kernels
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
@@ -19,10 +18,11 @@ from numalign.placement.facts import NodeGone, NodeSeen, ReportSeen
 from numalign.placement.verdicts.verdicts import Verdicts
 from tests.campaigns import campaign
 from tests.conftest import require
+from tests.placing import KERNELS
 from tests.unit.kubelet import made
+from tests.unit.placement import choices
 
-NODES = 600
-"""So many that those of one policy are more than NumPy calls few."""
+NODES = 300
 MOST = {"cpu": 16, "memory": 1 << 20, made.NIC: 4}
 MOSTLY: Policy = "single-numa-node"
 OTHERS: tuple[Policy, ...] = ("restricted", "best-effort")
@@ -81,7 +81,7 @@ def history(engine: Engine, rng: Random) -> None:
     followed = engine.shape(drawn(rng, "followed"))
     for number in range(8):
         pod = drawn(rng, f"p{number}")
-        engine.decide(pod, 0.0, rng)
+        choices.chosen(engine, pod, rng)
         for name in (*rng.sample(names, 5), f"new{number}"):
             show(engine, rng, name)
         engine.apply(NodeGone(rng.choice(names)))
@@ -90,13 +90,11 @@ def history(engine: Engine, rng: Random) -> None:
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, id="quick"), campaign(1)])
-@pytest.mark.parametrize("fast", [False, True], ids=["numpy", "compiled"])
-def test_all_rows_at_once_answer_as_one_by_one(fast: bool, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    if fast:
-        require(find_spec("numba"), "numba, as `make fast` installs it")
-    else:
-        monkeypatch.setattr(kernels, "_compiled", None)
+@KERNELS
+def test_all_rows_at_once_answer_as_one_by_one(compiled: bool, count: int) -> None:
+    if compiled:
+        require(find_spec("numba"), "numba, as `make install` brings it")
     for seed in range(count):
         engine = Engine()
-        assert not fast or engine.warm()
+        assert not compiled or engine.warm()
         history(engine, Random(seed))

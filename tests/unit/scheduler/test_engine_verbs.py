@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from numalign.placement import facts
 from numalign.placement.decisions import Code
 from numalign.placement.engine import Engine
@@ -12,14 +10,6 @@ from tests.unit.scheduler.servers import Servers, trainer
 
 def engine(*nodes: str) -> Engine:
     return Servers(*nodes).cluster.engine
-
-
-def test_a_survey_says_what_a_decision_would_be_made_by() -> None:
-    known = engine("a", "b")
-    shape = known.shape(trainer("p", gpus=4))
-    codes = known.survey(shape)
-    best = max(codes[row] for row in known.columns.rows.values())
-    assert known.decide(trainer("p", gpus=4), 0.0, Random(1)).score == best > 0
 
 
 def test_a_pod_is_placed_on_the_row_that_is_asked_for_and_charged_there() -> None:

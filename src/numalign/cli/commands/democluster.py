@@ -21,7 +21,7 @@ from numalign.cli.explain.answer import Told
 if TYPE_CHECKING:
     from numalign.scheduler.snapshot.snapshot import Snapshot
     from numalign.simulator.cluster import Cluster
-    from numalign.simulator.scenarios.playing import Played
+    from numalign.simulator.scenarios.play import Played
     from numalign.simulator.scenarios.story import Story
 
 STORY: Final = "burst"
@@ -49,21 +49,21 @@ class Seen(Struct, frozen=True):
 
 def tell(page: Page) -> list[str]:
     """Adds it to the page; what did not hold, as sentences."""
-    from numalign.simulator.scenarios import catalogue, judging, playing
+    from numalign.simulator.scenarios import catalogue, judge, play
 
     story = catalogue.story(STORY)
     seen: list[Seen] = []
     played = {
-        BLIND: playing.play(story, BLIND),
-        OURS: playing.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
+        BLIND: play.play(story, BLIND),
+        OURS: play.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
     }
-    _tell(page, story, {name: judging.measures(each.lines) for name, each in played.items()})
+    _tell(page, story, {name: judge.measures(each.lines) for name, each in played.items()})
     _tell_storm(page, played[BLIND])
     _tell_zones(page, seen[0])
     words = _waiting(played[OURS])
     page.add(f"{WAITING} waits, and its condition says why:")
     page.add(words or "(nothing was said)", indent=INDENT)
-    judged = (judging.judge(story, name, each.lines) for name, each in played.items())
+    judged = (judge.judge(story, name, each.lines) for name, each in played.items())
     missed = [str(violation) for violations in judged for violation in violations]
     return [*missed, *_tell_why(page, seen[0].told), *([] if words else [f"{WAITING} was not told why it waits"])]
 
@@ -126,7 +126,7 @@ def _taken(embedded: Cluster) -> Snapshot:
     """The cluster as `kubectl get -o json` would print it."""
     from numalign.scheduler.snapshot import files
     from numalign.simulator.apiserver.storage.resources import NODES, PODS
-    from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
+    from numalign.simulator.nodes.publisher.crd import RESOURCE
 
     items = [tree for resource in (NODES, RESOURCE, PODS) for tree in embedded.api.list(resource).items]
     return files.read(msgspec.json.encode({"kind": "List", "items": items}), "the embedded cluster")

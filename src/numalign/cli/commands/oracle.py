@@ -19,8 +19,7 @@ from numalign.cli.output import Format
 if TYPE_CHECKING:
     from numalign.cli.oracle.replayed import Replayed
     from numalign.oracle.fuzz import Plan, Summary
-    from numalign.oracle.reask import Reasked
-    from numalign.oracle.replay import Verdict
+    from numalign.oracle.kubelet.replay import Reasked, Verdict
     from numalign.oracle.sources import Kubelet, Source
 
 DIFFERENT = 1
@@ -88,12 +87,12 @@ def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE, against: In
 
 def _report(files: Iterable[Path]) -> Replayed:
     from numalign.cli.oracle.replayed import Replayed
-    from numalign.oracle import casefiles, replay, vectors
-    from numalign.oracle.plugin.suites import judging
+    from numalign.oracle import recorded
+    from numalign.oracle.kubelet import replay, vectors
 
-    collected = {path: casefiles.load(path) for path in files}
+    collected = {path: recorded.load(path) for path in files}
     cases = vectors.load(path for path, found in collected.items() if found is None)
-    plugins = judging.summed(judging.judge(case) for found in collected.values() for case in found or ())
+    plugins = recorded.summed(recorded.judge(case) for found in collected.values() for case in found or ())
     verdicts = replay.replay(cases)
     return Replayed(replay.summed(_watched(verdicts, len(cases)) if is_watched() else verdicts), plugins)
 
@@ -103,7 +102,7 @@ def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> 
     from numalign.cli.oracle import reasked
     from numalign.lab.errors import LabError
     from numalign.oracle import sources
-    from numalign.oracle.programs import ProgramError
+    from numalign.oracle.harness.ask import ProgramError
 
     try:
         source = sources.kubelet(against)
@@ -117,8 +116,10 @@ def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> 
 
 
 def _answers(files: Iterable[Path], source: Kubelet) -> list[Reasked]:
-    from numalign.oracle import ask, reask, vectors
-    from numalign.oracle.programs import Program
+    from numalign.oracle.harness import ask
+    from numalign.oracle.harness.ask import Program
+    from numalign.oracle.kubelet import replay as reask
+    from numalign.oracle.kubelet import vectors
 
     cases, path = vectors.load(files), source.program()
     with Program(path, ask.ONCE) as once, Program(path, ask.SURELY) as sure:

@@ -63,20 +63,20 @@ def run(
 ) -> None:
     """Play a scenario and judge it. Ends with 0 if everything held that was expected, else with 1."""
     from numalign.cli.commands import clusterinputs
-    from numalign.simulator.scenarios import history, judging, playing
+    from numalign.simulator.scenarios import history, judge, play
 
     try:
         story = clusterinputs.story(which)
         recordings.require_file(record)
         progress = Progress(story.lasts)
-        played = playing.play(story, scheduler, seed, progress.at)
+        played = play.play(story, scheduler, seed, progress.at)
     except BadObject as problem:
         output.fail(str(problem))
     recordings.write(record, history.encode(played.lines))
     for refused in played.refused:
         output.warn(refused)
-    measures = judging.measures(played.lines)
-    violations = [str(each) for each in judging.judge(story, scheduler, played.lines)]
+    measures = judge.measures(played.lines)
+    violations = [str(each) for each in judge.judge(story, scheduler, played.lines)]
     if fmt is output.Format.TABLE:
         output.show(_page(story, scheduler, measures, violations))
     else:
@@ -87,7 +87,7 @@ def run(
 
 def _page(story: Story, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
     from numalign.simulator.scenarios import durations
-    from numalign.simulator.scenarios.judging import MEASURES
+    from numalign.simulator.scenarios.judge import MEASURES
 
     numbers = [f"{name:<16} {number:>10,.10g}  {MEASURES[name]}" for name, number in measures.items()]
     head = f"{story.name}: {story.title}\n{len(story.nodes)} nodes, {durations.text(story.lasts)}, by {scheduler}\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from numalign.cli import drawing
-from numalign.oracle.ask import Judged
 from numalign.oracle.fuzz import Summary
+from numalign.oracle.harness.ask import Judged
 
 COLUMNS = ("agreed", "deliberate", "undecided", "unanswered", "differs")
 

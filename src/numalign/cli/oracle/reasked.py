@@ -13,7 +13,7 @@ from msgspec import Struct, UnsetType
 from numalign.api import errors
 from numalign.cli import drawing
 from numalign.cli.oracle import replayed
-from numalign.oracle.reask import Reasked
+from numalign.oracle.kubelet.replay import Reasked
 
 MOST_PER_CASE = 5
 

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from numalign.api import errors
-from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites.judging import SuiteReport, SuiteTally
-from numalign.oracle.plugin.suites.suite import Outcome
-from numalign.oracle.replay import Report, Tally
+from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.suite import Outcome
+from numalign.oracle.kubelet.replay import Report, Tally
+from numalign.oracle.recorded import SuiteReport, SuiteTally
 
 MOST_PER_CASE, MOST_CHARACTERS = 10, 200
 HEAPS = tuple(heap.value for heap in Outcome)

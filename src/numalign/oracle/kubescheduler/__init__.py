@@ -1,1 +1,1 @@
-"""Our scheduler's rules beside the real kube-scheduler."""
+"""Compares numalign's rules with the plugins of kube-scheduler's default profile, on generated clusters and pods."""

@@ -1,22 +1,112 @@
 """Finds why a history ends differently in numalign than in v0.34.7: which behaviours and which cache defects show in
 it.
 
-`judging` calls it where the two differ. The changes from v0.34.7 to numalign are applied one after the other; a
-change that alters an answer is a cause. Changes that the history's content rules out are applied first and must
-alter nothing."""
+`judge` calls it where the two differ. The changes from v0.34.7 to numalign are applied one after the other; a change
+that alters an answer is a cause. What a history must contain for a change to show is a rule on the input only. It is
+necessary, not sufficient: changes without their occasion are applied first and must alter nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
-from numalign.oracle.plugin import dialect, occasions, playing
-from numalign.oracle.plugin.dialect import Dialect, Habit
-from numalign.oracle.plugin.occasions import Change
-from numalign.oracle.plugin.playing import Script
+from numalign.api.nrt import fingerprint, normalise
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects import resourcenames
+from numalign.api.objects.pod import Pod
+from numalign.oracle.plugin import replay
+from numalign.oracle.plugin.replay import Dialect, Habit, Script
+from numalign.placement.reference import args
+from numalign.placement.reference.args import ForeignPodsDetect, ResyncMethod
+from numalign.placement.reference.caches import podgroups, selection
+from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.repairs import Repair
+
+Change = Repair | Habit
+Occasion = Callable[[Script], bool]
+
+
+def given(change: Change, old: Script, new: Script) -> bool:
+    if change is Habit.OLD_CLASSES:
+        return old is not new
+    return isinstance(selection.build(new.settings, ()), OverReserve) and OF_CACHE[change](new)
+
+
+def _has(op: str) -> Occasion:
+    return lambda script: any(step.op == op for step in script.history.steps)
+
+
+def _pods(script: Script) -> Iterator[Pod]:
+    yield from script.history.pods
+    yield from (step.pod for step in script.history.steps if step.op in ("pod_add", "pod_update"))
+
+
+def _reports(script: Script) -> Iterator[NodeResourceTopology]:
+    yield from script.history.nrts
+    yield from (step.nrt for step in script.history.steps if step.op == "nrt_update")
+
+
+def _has_late_report(script: Script) -> bool:
+    known = {report.metadata.name for report in script.history.nrts}
+    return any(report.metadata.name not in known for report in _reports(script))
+
+
+def _has_ended_pod(script: Script) -> bool:
+    return any(podgroups.has_ended(pod) for pod in _pods(script))
+
+
+def _has_starting_pod(script: Script) -> bool:
+    return any(pod.status.phase != podgroups.RUNNING and not podgroups.has_ended(pod) for pod in _pods(script))
+
+
+def _signs_exclusive(script: Script) -> bool:
+    """Whether a fingerprint may cover exclusive pods only."""
+    method = args.resync_method(script.settings.cache)
+    announced = (
+        each.name == normalise.FINGERPRINT_METHOD and each.value == fingerprint.Method.EXCLUSIVE
+        for report in _reports(script)
+        for each in report.attributes
+    )
+    return method is ResyncMethod.ONLY_EXCLUSIVE or (method is ResyncMethod.AUTODETECT and any(announced))
+
+
+def _looks_for_exclusive(script: Script) -> bool:
+    detect = args.foreign_pods_detect(script.settings.cache)
+    return detect is ForeignPodsDetect.ONLY_EXCLUSIVE or _signs_exclusive(script)
+
+
+def _has_devices(script: Script) -> bool:
+    wanted = (each.resources.requests for pod in _pods(script) for each in pod.in_admission_order())
+    return _looks_for_exclusive(script) and not all(resourcenames.is_native(name) for each in wanted for name in each)
+
+
+def _has_init_containers(script: Script) -> bool:
+    ordinary = (not each.is_sidecar for pod in _pods(script) for each in pod.spec.init_containers)
+    return _looks_for_exclusive(script) and any(ordinary)
+
+
+def _never(_: Script) -> bool:
+    """A resync round is one step, so no event can occur during it."""
+    return False
+
+
+OF_CACHE: Final[Mapping[Change, Occasion]] = {
+    Repair.LATE_REPORT: _has_late_report,
+    Repair.REPORT_GONE: _has("nrt_delete"),
+    Repair.MISSED_SETTINGS: _has("nrt_delete"),
+    Repair.EMPTY_NODE: _has("resync"),
+    Repair.ENDED_PODS: _has_ended_pod,
+    Repair.STARTING_PODS: _has_starting_pod,
+    Repair.PINNED_PODS: _signs_exclusive,
+    Repair.UNREPORTED_POD: _has("reserve"),
+    Repair.RESYNC_WINDOW: _never,
+    Habit.EVERY_DEVICE: _has_devices,
+    Habit.INIT_CONTAINERS: _has_init_containers,
+    Habit.RESERVE_UNMARKS: _has("reserve"),
+}
+
 
 ENTRIES: Final[Mapping[Change, str]] = {
     **{repair: f"cache-{repair}" for repair in Repair},
@@ -36,10 +126,10 @@ class Cause(Struct, frozen=True):
 
 def of(old: Script, new: Script) -> Iterator[Cause]:
     """The causes. `old` and `new` are the same history with QoS classes as v0.34.7 and as numalign computes them."""
-    possible = {change: occasions.given(change, old, new) for change in ENTRIES}
+    possible = {change: given(change, old, new) for change in ENTRIES}
     left_out = [change for change in possible if not possible[change]]
-    manner = without(dialect.V0_34_7, left_out)
-    before, after = (_said(old, new, each) for each in (dialect.V0_34_7, manner))
+    manner = without(replay.V0_34_7, left_out)
+    before, after = (_said(old, new, each) for each in (replay.V0_34_7, manner))
     if before != after:
         yield Cause(", ".join(ENTRIES[change] for change in left_out), possible=False)
     for change in filter(possible.__getitem__, possible):
@@ -57,4 +147,4 @@ def without(manner: Dialect, changes: Collection[Change]) -> Dialect:
 
 def _said(old: Script, new: Script, manner: Dialect) -> list[Any]:
     told = old if Habit.OLD_CLASSES in manner.habits else new
-    return [answer.said for answer in playing.play(told, manner)]
+    return [answer.said for answer in replay.play(told, manner)]

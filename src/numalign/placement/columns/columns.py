@@ -15,12 +15,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from numalign.placement.columns import largepages
 from numalign.placement.columns.changelog import ChangeLog, Rows
 from numalign.placement.columns.noderules import MOST_ZONES, NodeRules
 from numalign.placement.columns.resources import Resources
 from numalign.placement.reports.nodefacts import Groups, RowFacts
-from numalign.placement.verdicts.pick import BLOCK
 
 LARGEST: Final = 1 << 52
 """4 PiB, or as many CPUs; a hundred times the sum over eight zones is still an int64."""
@@ -35,6 +33,8 @@ ITEM: Final = 8
 """Bytes of an amount."""
 SHELF: Final = 1024
 """So many names are put side by side."""
+BLOCK: Final = 64
+"""Rows by which the tables beside the columns grow."""
 FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS = 256, 2, 8
 BY_ZONE: Final = ("free", "settled", "size", "allocatable")
 BY_COLUMN: Final = ("homeless", "homeless_size", "offered", "requested")
@@ -49,8 +49,6 @@ PLAIN: Final = {
 FLAGS: Final = ("loose", "split_known")
 APART: Final = tuple(1 << zone for zone in range(MOST_ZONES))
 """Every zone by itself, as far as memory goes."""
-
-Looks = tuple[int, tuple[int, int, bool], bytes, bytes, bytes]
 
 
 class FreeState(Struct, frozen=True, kw_only=True):
@@ -133,9 +131,6 @@ class Columns:
         """How long tables beside the columns are: as there are rows, in whole blocks."""
         self._vacant: list[int] = []
         self._every_row: Rows = np.zeros(0, np.int32)
-        self._builds: dict[bytes, int] = {}
-        self._build_of: dict[int, int] = {}
-        """By row; of those that somebody asked for since they were described."""
         self._flat: Flat | None = None
         self._allocate(FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS)
 
@@ -169,7 +164,6 @@ class Columns:
             self.size[row][:zones, columns] = _flat(stock.size, len(columns))[:zones]
             self.allocatable[row][:zones, columns] = _flat(stock.allocatable, len(columns))[:zones]
             self.homeless_size[row, columns] = _cut([max(each, 0) for each in stock.homeless_size])
-        self._build_of.pop(row, None)
         self.kind[row] = self._kind(facts.rules)
         self.log.append(row)
 
@@ -220,19 +214,6 @@ class Columns:
             self.requested[row, column] += min(max(amount, -LARGEST), LARGEST)
         self.pods[row] += pods
         self.log.append(row)
-
-    def looks(self, row: int) -> Looks:
-        """All that kernels read of a row of some kind: rows that look the same are judged the same."""
-        build = self._build_of.get(row)
-        if build is None:
-            build = self._build_of[row] = self._build(row)
-        flags = self.full_core_cpus.item(row), self.busy.item(row), self.split_known.item(row)
-        return build, flags, self.free[row].tobytes(), self.homeless[row].tobytes(), self.cells[row].tobytes()
-
-    def _build(self, row: int) -> int:
-        """A number for what lasts of the row, the same for rows that have the same."""
-        parts = self.size[row], self.allocatable[row], self.homeless_size[row]
-        return self._builds.setdefault(b"".join([each.tobytes() for each in parts]), len(self._builds))
 
     def column(self, name: str) -> int:
         column = self.resources.column(name)
@@ -302,7 +283,6 @@ class Columns:
     def _clear(self, row: int) -> None:
         for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
             getattr(self, name)[row] = 0
-        self._build_of.pop(row, None)
         self.kind[row] = VACANT
 
     def _grow(self, rows: int, zones: int, columns: int) -> None:
@@ -321,9 +301,9 @@ class Columns:
     @staticmethod
     def _made(name: str, rows: int, zones: int, columns: int) -> NDArray[np.generic]:
         if name in BY_ZONE:
-            return largepages.zeros((rows, zones, columns), np.int64)
+            return np.zeros((rows, zones, columns), np.int64)
         if name in BY_COLUMN:
-            return largepages.zeros((rows, columns), np.int64)
+            return np.zeros((rows, columns), np.int64)
         if name == "cells":
             return np.zeros((rows, zones), np.uint8)
         if name in FLAGS:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import LARGEST, Columns
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.kernels import arrays
-from numalign.placement.kernels.block import Nodes
 
 
 class Totals(Struct, frozen=True, dict=True):
@@ -27,10 +25,6 @@ class Totals(Struct, frozen=True, dict=True):
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         return tuple(zip(self.columns, self.amounts, strict=True))
-
-    @cached_property
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return np.array(self.columns, np.int64), np.array(self.amounts, np.int64)
 
 
 def totals(shape: Shape, columns: Columns) -> Totals:
@@ -50,21 +44,11 @@ def _totals(shape: Shape, columns: Columns) -> Totals:
 
 def fits(columns: Columns, rows: Rows, totals: Totals) -> NDArray[np.bool_]:
     """Which of the rows have room."""
-    return arrays.with_room(nodes(columns, 0, totals), rows)
-
-
-def nodes(columns: Columns, kind: int, totals: Totals) -> Nodes:
-    """All rows, for a survey of one kind."""
-    return Nodes(
-        kind,
-        columns.kind,
-        columns.loose,
-        columns.pods,
-        columns.most_pods,
-        columns.offered,
-        columns.requested,
-        *totals.arrays,
-    )
+    where = slice(len(rows)) if rows is columns.every_row else rows
+    room: NDArray[np.bool_] = columns.pods[where] < columns.most_pods[where]
+    for column, amount in totals.pairs:
+        room &= columns.requested[where, column] + amount <= columns.offered[where, column]
+    return room
 
 
 def fits_row(columns: Columns, row: int, totals: Totals) -> bool:

@@ -1,6 +1,6 @@
 """Resource names as column numbers.
 
-Arrays know resources by number only; `columns` keeps one `Resources` for the whole cluster and everybody asks it. CPUs
+Arrays know resources by number only; `columns` keeps one `Resources` for the whole cluster. CPUs
 and memory come first and are always there, so that a cluster without reports has columns too. A number, once given,
 never changes."""
 

@@ -1,7 +1,7 @@
 """Who requests what of which node as a whole.
 
-Both flavours tell it where pods are; it keeps the columns' totals, each pod counted once however often it is told.
-Zones are no affair of it. Which pods a node has is only kept for nodes that have no row, where they wait for it."""
+Both flavours report where pods are; this module keeps the columns' totals and counts each pod once. Zones are not
+tracked here. Which pods a node has is only kept for nodes that have no row, until they get one."""
 
 from __future__ import annotations
 

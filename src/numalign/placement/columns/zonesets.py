@@ -18,7 +18,7 @@ Zones = tuple[int, ...]
 
 @lru_cache(maxsize=1 << 12)
 def positions(mask: int) -> tuple[int, ...]:
-    """The zones of a mask, ascending; there are few masks, and everybody asks all the time."""
+    """The zones of a mask, ascending; there are few masks, and all modules ask often."""
     return tuple(bits(mask))
 
 

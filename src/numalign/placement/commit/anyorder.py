@@ -1,9 +1,9 @@
-"""Places for several pods that hold in every order of their admission (engine spec R2).
+"""Finds places for several pods that hold in every order of their admission (engine spec R2).
 
-`commit` comes here when order matters. A few pods are simply tried in all their orders. With more of them, every pod is
-evaluated with all the others as charges that may be there or not, wherever they may be; what comes out widens those
-charges, until nothing changes any more. Either way each pod is then admitted within its masks, whoever came before,
-and one pod that is not certain makes the whole set uncertain."""
+`place` calls this module when order matters. A few pods are tried in all their orders. With more of them, every pod is
+evaluated with all the others as charges that may be there or not, wherever they may be. The result widens those
+charges, until nothing changes any more. Either way each pod is admitted within its masks in any order. One pod that is
+not certain makes the whole set uncertain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = 12
 Masks = tuple[tuple[int, ...], ...]
 
 
-class Member(Struct):
+class PendingPod(Struct):
     """One of the pods: where it may be, as far as the search has come. No program: it stays as it is."""
 
     program: Program | None
@@ -35,7 +35,7 @@ class Member(Struct):
     """It has to be admitted, and may be anywhere as it is."""
 
 
-class Found(Struct, frozen=True):
+class AnyOrderPlacement(Struct, frozen=True):
     """The newcomer's verdict, and pending pods that may be in more places than was known."""
 
     verdict: RowVerdict
@@ -44,12 +44,12 @@ class Found(Struct, frozen=True):
 
 def place(
     settled: RowState, pending: Sequence[Holding], program: Program, program_of: Callable[[int], Program | None]
-) -> Found | None:
+) -> AnyOrderPlacement | None:
     """Room for the newcomer in every order; None: there may be none in some."""
-    members = [Member(program_of(each.shape), *_held(each), each.promised) for each in pending]
-    members.append(Member(program))
+    members = [PendingPod(program_of(each.shape), *_held(each), each.promised) for each in pending]
+    members.append(PendingPod(program))
     if len(members) <= FEW and all(member.program is not None and not member.is_anywhere for member in members):
-        members = [Member(member.program) for member in members]
+        members = [PendingPod(member.program) for member in members]
         holds = _in_all_orders(settled, members, members)
     else:
         holds = _whatever_comes_first(settled, members)
@@ -60,7 +60,7 @@ def _held(holding: Holding) -> tuple[tuple[Entry, ...], Masks]:
     return holding.entries, tuple(own.possible for own in holding.containers)
 
 
-def _in_all_orders(row: RowState, members: Sequence[Member], left: Sequence[Member]) -> bool:
+def _in_all_orders(row: RowState, members: Sequence[PendingPod], left: Sequence[PendingPod]) -> bool:
     """Try those that are left in every order; equal ones are interchangeable, so one of each kind goes first."""
     for first in {id(member.program): member for member in left}.values():
         verdict = evaluate.evaluate(row, first.program) if first.program else None
@@ -74,7 +74,7 @@ def _in_all_orders(row: RowState, members: Sequence[Member], left: Sequence[Memb
     return True
 
 
-def _whatever_comes_first(settled: RowState, members: Sequence[Member]) -> bool:
+def _whatever_comes_first(settled: RowState, members: Sequence[PendingPod]) -> bool:
     for _ in range(ROUNDS):
         changed = False
         for member in reversed(members):
@@ -87,7 +87,7 @@ def _whatever_comes_first(settled: RowState, members: Sequence[Member]) -> bool:
     return False
 
 
-def _among(settled: RowState, members: Iterable[Member], member: Member) -> RowVerdict | None:
+def _among(settled: RowState, members: Iterable[PendingPod], member: PendingPod) -> RowVerdict | None:
     """The member's verdict with all others as maybes; None unless it fits."""
     if member.program is None:
         return RowVerdict(code=evaluate.Verdict.FITS, possible=member.possible, entries=member.entries)
@@ -98,7 +98,7 @@ def _among(settled: RowState, members: Iterable[Member], member: Member) -> RowV
     return verdict if verdict.fits else None
 
 
-def _widen(member: Member, verdict: RowVerdict) -> bool:
+def _widen(member: PendingPod, verdict: RowVerdict) -> bool:
     """Let the member be where the verdict says, and still where it was before."""
     if not member.possible and not member.entries:
         entries, possible = verdict.everything, verdict.possible
@@ -137,15 +137,15 @@ def _joined(old: Sequence[Entry], new: Sequence[Entry]) -> list[Entry]:
     return list(old) if [joined] == list(old) else [joined]
 
 
-def _found(members: Sequence[Member], pending: Sequence[Holding]) -> Found:
+def _found(members: Sequence[PendingPod], pending: Sequence[Holding]) -> AnyOrderPlacement:
     *others, newcomer = members
     verdict = RowVerdict(code=evaluate.Verdict.FITS, possible=newcomer.possible, entries=newcomer.entries)
     known = (_revised(holding, member) for holding, member in zip(pending, others, strict=True))
     revised = tuple(now for now, before in zip(known, pending, strict=True) if now != before)
-    return Found(verdict, revised)
+    return AnyOrderPlacement(verdict, revised)
 
 
-def _revised(holding: Holding, member: Member) -> Holding:
+def _revised(holding: Holding, member: PendingPod) -> Holding:
     containers = tuple(
         ContainerZones(each.container, masks) for each, masks in zip(holding.containers, member.possible, strict=True)
     )

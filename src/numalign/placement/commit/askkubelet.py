@@ -1,9 +1,9 @@
-"""A pod asked of the kubelet's own managers, for rows on which ids decide (engine spec R9).
+"""Asks the kubelet's own managers about a pod, for rows on which ids decide (engine spec R9).
 
-The engine hands `commit` what `asking` returns. `objectmodel` brings the managers back from a report; pods that are
-pending are admitted there first, in the order of their binding. CPUs and memory come out as they would on the node.
-Which device is taken nobody can know, so devices are counted as the row model counts them; where a choice of devices
-could change the answer, the answer is that it is not certain."""
+`committer` calls `answer`. `restorekubelet` restores the managers from a report; pending pods are admitted there first,
+in the order of their binding. CPUs and memory come out as they would on the node. Which device is taken is not known,
+so devices are counted as the row model counts them. Where a choice of devices could change the answer, the answer is
+that it is not certain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from numalign.placement.rowmodel.merge import Alignment
 from numalign.placement.rowmodel.state import RowState
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class AdmissionQuestion(Struct, frozen=True, kw_only=True):
     """A pod for a node whose managers are known. `row`: with all pending pods charged."""
 
     kubelet: Kubelet
@@ -41,7 +41,7 @@ class Question(Struct, frozen=True, kw_only=True):
     resources: Resources
 
 
-def answer(question: Question) -> RowVerdict:
+def answer(question: AdmissionQuestion) -> RowVerdict:
     """What the managers do with the pod; it is in `possible` where it is aligned, even if to all zones."""
     state = question.state
     for pod in question.pending:
@@ -62,8 +62,8 @@ def _not(code: Verdict, cause: Cause) -> RowVerdict:
     return RowVerdict(code=code, shortfall=Shortfall(cause=cause))
 
 
-def _hangs_on_devices(question: Question) -> bool:
-    """Whether devices that somebody chooses freely are asked for more than once."""
+def _hangs_on_devices(question: AdmissionQuestion) -> bool:
+    """Whether devices that the kubelet or a plugin chooses freely are asked for more than once."""
     row = question.row
     asked = Counter(column for step in question.program.steps for column, count in step.ask.devices if count)
     unsettled = {entry.column for entry in row.entries}
@@ -74,7 +74,7 @@ def _hangs_on_devices(question: Question) -> bool:
     )
 
 
-def _fits(question: Question, after: KubeletState, places: Sequence[ContainerPlacement]) -> RowVerdict:
+def _fits(question: AdmissionQuestion, after: KubeletState, places: Sequence[ContainerPlacement]) -> RowVerdict:
     zones = question.row.rules.zones
     masks = [None if each.affinity.mask is None else zonesets.from_ids(each.affinity.mask, zones) for each in places]
     alignments = [Alignment(() if mask is None else (mask,)) for mask in masks]
@@ -91,7 +91,7 @@ def _fits(question: Question, after: KubeletState, places: Sequence[ContainerPla
     )
 
 
-def _devices(question: Question, alignments: Sequence[Alignment]) -> Iterator[Entry]:
+def _devices(question: AdmissionQuestion, alignments: Sequence[Alignment]) -> Iterator[Entry]:
     row, program = question.row, question.program
     pools: dict[int, DevicePool] = {}
     for step, alignment in zip(program.steps, alignments, strict=True):
@@ -110,7 +110,7 @@ def _devices(question: Question, alignments: Sequence[Alignment]) -> Iterator[En
 class _Held:
     """What the managers gave the pod."""
 
-    def __init__(self, question: Question, after: KubeletState) -> None:
+    def __init__(self, question: AdmissionQuestion, after: KubeletState) -> None:
         self.question = question
         self.state = after
         self.demand = demands.of(question.pod, question.kubelet.reading)

@@ -1,8 +1,8 @@
-"""A pod tried on one row in earnest, with everything the ledger knows about the node.
+"""Places a pod on one row with everything that the ledger knows about the node.
 
-`exactflavour` comes here with pods that numbers alone do not place, and the ledger with pods that others have bound.
-`commit` does the thinking; here it gets its row, the programs of pending pods and, where a complete report allows it,
-the kubelet's own managers to ask."""
+The exact flavour calls it with pods that numbers alone do not place, and the ledger with pods that others have bound.
+`place` decides; this module gives it the row, the programs of pending pods and, where a complete report allows it, the
+kubelet's own managers. It never writes to the ledger."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from numalign.placement.columns.requests import Program
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.commit import anyorder, askkubelet, restorekubelet
 from numalign.placement.commit import place as commit
-from numalign.placement.commit.askkubelet import Question
+from numalign.placement.commit.askkubelet import AdmissionQuestion
 from numalign.placement.commit.place import Newcomer, Path, Placement
-from numalign.placement.commit.restorekubelet import Restored
+from numalign.placement.commit.restorekubelet import RestoredKubelet
 from numalign.placement.ledger import rows, unobserved
-from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
-from numalign.placement.ledger.nodeledger import Book, Row
+from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.ledger.sync import Mirror
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 
@@ -43,7 +43,7 @@ MOST_ALONE: Final = 4096
 Looks = tuple[object, ...]
 
 
-class Committed(Struct, frozen=True):
+class CommittedPod(Struct, frozen=True):
     """What the pod holds, and what is known otherwise of pods that are pending beside it."""
 
     holding: Holding
@@ -59,9 +59,9 @@ class Committer:
         self._shapes = shapes
         self._trusting = trust_bind_order
         self._alone: BoundedCache[Looks, Placement] = BoundedCache(MOST_ALONE)
-        """Where nobody is pending, and numbers alone decide."""
+        """Where no pod is pending, and numbers alone decide."""
 
-    def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> Committed | None:
+    def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> CommittedPod | None:
         """None: the pod is not certain to be admitted there, whatever the order in which pods arrive.
 
         `coming`: pods by uid that the row has as pending, and that the ledger does not know."""
@@ -74,7 +74,7 @@ class Committer:
         self.paths[placement.path] += 1
         if not placement.verdict.fits:
             return None
-        return Committed(_holding(pod, shape, placement), placement.revised)
+        return CommittedPod(_holding(pod, shape, placement), placement.revised)
 
     def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
         rules = row.facts.rules
@@ -132,7 +132,7 @@ class Committer:
         if restored is None:
             return NOT_DECIDED
         return askkubelet.answer(
-            Question(
+            AdmissionQuestion(
                 kubelet=restored.kubelet,
                 state=_without(restored, [uid for uid, record in book.records.items() if record.absent]),
                 pending=[pods[each.uid] for each in row.pending],
@@ -162,13 +162,13 @@ def _looks(shape: Shape, row: Row) -> Looks:
     )
 
 
-def _has_left(book: Book) -> bool:
-    """Whether a pod left after the report, which still shows it. One that the report never had is in nobody's way, and
+def _has_left(book: NodeLedger) -> bool:
+    """Whether a pod left after the report, which still shows it. One that the report never had takes no room, and
     may be remembered for minutes where nothing else happens."""
-    return any(record.life is not Life.LIVE and record.cover is not Cover.NO for record in book.records.values())
+    return any(record.life is not PodLife.LIVE and record.cover is not Cover.NO for record in book.records.values())
 
 
-def _without(restored: Restored, uids: Iterable[str]) -> KubeletState:
+def _without(restored: RestoredKubelet, uids: Iterable[str]) -> KubeletState:
     """As if these pods had ended."""
     state = restored.state
     for uid in uids:

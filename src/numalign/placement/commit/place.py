@@ -1,9 +1,9 @@
-"""Placing a pod on the chosen row, such that its kubelet admits it in whatever order pods arrive there.
+"""Places a pod on the chosen row such that its kubelet admits it in whatever order pods arrive there.
 
-The engine calls `place` once per decision. Pods that were bound and not yet reported are pending: the kubelet may
-admit them in any order, and the newcomer before, between or after them (engine spec R2). Mostly order does not matter,
-which shows when the pod is tried first and last; else `anyorder` looks for places that hold in every order. Where ids
-decide, the kubelet model is asked (R9). Nothing is written here: the ledger takes the result."""
+`committer` calls `place`. Pods that were bound and not yet reported are pending: the kubelet may admit them in any
+order, and the new pod before, between or after them (engine spec R2). Mostly order does not matter, which shows when
+the pod is tried first and last; else `anyorder` looks for places that hold in every order. Where ids decide, the
+kubelet model is asked (R9). Nothing is written here: the ledger takes the result."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def _either_way(settled: RowState, pending: Sequence[Holding], shape: int, progr
     """The newcomer's verdict if no order of the pending pods changes it, and it changes none of theirs.
 
     The less is free, the fewer masks have room, so a pod that gets the same mask with none and with all of the others
-    on the row gets it always. Pods of one shape form a chain: whoever of them comes first takes the first place. A
-    chain that is the same on the row alone as it is now stays so while there is room for everybody at once."""
+    on the row gets it always. Pods of one shape form a chain: the one that comes first takes the first place. A
+    chain that is the same on the row alone as it is now stays so while there is room for all of them at once."""
     by_shape: dict[int, list[Holding]] = {shape: []}
     for each in pending:
         by_shape.setdefault(each.shape, []).append(each)
@@ -169,7 +169,7 @@ def _spots(entries: Sequence[Entry]) -> Spots:
 
 
 def _has_room(row: RowState, verdict: RowVerdict) -> bool:
-    """Whether everybody fits at once, wherever entries lie that are not known exactly."""
+    """Whether all pods fit at once, wherever entries lie that are not known exactly."""
     after = verdict.after(row)
     full = after.full_core_cpus
     cores_fit = FULL_CORES not in row.rules.cpu_options or (full is not None and full[0] >= 0)

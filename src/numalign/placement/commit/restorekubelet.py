@@ -1,22 +1,14 @@
-"""The kubelet of a node, brought back from its report: the managers themselves, for what numbers cannot decide.
+"""Restores a node's kubelet from its report: the managers themselves, for what numbers cannot decide.
 
-`commit` asks it where engine spec 7 says ids. Only our agent's reports tell enough; for any other, and for one that
-contradicts itself, there is no model. CPUs and memory are the real ones, devices go by made-up ids in their zones.
-`admission.align` on the result answers as the node would; totals of the node are not restored, since the engine checks
-them itself.
+`committer` calls `restored` where engine spec 7 says that ids decide. Only reports of our agent say enough; for any
+other, and for one that contradicts itself, there is no model. `admission.align` on the result answers as the node
+would. CPUs and memory are the real ones; amounts come from the published checkpoints, holdings from the placements.
+Hints that were stored when pods were admitted and leftovers of init containers are not restored, because only the pod
+itself ever uses them. Totals of the node are not restored, because the engine checks them itself.
 
-Devices with made-up ids, for a report that counts them by zone set.
-
-`heldstate` gives them to pods, `objectmodel` puts them into its machine. Devices of one class are alike to the device
-manager, so any of them can stand for any other. What has to be kept is how many are free and healthy, and that two
-containers of a pod may hold the very same device, one after the other (kubelet spec 7.3). Ids sort by class.
-
-What a kubelet knows about its pods, rebuilt from where the report says they are.
-
-`objectmodel` starts the kubelet and calls `of`. Amounts come from the published checkpoints, holdings from the
-placements; hints that were stored when pods were admitted and leftovers of init containers are not restored, as
-nobody but the pod itself ever looks at them.
-"""
+Devices have made-up ids, because a report counts them by zone set. Devices of one class are alike to the device
+manager, so any of them can stand for any other. What is kept is how many are free and healthy, and that two containers
+of a pod may hold the very same device one after the other (kubelet spec 7.3). Ids sort by class."""
 
 from __future__ import annotations
 
@@ -79,7 +71,7 @@ class Devices:
         if held.ids:
             return frozenset(self._called(place, name) for name in held.ids)
         fresh = min(held.count, self._left(place))
-        # Counts do not tell whether a container shares with one that came before it; if there are no others, it does.
+        # Counts do not say whether a container shares with one that came before it; if there are no others, it does.
         shared = sorted(before & frozenset(self._taken.get(place, ())))[: held.count - fresh]
         if fresh + len(shared) < held.count:
             raise Unaccounted(held.resource)
@@ -110,7 +102,7 @@ class Devices:
         return taken[-1]
 
     def _devices(self, place: Place, each: DeviceClass) -> Iterable[Device]:
-        """First those that pods hold, as healthy as the class allows, then the free ones, then what nobody can get."""
+        """First those that pods hold, as healthy as the class allows, then the free ones, then the unhealthy ones."""
         zones = None if each.zones is None else masks.members(each.zones)
         held = len(self._taken[place])
         for number in range(each.total):
@@ -123,14 +115,14 @@ Holders = Mapping[str, PodPlacement]
 """Pod identity to what the pod holds."""
 
 
-class Residents(Struct, frozen=True):
+class RestoredPods(Struct, frozen=True):
     """The pods of a node, by the name the managers know each by."""
 
     active: Mapping[str, Pod]
     placed: Holders
 
 
-def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> Residents:
+def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> RestoredPods:
     """Every pod in the report, with its spec where it is known."""
     active: dict[str, Pod] = {}
     placed: dict[str, PodPlacement] = {}
@@ -141,7 +133,7 @@ def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> Re
         pod = known if known is not None and same else _stand_in(each)
         active[demands.identity(pod)] = pod
         placed[demands.identity(pod)] = each
-    return Residents(active, placed)
+    return RestoredPods(active, placed)
 
 
 def device_state(placed: Holders, devices: Devices) -> DeviceState:
@@ -157,7 +149,7 @@ def device_state(placed: Holders, devices: Devices) -> DeviceState:
     return DeviceState(pods={uid: _with_devices(containers) for uid, containers in held.items()})
 
 
-def of(kubelet: Kubelet, facts: NodeFacts, known: Residents, devices: DeviceState) -> KubeletState:
+def of(kubelet: Kubelet, facts: NodeFacts, known: RestoredPods, devices: DeviceState) -> KubeletState:
     return KubeletState(
         devices=devices,
         cpu=_cpus(facts.default_cpus or 0, known.placed) if kubelet.cpu else None,
@@ -228,7 +220,7 @@ HIGHEST_SOCKET = 4095
 """Sockets become bits of masks, too; real ids stay far below."""
 
 
-class Restored(NamedTuple):
+class RestoredKubelet(NamedTuple):
     """A kubelet and what it knows."""
 
     kubelet: Kubelet
@@ -236,11 +228,11 @@ class Restored(NamedTuple):
 
 
 class Incomplete(Exception):
-    """The report does not tell enough, or contradicts itself."""
+    """The report does not say enough, or contradicts itself."""
 
 
-def restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored | None:
-    """The node's kubelet with every pod where the report says it is; None where the report does not tell enough.
+def restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> RestoredKubelet | None:
+    """The node's kubelet with every pod where the report says it is; None where the report does not say enough.
 
     `pods` has the specs by namespace/name, as far as they are known; a pod without one is represented by the names of
     its containers, which is all that matters to others."""
@@ -250,7 +242,7 @@ def restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored | None
         return None
 
 
-def _restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored:
+def _restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> RestoredKubelet:
     facts, noted = topology.facts, set[Assumption]()
     settings = nodesettings.read(topology, None, noted)
     _require(not noted and facts.placements is not None and facts.devices is not None)
@@ -260,7 +252,7 @@ def _restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> Restored:
     machine = _machine(topology, settings, devices.plugins())
     kubelet = start.start(machine, _with_reservations(settings, facts))
     _require_holdings(kubelet, [holding for pod in known.placed.values() for holding in pod.holdings], facts)
-    return Restored(kubelet, of(kubelet, facts, known, held))
+    return RestoredKubelet(kubelet, of(kubelet, facts, known, held))
 
 
 def _machine(topology: NodeTopology, settings: Settings, plugins: Mapping[str, DevicePlugin]) -> Machine:

@@ -12,10 +12,10 @@ from msgspec import Struct
 from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
-from numalign.placement.ledger.charges import Life
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.holdings import Entry, Holding, Source
-from numalign.placement.ledger.nodeledger import Book, Row
-from numalign.placement.ledger.podrecord import Record
+from numalign.placement.ledger.nodeledger import NodeLedger, Row
+from numalign.placement.ledger.podrecord import PodRecord
 from numalign.placement.reports.nodefacts import Assumption
 
 Zones = tuple[int, ...]
@@ -120,18 +120,18 @@ def _cells(row: Row, column: int, name: str) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def _tenants(book: Book, names: Sequence[str]) -> tuple[Tenant, ...]:
+def _tenants(book: NodeLedger, names: Sequence[str]) -> tuple[Tenant, ...]:
     records = sorted(book.records.values(), key=lambda record: record.order)
-    return tuple(_tenant(record, book.zones, names) for record in records if record.life is not Life.ENDED)
+    return tuple(_tenant(record, book.zones, names) for record in records if record.life is not PodLife.ENDED)
 
 
-def _tenant(record: Record, zones: Zones, names: Sequence[str]) -> Tenant:
+def _tenant(record: PodRecord, zones: Zones, names: Sequence[str]) -> Tenant:
     holding = record.holding or Holding(uid=record.uid, name=record.name, source=Source.UNKNOWN)
     return Tenant(
         uid=record.uid,
         name=record.name,
         source=holding.source,
-        is_leaving=record.life is Life.LINGERING,
+        is_leaving=record.life is PodLife.LINGERING,
         is_pending=record.is_pending,
         containers={
             each.container: tuple(_real(mask, zones) for mask in each.possible)

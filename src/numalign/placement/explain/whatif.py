@@ -20,7 +20,7 @@ from numalign.placement.columns import fit
 from numalign.placement.columns.columns import NOBODY, UNREPORTED, VACANT
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.commit.committer import NOBODY_COMES, Committed
+from numalign.placement.commit.committer import NOBODY_COMES, CommittedPod
 from numalign.placement.decisions import LAST_RESORT
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
@@ -190,7 +190,7 @@ class ExactWhatIf:
             row, known[demands.identity(pod)] = _with(row, committed), pod
         return True
 
-    def _placed(self, pod: Pod, row: Row, coming: Mapping[str, Pod]) -> Committed | None:
+    def _placed(self, pod: Pod, row: Row, coming: Mapping[str, Pod]) -> CommittedPod | None:
         try:
             shape = self._shape if pod is self._pod else self._engine.shape(pod)
         except BadObject:
@@ -233,7 +233,7 @@ class PluginWhatIf:
         return NO_PODS
 
 
-def _with(row: Row, committed: Committed) -> Row:
+def _with(row: Row, committed: CommittedPod) -> Row:
     """The row with a pod more on its way there."""
     revised = _revised(row, {each.uid: each for each in committed.revised})
     return structs.replace(revised, pending=(*revised.pending, committed.holding))

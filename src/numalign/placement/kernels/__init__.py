@@ -1,56 +1,23 @@
-"""Verdicts, zones and scores of one program for many rows: the same rules three times, equal by test.
+"""Row kernels: whether the managers of a node take a pod, in which zones, and how good the node is.
 
-`arrays` is NumPy over all rows, `compiled` is numba row by row, `scalar` is plain Python for a single row. The engine
-asks `best` which one to use; rows that none of them decides come back as `block.ASK`, for the row model."""
+The functions of `lists`, `merging`, `picking`, `charging`, `scoring` and `walk` are the only implementation for
+numbers. `scalar` runs them as plain Python, `compiled` as machine code. Rows that they do not decide come back as
+`block.ASK`, for the row model."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from types import ModuleType
-from typing import Protocol, cast
 
-from numalign.placement.columns.requests import Program
-from numalign.placement.kernels import arrays
-from numalign.placement.kernels.block import Lanes, Left, Nodes, Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plan import Plan
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.block import Kernel
 
 
-class RowKernel(Protocol):
-    """What all three have in common. Plans come from `plans.plan`."""
+def load() -> Kernel | None:
+    """The compiled kernel, ready to use; None where numba is missing.
 
-    def evaluate(self, block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes: ...
-
-    def evaluate_row(self, block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]: ...
-
-
-class Kernel(RowKernel, Protocol):
-    """What the two for many rows can do besides."""
-
-    def survey(
-        self, block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes, every: Lanes | None = None
-    ) -> Left:
-        """`every`: the lanes of all rows, where `rows` are all there are."""
-        ...
-
-
-def best() -> Kernel:
-    """The compiled kernel once `warm` has made it ready, until then NumPy."""
-    return cast(Kernel, _compiled if _compiled is not None else arrays)
-
-
-def warm() -> bool:
-    """Compile, or load what an earlier process compiled; False where numba is missing.
-
-    Takes a second, or half a minute the first time ever. The caller may run it in a thread of its own."""
-    global _compiled
+    Loading takes a second, compiling the first time ever about a minute. The caller may run it in a thread."""
     if find_spec("numba") is None:
-        return False
+        return None
     from numalign.placement.kernels import compiled
 
     compiled.warm()
-    _compiled = compiled
-    return True
-
-
-_compiled: ModuleType | None = None
+    return compiled

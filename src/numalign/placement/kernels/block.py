@@ -6,28 +6,24 @@ model. Amounts beyond 2^52 are cut by `columns`, so that a hundred times a sum o
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from numalign.placement.columns.noderules import NodeRules
 
+if TYPE_CHECKING:
+    from numalign.placement.kernels.plan import Plan
+
 Amounts = NDArray[np.int64]
 Masks = NDArray[np.uint8]
 Codes = NDArray[np.signedinteger[Any]]
 Rows = NDArray[np.int32]
-Floats = NDArray[np.float64]
-
-ABREAST: Final = 256
-"""Rows that compiled kernels look at side by side."""
 
 UNFIT: Final = -1
 ASK: Final = -3
 """Counts do not decide: the row model is to be asked. (-2, not certain, is for rows that kernels never see.)"""
-NO_ROOM: Final = -4
-"""The node as a whole has too little, whatever its zones have."""
 
 
 class RowBlock(NamedTuple):
@@ -51,69 +47,16 @@ class RowBlock(NamedTuple):
     """Whether no core is partly free, so that counts tell how CPUs are divided among zones."""
 
 
-class Nodes(NamedTuple):
-    """All rows as nodes, and what is asked of a node as a whole: which rows a survey looks into at all.
-
-    With lanes there is room for a multiple of 256 here, too; rows beyond the last one are of no kind that is asked."""
-
-    number: int
-    """The kind of row that is asked."""
-    kind: NDArray[np.int32]
-    loose: NDArray[np.bool_]
-    pods: NDArray[np.int32]
-    most_pods: NDArray[np.int32]
-    offered: Amounts
-    requested: Amounts
-    columns: Amounts
-    amounts: Amounts
-    """What the pod requests, by column."""
-
-
-class Lanes(NamedTuple):
-    """The same amounts once more, one resource of one zone after the other, each over all rows and in floats.
-
-    A survey of all rows reads them from end to end, 256 at a time, so that there is room for a multiple of that.
-    Amounts up to 2^52 are whole in floats, too."""
-
-    field: Floats
-    """All of them in one piece, room to work in first: how compiled kernels read them."""
-    free: Floats
-    """By [zone position, column, row], as all that follow a view of the field; nothing is below zero."""
-    allocatable: Floats
-    spare: Floats
-    """What nodes as a whole have left, by [column, row]."""
-    odd: Floats
-    """1 where a zone takes a closer look, by [zone position, row]: its memory belongs to a group of zones, or some is
-    free of what there is nothing of."""
-    behind: Rows
-    """Rows that have changed since; a survey takes them over before anything else."""
-
-
-def lanes(room: int, shape: tuple[int, int, int]) -> Lanes:
-    """Empty ones after so much room, for so many zones, columns and rows; no row is behind."""
-    zones, width, rows = shape
-    ends = np.cumsum([room, *(zones * width * rows,) * 2, width * rows, zones * rows])
-    field = np.zeros(ends[-1])
-    free, allocatable, spare, odd = (field[first:end] for first, end in pairwise(ends.tolist()))
-    return Lanes(
-        field,
-        free.reshape(shape),
-        allocatable.reshape(shape),
-        spare.reshape(width, rows),
-        odd.reshape(zones, rows),
-        np.zeros(0, np.int32),
-    )
-
-
-class Left(NamedTuple):
-    """Rows that a survey does not decide: those it may not or cannot, and those of other kinds."""
-
-    undecided: Rows
-    others: Rows
-
-
 class Outcomes(NamedTuple):
     """`code_or_score`: 1 to 100 fits, else a code from above. `masks`: zones by step, 0 where any zone will do."""
 
     code_or_score: Codes
     masks: Masks
+
+
+class Kernel(Protocol):
+    """The modules `scalar` and `compiled`: the same functions, as plain Python and as machine code."""
+
+    def evaluate(self, block: RowBlock, rows: Rows, plan: Plan) -> Outcomes: ...
+
+    def evaluate_row(self, block: RowBlock, row: int, plan: Plan) -> tuple[int, tuple[int, ...]]: ...

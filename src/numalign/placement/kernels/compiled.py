@@ -1,7 +1,7 @@
 """The row kernels as machine code: row by row over arrays, with numba.
 
-Importing this module needs numba; `kernels.warm` looks whether it is there. Compiling takes half a minute and is kept
-on disk, so that only the first process pays; `warm` does it ahead of need, in whatever thread its caller likes."""
+Importing this module needs numba; `kernels.load` checks that it is there. Numba keeps what it compiles on disk, so that
+only the first process pays; `warm` compiles or loads it ahead of need, in whatever thread its caller likes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,12 @@ from numpy.typing import NDArray
 
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Program
-from numalign.placement.kernels import admit, allocate, cpupicking, direct, hints, merge, scoring, simple, wholly, work
-from numalign.placement.kernels import lanes as abreast
+from numalign.placement.kernels import admit, allocate, cpupicking, hints, merge, scoring, singlezone, work
 from numalign.placement.kernels import plan as plans
-from numalign.placement.kernels import survey as surveying
-from numalign.placement.kernels.block import ABREAST, Lanes, Left, Nodes, Outcomes, RowBlock, Rows, lanes
-from numalign.placement.kernels.borrowing import borrowed
-from numalign.placement.kernels.lanes import WIDER, Zoned
+from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
 from numalign.placement.kernels.plan import ZONES, Ground, Plan
-from numalign.placement.kernels.simple import GENERAL
+from numalign.placement.kernels.singlezone import UNDECIDED
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.kernels.survey import BY_THE_BOOK, DIRECT, SIMPLE
 from numalign.placement.kernels.work import Work
 
 
@@ -39,7 +34,7 @@ def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[
     )
 
 
-ROW_KERNELS: Final = (hints, merge, cpupicking, allocate, scoring, simple, direct, admit, abreast, wholly, surveying)
+ROW_KERNELS: Final = (hints, merge, cpupicking, allocate, scoring, singlezone, admit)
 OF_MASKS: Final = tuple(name for name, length in plans.LENGTHS.items() if length == plans.MASKS)
 """Tables of masks and small numbers, which come last in a record and in less space: there is a record per shape."""
 WIDE: Final = tuple(name for name in Plan.__struct_fields__ if name not in OF_MASKS)
@@ -53,41 +48,27 @@ FIELDS: Final[list[Field]] = [(name, OFFSETS[name][1] // 8, name in plans.LENGTH
 NO_GROUND: Final = Ground({})
 
 
-def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes:
-    """All these rows; twin of `arrays.evaluate` and `scalar.evaluate`."""
-    made = plans.plan(block.rules, program, scoring)
-    outcomes = Outcomes(np.empty(len(rows), np.int32), np.zeros((len(rows), made.steps), np.uint8))
-    _compiled_rows(recorded(made), *map(np.ascontiguousarray, _with_room(block, made)[1:]), rows, *outcomes)
+def evaluate(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
+    """These rows."""
+    outcomes = Outcomes(np.empty(len(rows), np.int32), np.zeros((len(rows), plan.steps), np.uint8))
+    _compiled_rows(recorded(plan), *_with_room(block, plan)[1:], rows, *outcomes)
     return outcomes
 
 
-def survey(
-    block: RowBlock, nodes: Nodes, rows: Rows, made: Plan, answers: Outcomes, every: Lanes | None = None
-) -> Left:
-    """These rows, as far as a look at single zones decides, into `answers` by row; twin of `arrays.survey`."""
-    scratch, padded = surveying.scratch(made, len(rows)), _with_room(block, made)
-    zoned = Zoned(padded.free, padded.size, padded.allocatable, padded.cells)
-    if padded is not block or not surveying.suits_lanes(made):
-        every = None
-    undecided, others = _compiled_survey(recorded(made), nodes, zoned, every, rows, answers, scratch)
-    return Left(scratch.left[0, :undecided], scratch.left[1, :others])
-
-
-def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]:
-    """One row; twin of `scalar.evaluate_row`. The block's arrays have to be contiguous."""
-    block = _with_room(block, made)
-    rows, codes, masks = np.empty(1, np.int32), np.empty(1, np.int32), np.zeros((1, made.steps), np.uint8)
+def evaluate_row(block: RowBlock, row: int, plan: Plan) -> tuple[int, tuple[int, ...]]:
+    """One row."""
+    rows, codes, masks = np.empty(1, np.int32), np.empty(1, np.int32), np.zeros((1, plan.steps), np.uint8)
     rows[0] = row
-    _compiled_rows(recorded(made), *block[1:], rows, codes, masks)
-    return int(codes[0]), tuple(masks.ravel().tolist())
+    _compiled_rows(recorded(plan), *_with_room(block, plan)[1:], rows, codes, masks)
+    return codes.item(0), tuple(masks[0].tolist())
 
 
-def _with_room(block: RowBlock, made: Plan) -> RowBlock:
+def _with_room(block: RowBlock, plan: Plan) -> RowBlock:
     """The block, with room for columns and zones that no row has shown: rare, as `columns` makes it beforehand."""
     _, zones, columns = block.free.shape
-    if made.zones <= zones and made.columns[-1] < columns:
+    if plan.zones <= zones and plan.columns[-1] < columns:
         return block
-    missing = (0, max(0, made.zones - zones)), (0, max(0, made.columns[-1] + 1 - columns))
+    missing = (0, max(0, plan.zones - zones)), (0, max(0, plan.columns[-1] + 1 - columns))
     return block._replace(
         free=np.pad(block.free, ((0, 0), *missing)),
         size=np.pad(block.size, ((0, 0), *missing)),
@@ -99,38 +80,31 @@ def _with_room(block: RowBlock, made: Plan) -> RowBlock:
 
 
 def warm() -> None:
-    """Compile for every signature there is, or load it from disk."""
+    """Compile, or load what an earlier process compiled."""
     rules = NodeRules(zones=(0,), policy="single-numa-node")
     numbers, masks = np.zeros((1, 1, 2), np.int64), np.ones((1, 1), np.uint8)
     by_column, by_row = numbers[0], np.zeros(1, np.int64)
     block = RowBlock(
         rules, numbers, numbers, numbers, by_column, by_column, by_row, masks, masks[0], np.ones(1, np.bool_)
     )
-    first, nobody = np.zeros(1, np.int32), np.zeros(0, np.int64)
-    masks_found = evaluate(block, first, Program(()), Scoring()).masks
-    answers = Outcomes(np.zeros(1, np.int8), masks_found)
-    every_row = np.zeros(ABREAST, np.int32)
-    loose = every_row.astype(np.bool_)
-    nodes = Nodes(0, every_row, loose, every_row, every_row, by_column, by_column, nobody, nobody)
-    for every in None, lanes(wholly.SCRATCH, (1, 2, ABREAST)):
-        survey(block, nodes, first, plans.plan(rules, Program(()), Scoring()), answers, every)
+    evaluate(block, np.zeros(1, np.int32), plans.plan(rules, Program(()), Scoring()))
 
 
-def recorded(made: Plan) -> Any:
+def recorded(plan: Plan) -> Any:
     """The plan as a record, made once; what all plans for a kind of node have in common is copied."""
-    found = made.__dict__.get("record")
+    found = plan.__dict__.get("record")
     if found is None:
-        ground: Ground = made.__dict__.get("ground", NO_GROUND)
+        ground: Ground = plan.__dict__.get("ground", NO_GROUND)
         common, own = _prepared(ground)
         numbers = common.copy()
         for name, start, is_table in own:
             if is_table:
-                value = getattr(made, name)
+                value = getattr(plan, name)
                 numbers[start : start + len(value)] = value
             else:
-                numbers[start] = getattr(made, name)
+                numbers[start] = getattr(plan, name)
         # A view would be checked field by field.
-        found = made.__dict__["record"] = np.frombuffer(numbers, PLAN)
+        found = plan.__dict__["record"] = np.frombuffer(numbers, PLAN)
     return found
 
 
@@ -169,60 +143,41 @@ def _rows_entry(fingerprint: int) -> Any:
         masks: Any,
     ) -> int:
         made, scratch = plan[0], np.empty(1, WORK)[0]
-        zoned, many = Zoned(free, size, allocatable, cells), len(rows) >= surveying.MANY
-        first = surveying.decide_rows(made, zoned, rows, codes, masks) if many else surveying.leave(made, codes)
         for number in range(len(rows)):
-            wider = codes[number] == WIDER
-            if codes[number] != GENERAL and not wider:
-                continue
             # Unsigned, or every access would ask whether it counts from the end.
             row = np.uint32(rows[number])
-            for zone in range(made.zones if first == DIRECT else 0):
+            code = UNDECIDED
+            # Loaded here as in `scalar.load`: a call would count references of every array that it hands over.
+            for zone in range(made.zones if made.in_one_zone else 0):
                 scratch.cells[zone] = cells[row, zone]
                 for place in range(made.places):
                     at, column = place * ZONES + zone, made.columns[place]
                     scratch.free[at] = max(0, free[row, zone, column])
                     scratch.allocatable[at] = allocatable[row, zone, column]
-            code = direct.decide_directly(made, scratch) if first == DIRECT else GENERAL
-            stage = BY_THE_BOOK if wider else max(SIMPLE, first)
-            while code == GENERAL and stage <= BY_THE_BOOK:
-                # Loaded here as in `scalar.load`: a call would count references of every array that it hands over.
-                for place in range(made.places):
-                    column, domain = made.columns[place], 0
-                    for zone in range(made.zones):
-                        at = place * ZONES + zone
-                        scratch.free[at] = max(0, free[row, zone, column])
-                        scratch.size[at] = size[row, zone, column]
-                        scratch.allocatable[at] = allocatable[row, zone, column]
-                        scratch.cells[zone] = cells[row, zone]
-                        domain |= int(scratch.size[at] > 0) << zone
-                    scratch.domains[place] = domain
-                    scratch.homeless[place] = max(0, homeless[row, column])
-                    scratch.homeless_size[place] = homeless_size[row, column]
+            if made.in_one_zone:
+                code = singlezone.decide(made, scratch)
+            for place in range(made.places if code == UNDECIDED else 0):
+                column, domain = made.columns[place], 0
+                for zone in range(made.zones):
+                    at = place * ZONES + zone
+                    scratch.free[at] = max(0, free[row, zone, column])
+                    scratch.size[at] = size[row, zone, column]
+                    scratch.allocatable[at] = allocatable[row, zone, column]
+                    scratch.cells[zone] = cells[row, zone]
+                    domain |= int(scratch.size[at] > 0) << zone
+                scratch.domains[place] = domain
+                scratch.homeless[place] = max(0, homeless[row, column])
+                scratch.homeless_size[place] = homeless_size[row, column]
+            if code == UNDECIDED:
                 scratch.busy, scratch.full_core_cpus = busy[row], full_core_cpus[row]
                 scratch.whole_cores = split_known[row]
-                code = admit.decide(made, scratch) if stage == BY_THE_BOOK else simple.decide_simply(made, scratch)
-                stage += 1
+                code = admit.decide(made, scratch)
             codes[number] = code
             for step in range(made.steps * int(code >= 0)):
                 masks[number, step] = scratch.masks[step]
         return fingerprint
 
     return _machine_code(evaluate_rows)
-
-
-def _survey_entry(fingerprint: int) -> Any:
-    def survey(plan: Any, nodes: Any, zoned: Any, every: Any, rows: Any, answers: Any, scratch: Any) -> tuple[int, int]:
-        # Whatever is handed over here belongs to the caller, who waits.
-        lent = borrowed((rows,))[0], borrowed(answers), borrowed(scratch)
-        if every is not None:
-            made: tuple[int, int] = surveying.survey_all(
-                plan[0], borrowed(nodes), borrowed(zoned), borrowed(every), *lent
-            )
-            return made
-        return surveying.survey_rows(plan[0], borrowed(nodes), borrowed(zoned), *lent) if fingerprint else (0, 0)
-
-    return _machine_code(survey)
 
 
 def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
@@ -241,4 +196,4 @@ def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
 for _module in ROW_KERNELS:
     for _function in [each for each in vars(_module).values() if getattr(each, "__module__", "") == _module.__name__]:
         register_jitable(_function)
-_compiled_rows, _compiled_survey = _rows_entry(fingerprint()), _survey_entry(fingerprint())
+_compiled_rows = _rows_entry(fingerprint())

@@ -31,8 +31,8 @@ MOST_PLACES, MOST_STEPS, MOST_ITEMS = 16, 32, 128
 MOST: Final = 1 << 56
 """More than any sum over zones; larger requests are cut to it."""
 
-ROW_MODEL, REFUSED, ARRAYS = range(3)
-"""Whether the program is beyond kernels, or refused by every node of this kind, or has to be looked at."""
+ROW_MODEL, REFUSED, KERNEL = range(3)
+"""Whether the row model decides, or every node of this kind refuses the program, or the kernel decides."""
 
 SPLIT_BY_IDS: Final = frozenset({ACROSS_CORES, ACROSS_ZONES, BY_L3})
 
@@ -51,9 +51,10 @@ class Plan(Struct, frozen=True, kw_only=True, dict=True):
     """Threads per core where only whole cores are given out, else 0."""
     threads: int
     plain: int
-    """Whether `simple` may try it."""
-    unaligned: int
-    """The same for policy none, in `arrays`."""
+    """Whether containers take what they ask for and hand nothing on, under a policy that aligns them."""
+    in_one_zone: int
+    """Whether `singlezone` may try it: zones with room say everything, as no device stands alone, which could lie in no
+    zone, and no cores have to be whole."""
     zones_per_socket: int
     """With `align-by-socket`, else 0."""
     spread_over_zones: int
@@ -125,7 +126,7 @@ def plan(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
     asks = [step.ask for step in program.steps] + ([program.whole] if program.whole is not None else [])
     memory, devices, items = _items(asks)
     standing = _standing(rules, program, items)
-    if standing != ARRAYS:
+    if standing != KERNEL:
         nothing = plan(_ONE_ZONE, Program(()), scoring)
         return structs.replace(nothing, standing=standing, steps=len(program.steps), zones=0, every=0)
     columns = [CPU, *sorted({column for column, _ in items})]
@@ -138,8 +139,8 @@ def plan(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
         as_a_whole=int(program.whole is not None),
         steps=steps,
         places=len(columns),
-        plain=int(is_plain and rules.policy != "none"),
-        unaligned=int(is_plain and rules.policy == "none"),
+        plain=int(is_plain),
+        in_one_zone=int(is_plain and not ground.fields["full_cores"] and _has_zones(program)),
         columns=columns,
         weights=scoring.weights_of(columns),
         cpus=cpus,
@@ -207,7 +208,7 @@ def _standing(rules: NodeRules, program: Program, items: Sequence[tuple[int, int
     if len(program.steps) > MOST_STEPS or len(items) > MOST_ITEMS or len(dict(items)) >= MOST_PLACES:
         return ROW_MODEL
     # Bytes that are not whole are refused by every static memory manager, whatever is free.
-    return REFUSED if any(step.ask.memory is None for step in program.steps) else ARRAYS
+    return REFUSED if any(step.ask.memory is None for step in program.steps) else KERNEL
 
 
 def _checks_empty_requests(rules: NodeRules, program: Program) -> bool:
@@ -219,10 +220,17 @@ def _checks_empty_requests(rules: NodeRules, program: Program) -> bool:
 
 def _is_plain(rules: NodeRules, program: Program) -> bool:
     """No init container leaves anything to the others, no device is named without a number, no option interferes."""
-    odd = ACROSS_ZONES if rules.policy == "none" else BY_SOCKET
     handed_on = any(step.role is Role.INIT and step.ask != Ask() for step in program.steps)
     asks = [step.ask for step in program.steps] + ([program.whole] if program.whole is not None else [])
-    return odd not in rules.cpu_options and not handed_on and all(n > 0 for ask in asks for _, n in ask.devices)
+    by_zone = rules.policy != "none" and BY_SOCKET not in rules.cpu_options
+    return by_zone and not handed_on and all(n > 0 for ask in asks for _, n in ask.devices)
+
+
+def _has_zones(program: Program) -> bool:
+    """Containers are aligned one by one, and each that asks for devices asks for CPUs or memory, too."""
+    return program.whole is None and all(
+        step.ask.cpus or step.ask.memory or not step.ask.devices for step in program.steps
+    )
 
 
 def _sockets(rules: NodeRules) -> set[int]:

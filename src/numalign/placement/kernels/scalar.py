@@ -1,6 +1,6 @@
-"""One row at a time in plain Python: what serves single rows where numba is missing, and what `arrays` leaves over.
+"""The row kernels as plain Python, on lists (see `work`): what serves until, or without, machine code.
 
-Same functions as `compiled`, uncompiled: they run on lists (see `work`)."""
+The engine starts with it. Rows that read the same are evaluated once per plan: nodes of one kind fill up alike."""
 
 from __future__ import annotations
 
@@ -8,56 +8,61 @@ from typing import Final
 
 import numpy as np
 
-from numalign.placement.columns.requests import Program
-from numalign.placement.kernels import admit, directrow, simple
+from numalign.placement.kernels import admit, singlezone
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plan import ZONES, Plan, plan
-from numalign.placement.kernels.simple import GENERAL
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import ZONES, Plan
 from numalign.placement.kernels.work import Work
 
 SCRATCH: Final = Work()
 """Nothing in it outlives a row, and making one takes longer than many a row."""
+MOST_KNOWN: Final = 8192
+"""Answers that are kept for a plan."""
+
+Answer = tuple[int, tuple[int, ...]]
 
 
-def evaluate(block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes:
-    """One after the other; twin of `arrays.evaluate` and `compiled.evaluate`."""
-    made = plan(block.rules, program, scoring)
-    found = [evaluate_row(block, row, made) for row in rows.tolist()]
+def evaluate(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
+    """These rows, one after the other."""
+    found = [evaluate_row(block, row, plan) for row in rows.tolist()]
     codes = np.array([code for code, _ in found], np.int32)
-    masks = np.array([own for _, own in found], np.uint8).reshape(len(found), made.steps)
+    masks = np.array([own for _, own in found], np.uint8).reshape(len(found), plan.steps)
     return Outcomes(codes, masks)
 
 
-def evaluate_row(block: RowBlock, row: int, made: Plan) -> tuple[int, tuple[int, ...]]:
+def evaluate_row(block: RowBlock, row: int, plan: Plan) -> Answer:
     """Code or score of one row, and the mask of every step."""
-    steps = directrow.steps(made, block.free.shape[2])
-    if steps is not None:
-        free, there, cells = block.free[row], block.allocatable[row], block.cells[row]
-        found = directrow.decide(steps, free.ravel().tolist(), there.ravel().tolist(), cells.tolist())
-        if found is not None:
-            return found
-    scratch, code = SCRATCH, GENERAL
-    if made.plain:
-        load(block, row, made, scratch)
-        code = simple.decide_simply(made, scratch)
-    if code == GENERAL:
-        load(block, row, made, scratch)
-        code = admit.decide(made, scratch)
-    return code, tuple(scratch.masks[: made.steps]) if code >= 0 else (0,) * made.steps
+    known: dict[bytes, Answer] = plan.__dict__.setdefault("known", {})
+    key = b"".join([each[row].tobytes() for each in block[1:]])
+    found = known.get(key)
+    if found is None:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        found = known[key] = _evaluated(block, row, plan)
+    return found
 
 
-def load(block: RowBlock, row: int, made: Plan, scratch: Work) -> None:
+def _evaluated(block: RowBlock, row: int, plan: Plan) -> Answer:
+    code = singlezone.UNDECIDED
+    if plan.in_one_zone:
+        load(block, row, plan, SCRATCH)
+        code = singlezone.decide(plan, SCRATCH)
+    if code == singlezone.UNDECIDED:
+        load(block, row, plan, SCRATCH)
+        code = admit.decide(plan, SCRATCH)
+    return code, tuple(SCRATCH.masks[: plan.steps]) if code >= 0 else (0,) * plan.steps
+
+
+def load(block: RowBlock, row: int, plan: Plan, scratch: Work) -> None:
     free, size, allocatable = block.free[row].tolist(), block.size[row].tolist(), block.allocatable[row].tolist()
     homeless, homeless_size = block.homeless[row].tolist(), block.homeless_size[row].tolist()
     width = block.free.shape[2]
-    for place, column in enumerate(made.columns):
+    for place, column in enumerate(plan.columns):
         scratch.domains[place], scratch.homeless[place], scratch.homeless_size[place] = 0, 0, 0
         if column >= width:
             for table in (scratch.free, scratch.size, scratch.allocatable):
                 table[place * ZONES : (place + 1) * ZONES] = [0] * ZONES
             continue
-        for zone in range(made.zones):
+        for zone in range(plan.zones):
             at = place * ZONES + zone
             scratch.size[at] = size[zone][column]
             scratch.free[at] = max(0, free[zone][column])
@@ -66,7 +71,7 @@ def load(block: RowBlock, row: int, made: Plan, scratch: Work) -> None:
                 scratch.domains[place] |= 1 << zone
         scratch.homeless[place] = max(0, homeless[column])
         scratch.homeless_size[place] = homeless_size[column]
-    scratch.cells[: made.zones] = block.cells[row, : made.zones].tolist()
+    scratch.cells[: plan.zones] = block.cells[row, : plan.zones].tolist()
     scratch.busy = int(block.busy[row])
     scratch.full_core_cpus = int(block.full_core_cpus[row])
     scratch.whole_cores = int(block.split_known[row])

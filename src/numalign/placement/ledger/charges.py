@@ -1,9 +1,9 @@
-"""How one pod bends a node's free amounts away from what the report says.
+"""The correction that one pod applies to the free amounts of its node's report.
 
-A report's amounts account for the pods it covers. Pods that it does not cover are charged on top, covered ones that
-ended since are given back, and where the node may be in either state the difference is kept as a bound (engine spec
-9): a charge that is not certain lowers what is surely free, a doubtful return raises what is possibly free. `books`
-adds shares up; the same record and report always give the same share."""
+A report's amounts account for the pods that it covers. Pods that it does not cover are charged on top. Covered pods
+that ended since are given back. Where the node may be in either state, the difference is kept as a bound (engine spec
+9): a charge that is not certain lowers what is surely free, a doubtful return raises what is possibly free.
+`nodeledger` adds the charges of all pods up. The same record and report always give the same charges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Amount = tuple[tuple[int, int], int]
 """(column, position), and how much is added to what is free there."""
 
 
-class Life(Enum):
+class PodLife(Enum):
     """Where a pod is in its life, as far as its resources go."""
 
     LIVE = "live"
@@ -41,7 +41,7 @@ class Cover(Enum):
     DOUBT = "doubt"
 
 
-class Share(Struct, frozen=True):
+class PodCharges(Struct, frozen=True):
     """Changes of what is free, exact ones and bounds."""
 
     exact: tuple[Amount, ...] = ()
@@ -62,26 +62,26 @@ class Share(Struct, frozen=True):
         return bool(self.charged or self.blocks or self.returned or self.doubtful)
 
 
-NONE = Share()
+NONE = PodCharges()
 
 
-def share(holding: Holding, hidden: tuple[Entry, ...], life: Life, cover: Cover) -> Share:
+def share(holding: Holding, hidden: tuple[Entry, ...], life: PodLife, cover: Cover) -> PodCharges:
     """`hidden`: what the report would not show of the pod even if it covers it."""
-    if life is Life.LIVE and cover is Cover.NO:
+    if life is PodLife.LIVE and cover is Cover.NO:
         return _newcomers(holding.entries)
     shown = () if cover is Cover.NO else holding.entries
     # Publishers who ask the managers' books deduct what they do not show, too.
     deducted = shown + hidden
-    if life is Life.ENDED:
-        return _returned(holding.entries) if cover is Cover.YES else Share(doubtful=shown, explained=deducted)
+    if life is PodLife.ENDED:
+        return _returned(holding.entries) if cover is Cover.YES else PodCharges(doubtful=shown, explained=deducted)
     held = hidden if cover is Cover.YES else holding.entries
-    if life is Life.LIVE:
+    if life is PodLife.LIVE:
         return _charge(held, deducted, certain=cover is not Cover.DOUBT)
     # It may be there still or not, whatever the report says: the pod resources API omits such pods.
     return _charge(held, deducted, certain=False, doubtful=shown)
 
 
-def _newcomers(entries: Entries) -> Share:
+def _newcomers(entries: Entries) -> PodCharges:
     """Of a pod that the report knows nothing of. Replicas hold the same entries, and have one share between them."""
     known = _KNOWN.get(id(entries))
     if known is None:
@@ -89,7 +89,7 @@ def _newcomers(entries: Entries) -> Share:
     return known[1]
 
 
-_KNOWN: Final[BoundedCache[int, tuple[Entries, Share]]] = BoundedCache(MOST_KNOWN)
+_KNOWN: Final[BoundedCache[int, tuple[Entries, PodCharges]]] = BoundedCache(MOST_KNOWN)
 """By the identity of entries, which are kept with it, so that nothing else gets it."""
 
 
@@ -98,9 +98,9 @@ def is_block(entry: Entry) -> bool:
     return entry.certain and 0 < entry.span == entry.zones.bit_count()
 
 
-def _charge(entries: Entries, explained: Entries, *, certain: bool, doubtful: Entries = ()) -> Share:
+def _charge(entries: Entries, explained: Entries, *, certain: bool, doubtful: Entries = ()) -> PodCharges:
     if not entries:
-        return Share(doubtful=doubtful, explained=explained)
+        return PodCharges(doubtful=doubtful, explained=explained)
     exact: list[Amount] = []
     charged: list[Entry] = []
     blocks: list[Entry] = []
@@ -112,7 +112,7 @@ def _charge(entries: Entries, explained: Entries, *, certain: bool, doubtful: En
             blocks.append(entry)
         else:
             charged.append(entry if certain else structs.replace(entry, certain=False))
-    return Share(
+    return PodCharges(
         exact=tuple(exact),
         charged=tuple(charged),
         blocks=tuple(blocks),
@@ -121,7 +121,7 @@ def _charge(entries: Entries, explained: Entries, *, certain: bool, doubtful: En
     )
 
 
-def _returned(entries: Entries) -> Share:
+def _returned(entries: Entries) -> PodCharges:
     exact: list[Amount] = []
     blocks: list[Entry] = []
     doubtful: list[Entry] = []
@@ -130,7 +130,7 @@ def _returned(entries: Entries) -> Share:
             exact.append(_exact(entry, 1))
         else:
             (blocks if is_block(entry) else doubtful).append(entry)
-    return Share(exact=tuple(exact), returned=tuple(blocks), doubtful=tuple(doubtful), explained=entries)
+    return PodCharges(exact=tuple(exact), returned=tuple(blocks), doubtful=tuple(doubtful), explained=entries)
 
 
 def _exact(entry: Entry, sign: int) -> Amount:

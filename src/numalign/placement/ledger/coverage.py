@@ -18,7 +18,7 @@ proves nothing. A pod that runs and that a report does not account for stays unc
 in a report, or for many more reports. A fingerprint that belongs to other pods makes age wait as long, if those before
 it were of pods that we know. A publisher whose fingerprints never are counts pods that we do not see: there, age it is.
 
-What remains is in doubt, and both ends of the doubt are charged (`shares`)."""
+What remains is in doubt, and both ends of the doubt are charged (`charges`)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt import fingerprint
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import podrecord as recording
-from numalign.placement.ledger.charges import Cover, Life
-from numalign.placement.ledger.podrecord import COVERED, LIVE, PATIENT, STUBBORN, SURE, Record
+from numalign.placement.ledger.charges import Cover, PodLife
+from numalign.placement.ledger.podrecord import COVERED, LIVE, PATIENT, STUBBORN, SURE, PodRecord
 from numalign.placement.reports.nodefacts import RowFacts
 
 LISTS_ACTIVE_PODS: Final = (1, 34)
@@ -42,38 +42,38 @@ MOST_TRIES: Final = 200
 """Sets of pods tried against one fingerprint: about half a millisecond for a full node."""
 
 
-class Node(Struct, frozen=True):
+class NodeHistory(Struct, frozen=True):
     """What is known of a node when a report is judged."""
 
-    records: Sequence[Record]
-    looks: int
+    records: Sequence[PodRecord]
+    report_count: int
     remains: Mapping[str, int]
     """Hashes of finished pods that may be listed, by uid."""
     matched: int | None = None
-    """Looks when a fingerprint was last that of known pods."""
+    """Report count when a fingerprint was last that of known pods."""
     placements: Sequence[PodPlacement] = ()
     """What a report that names its pods says of these."""
 
     @property
     def signs_known(self) -> bool:
         """Whether fingerprints of this node are made of pods that we know."""
-        return self.matched is not None and self.looks < self.matched + PATIENT
+        return self.matched is not None and self.report_count < self.matched + PATIENT
 
 
-class Subjects(Struct, frozen=True):
+class PodSet(Struct, frozen=True):
     """A node's pods, as a report finds them."""
 
-    settled: tuple[Record, ...]
+    settled: tuple[PodRecord, ...]
     """The report covers them for sure."""
-    pending: tuple[Record, ...]
+    pending: tuple[PodRecord, ...]
     """Those that run first, then in the order of binding."""
-    leaving: tuple[Record, ...]
+    leaving: tuple[PodRecord, ...]
     """In the order in which they ended, without those that the report cannot know any more."""
     remains: tuple[int, ...] = ()
     """Hashes of other pods that are finished and listed all the same."""
 
 
-class Judgement(Struct, frozen=True):
+class Coverage(Struct, frozen=True):
     """By uid, for pods that are neither settled nor forgotten."""
 
     covers: Mapping[str, Cover]
@@ -83,22 +83,22 @@ class Judgement(Struct, frozen=True):
     """What the report says of each pod, settled ones too."""
 
 
-def subjects(node: Node, sure: int) -> Subjects:
-    """`sure`: after how many looks age alone decides."""
+def subjects(node: NodeHistory, sure: int) -> PodSet:
+    """`sure`: after how many reports age alone decides."""
     settled, pending, leaving = [], [], []
     for record in node.records:
         if record.life is not LIVE:
             leaving.append(record)
-        elif record.is_settled(node.looks, sure):
+        elif record.is_settled(node.report_count, sure):
             settled.append(record)
         else:
             pending.append(record)
     pending.sort(key=_arrival)
     leaving.sort(key=lambda record: record.end_order)
-    recent = tuple(record for record in leaving if not record.is_forgotten(node.looks, sure))
+    recent = tuple(record for record in leaving if not record.is_forgotten(node.report_count, sure))
     remains = node.remains
     others = remains.keys() - {record.uid for record in recent} if remains else ()
-    return Subjects(tuple(settled), tuple(pending), recent, tuple(remains[uid] for uid in others))
+    return PodSet(tuple(settled), tuple(pending), recent, tuple(remains[uid] for uid in others))
 
 
 def lists_finished_pods(facts: RowFacts) -> bool:
@@ -107,37 +107,40 @@ def lists_finished_pods(facts: RowFacts) -> bool:
 
 
 def sure(facts: RowFacts) -> int:
-    """After how many looks age alone decides, whatever such a report says."""
+    """After how many reports age alone decides, whatever such a report says."""
     return STUBBORN if facts.placements is not None else PATIENT if facts.fingerprint else SURE
 
 
-def judge(facts: RowFacts, node: Node, resources: Resources, ensure: Callable[[Iterable[Record]], None]) -> Judgement:
+def judge(
+    facts: RowFacts, node: NodeHistory, resources: Resources, ensure: Callable[[Iterable[PodRecord]], None]
+) -> Coverage:
     """`ensure`: makes sure that these pods have holdings."""
     if facts.placements is not None:
         return _listed(node)
     pods = subjects(node, sure(facts))
-    # At a start there are many pods whose holdings nobody has looked at, and most fingerprints match without them.
+    # At a start many pods have no holdings yet, and most fingerprints match without them.
     if facts.fingerprint and not facts.exclusive_only:
-        found = _signed(facts, pods, node.looks)
+        found = _signed(facts, pods, node.report_count)
         if found is not None:
             return found
     if not facts.fingerprint and not pods.pending and not pods.leaving:
-        return Judgement({})
+        return Coverage({})
     ensure((*pods.settled, *pods.pending, *pods.leaving))
     if facts.exclusive_only:
-        found = _signed(facts, pods, node.looks)
+        found = _signed(facts, pods, node.report_count)
         if found is not None:
             return found
     if facts.fingerprint and not node.signs_known:
         pods = subjects(node, SURE)
-    return _weighed(facts, node.looks, pods, resources)
+    return _weighed(facts, node.report_count, pods, resources)
 
 
-def _listed(node: Node) -> Judgement:
+def _listed(node: NodeHistory) -> Coverage:
     by_uid = {each.uid: each for each in node.placements if each.uid}
     by_name = {f"{each.namespace}/{each.name}": each for each in node.placements if not each.uid}
-    # The youngest of those that have left, and everybody else.
-    everyone = [each for each in node.records if each.life is LIVE or not each.is_forgotten(node.looks, STUBBORN)]
+    # All that live, and the youngest of those that have left.
+    now = node.report_count
+    everyone = [each for each in node.records if each.life is LIVE or not each.is_forgotten(now, STUBBORN)]
     namesakes = _namesakes(everyone) if by_name else frozenset()
     covers, listed = {}, {}
     for record in everyone:
@@ -145,29 +148,29 @@ def _listed(node: Node) -> Judgement:
         found = by_uid.get(uid)
         if found is None and record.name in by_name:
             if record.hash in namesakes:
-                covers[uid] = _by_age(record, node.looks)
+                covers[uid] = _by_age(record, node.report_count)
                 continue
             found = by_name[record.name]
         if found is None:
             covers[uid] = Cover.NO
         else:
             covers[uid], listed[uid] = COVERED, found
-    return Judgement(covers, is_exact=True, listed=listed)
+    return Coverage(covers, is_exact=True, listed=listed)
 
 
-def _by_age(record: Record, looks: int) -> Cover:
+def _by_age(record: PodRecord, report_count: int) -> Cover:
     """Of pods of one name, where the report may be about either."""
-    if record.is_forgotten(looks):
+    if record.is_forgotten(report_count):
         return Cover.NO
-    return Cover.YES if record.life is Life.LIVE and record.is_settled(looks) else Cover.DOUBT
+    return Cover.YES if record.life is PodLife.LIVE and record.is_settled(report_count) else Cover.DOUBT
 
 
-def _namesakes(pods: Iterable[Record]) -> frozenset[int]:
+def _namesakes(pods: Iterable[PodRecord]) -> frozenset[int]:
     """Hashes of names that more than one of the pods has."""
     return frozenset(hash for hash, count in Counter(record.hash for record in pods).items() if count > 1)
 
 
-def _signed(facts: RowFacts, pods: Subjects, looks: int) -> Judgement | None:
+def _signed(facts: RowFacts, pods: PodSet, report_count: int) -> Coverage | None:
     if not facts.fingerprint:
         return None
     signers = _exclusive(pods) if facts.exclusive_only else pods
@@ -181,33 +184,33 @@ def _signed(facts: RowFacts, pods: Subjects, looks: int) -> Judgement | None:
     for record in (*pods.pending, *pods.leaving):
         known = Cover.YES if record.uid in covered else Cover.NO
         # Another set of pods with the same names has the same fingerprint, and a finished pod may only be named.
-        named = record.life is Life.ENDED and record.uid in covered and lists_finished_pods(facts)
+        named = record.life is PodLife.ENDED and record.uid in covered and lists_finished_pods(facts)
         is_either = record.hash in signed & unsigned
-        covers[record.uid] = _by_age(record, looks) if is_either else Cover.DOUBT if named else known
-    return Judgement(covers, is_exact=True)
+        covers[record.uid] = _by_age(record, report_count) if is_either else Cover.DOUBT if named else known
+    return Coverage(covers, is_exact=True)
 
 
-def _exclusive(pods: Subjects) -> Subjects:
+def _exclusive(pods: PodSet) -> PodSet:
     """Those that hold something in a zone; finished pods hold nothing."""
     settled, pending, leaving = (
         tuple(filter(_holds_zones, each)) for each in (pods.settled, pods.pending, pods.leaving)
     )
-    return Subjects(settled, pending, leaving)
+    return PodSet(settled, pending, leaving)
 
 
-def _holds_zones(record: Record) -> bool:
+def _holds_zones(record: PodRecord) -> bool:
     entries = record.holding.entries if record.holding else ()
     return bool(entries) and (entries[0].zones > 0 or any(entry.zones for entry in entries))
 
 
-def _candidates(pods: Subjects) -> Iterator[Subjects]:
+def _candidates(pods: PodSet) -> Iterator[PodSet]:
     """Sets that a report may speak of, likelier ones first, within a limit."""
     # Who has left may have come after the report, too, unless an earlier report has it.
     arrivals = sorted((*pods.pending, *(each for each in pods.leaving if each.cover is not Cover.YES)), key=_arrival)
     sizes = product(dict.fromkeys(((), pods.remains)), range(len(pods.leaving), -1, -1), range(len(arrivals), -1, -1))
     for remains, gone, there in islice(sizes, MOST_TRIES):
         late = {record.uid for record in arrivals[there:]}
-        yield Subjects(
+        yield PodSet(
             pods.settled,
             tuple(record for record in pods.pending if record.uid not in late),
             tuple(record for record in pods.leaving[gone:] if record.uid not in late),
@@ -215,34 +218,34 @@ def _candidates(pods: Subjects) -> Iterator[Subjects]:
         )
 
 
-def _arrival(record: Record) -> tuple[bool, int]:
-    return record.started is None and record.life is Life.LIVE, record.order
+def _arrival(record: PodRecord) -> tuple[bool, int]:
+    return record.started is None and record.life is PodLife.LIVE, record.order
 
 
-def _signature(pods: Subjects) -> str:
+def _signature(pods: PodSet) -> str:
     hashes = [record.hash for record in (*pods.settled, *pods.pending, *pods.leaving)]
     return fingerprint.of_hashes(sorted((*hashes, *pods.remains)))
 
 
-def _weighed(facts: RowFacts, looks: int, pods: Subjects, resources: Resources) -> Judgement:
+def _weighed(facts: RowFacts, report_count: int, pods: PodSet, resources: Resources) -> Coverage:
     used = _used(facts, resources)
     # A fingerprint of other pods than we know of says that amounts may be theirs.
-    strangers = bool(facts.fingerprint)
+    others = bool(facts.fingerprint)
     least, most = _weights(pods.settled)
     covers: dict[str, Cover] = {}
     open_ones = []
     for record in (*pods.pending, *pods.leaving):
-        if record.after == looks or not (strangers or _fit(least, _weights((record,))[0], used)):
+        if record.after == report_count or not (others or _fit(least, _weights((record,))[0], used)):
             covers[record.uid] = Cover.NO
         else:
             open_ones.append(record)
     if not open_ones:
-        return Judgement(covers)
+        return Coverage(covers)
     all_in = _fit(most, _weights(open_ones)[1], used)
     for record in open_ones:
-        witnessed = all_in and (not strangers or (record.found and looks == 1))
+        witnessed = all_in and (not others or (record.found and report_count == 1))
         covers[record.uid] = Cover.YES if witnessed else Cover.DOUBT
-    return Judgement(covers)
+    return Coverage(covers)
 
 
 def _used(facts: RowFacts, resources: Resources) -> Mapping[int, int]:
@@ -257,14 +260,14 @@ def _fit(some: Mapping[int, int], others: Mapping[int, int], used: Mapping[int, 
     return all(some.get(column, 0) + amount <= used.get(column, 0) for column, amount in others.items())
 
 
-def _weights(pods: Iterable[Record]) -> tuple[Mapping[int, int], Mapping[int, int]]:
+def _weights(pods: Iterable[PodRecord]) -> tuple[Mapping[int, int], Mapping[int, int]]:
     """By column what a report that covers the pods shows of them in sum, at least and at most."""
     least: dict[int, int] = {}
     most: dict[int, int] = {}
     for record in pods:
         if record.holding is None:
             continue
-        # Of pods with plain init containers nobody knows how much is shown.
+        # Of pods with plain init containers it is not known how much is shown.
         vague = bool(record.pod.spec.init_containers) and recording.has_init_steps(record.pod)
         for entry in record.holding.entries:
             if entry.zones:

@@ -1,10 +1,8 @@
-"""Where the node said otherwise than we did.
+"""What a fact changed in the ledger, and where a node contradicted a prediction.
 
-The ledger makes a `Divergence` when a report or a pod's end contradicts a prediction, corrects itself and goes on.
-Metrics count them by kind, logs and `explain` show the latest; nothing here decides anything.
-
-What a fact changed in the ledger, for whoever keeps rows or wakes pods.
-"""
+Every call of the ledger returns a `Change`: `sync` reads those rows again and wakes waiting pods. The ledger makes a
+`Divergence` when a report or a pod's end contradicts a prediction, corrects itself and goes on. Metrics count
+divergences by kind, logs and `explain` show the latest. Nothing here decides anything."""
 
 from __future__ import annotations
 

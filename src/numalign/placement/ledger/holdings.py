@@ -66,4 +66,4 @@ class Holding(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     unsteady: bool = False
     """Whether pods that come before it could move it although there is room for all of them."""
     promised: bool = False
-    """It was found a place, and nobody knows any more where that is: whoever comes now may not take it."""
+    """It has a place that is not known any more; pods that come now may not take it."""

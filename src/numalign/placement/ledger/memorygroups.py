@@ -1,9 +1,10 @@
 """The memory manager's groups after pods came and went since the report.
 
-`books` asks for every row. Under single-numa-node no group can arise and the report's word stands. Elsewhere pods that
-the report does not cover bind zones on top of it, in the order of their binding; once a covered one has ended, groups
-follow from the blocks that remain (engine spec R5), and so they do where the report has none, if it has what these pods
-hold. Blocks whose zones are not certain are entries of the row, and the row model sees the doubt there."""
+`nodeledger` asks for every row. Under single-numa-node no group can arise, and the report's groups stand. Under other
+policies, pods that the report does not cover bind zones on top of it, in the order of their binding. Once a covered pod
+has ended, groups follow from the blocks that remain (engine spec R5). The same goes for a node that reports no groups,
+if its amounts are those of the pods on it. Blocks whose zones are not certain are entries of the row, and the row model
+takes the doubt from there."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import charges
-from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.holdings import Entry
-from numalign.placement.ledger.podrecord import Record
+from numalign.placement.ledger.podrecord import PodRecord
 from numalign.placement.reports import supplies
 from numalign.placement.reports.nodefacts import Groups, RowFacts
 from numalign.placement.rowmodel import state
@@ -22,7 +23,7 @@ from numalign.placement.rowmodel import state
 
 def groups(
     facts: RowFacts,
-    records: Iterable[Record],
+    records: Iterable[PodRecord],
     resources: Resources,
     *,
     perhaps_free: Iterable[Entry] = (),
@@ -38,7 +39,7 @@ def groups(
         return None
     shown, ended, later = _sorted(records)
     if found is None:
-        lingering = [record for record in records if record.life is Life.LINGERING]
+        lingering = [record for record in records if record.life is PodLife.LINGERING]
         found = _told_by_pods(facts, shown, [*ended, *later, *lingering], resources)
     elif any(_memory(record, resources) for record in ended):
         found = _remaining(len(facts.rules.zones), shown, resources)
@@ -48,22 +49,22 @@ def groups(
     return found
 
 
-def _sorted(records: Iterable[Record]) -> tuple[list[Record], list[Record], list[Record]]:
+def _sorted(records: Iterable[PodRecord]) -> tuple[list[PodRecord], list[PodRecord], list[PodRecord]]:
     """Pods whose blocks the report's groups contain, those that have given theirs back, those that came on top."""
-    shown: list[Record] = []
-    ended: list[Record] = []
-    later: list[Record] = []
+    shown: list[PodRecord] = []
+    ended: list[PodRecord] = []
+    later: list[PodRecord] = []
     for record in records:
-        if record.life is Life.LIVE and not record.absent:
+        if record.life is PodLife.LIVE and not record.absent:
             (shown if record.cover is Cover.YES else later).append(record)
-        elif record.cover is Cover.YES and record.life is not Life.LINGERING:
+        elif record.cover is Cover.YES and record.life is not PodLife.LINGERING:
             ended.append(record)
     later.sort(key=lambda record: record.order)
     return shown, ended, later
 
 
 def _told_by_pods(
-    facts: RowFacts, shown: Sequence[Record], others: Sequence[Record], resources: Resources
+    facts: RowFacts, shown: Sequence[PodRecord], others: Sequence[PodRecord], resources: Resources
 ) -> Groups | None:
     """Of a node that reports none (engine spec R8): those of the pods on it, if what is in use is what they have.
 
@@ -85,12 +86,12 @@ def _told_by_pods(
     return found
 
 
-def _held(records: Iterable[Record], column: int, zones: int, resources: Resources) -> int:
+def _held(records: Iterable[PodRecord], column: int, zones: int, resources: Resources) -> int:
     entries = (entry for record in records for entry in _memory(record, resources))
     return sum(entry.amount for entry in entries if entry.column == column and entry.zones & zones)
 
 
-def _remaining(zones: int, shown: Sequence[Record], resources: Resources) -> Groups | None:
+def _remaining(zones: int, shown: Sequence[PodRecord], resources: Resources) -> Groups | None:
     held: set[int] = set()
     for record in shown:
         entries = _memory(record, resources)
@@ -103,7 +104,7 @@ def _remaining(zones: int, shown: Sequence[Record], resources: Resources) -> Gro
     return state.grouped(zones, held)
 
 
-def _memory(record: Record, resources: Resources) -> list[Entry]:
+def _memory(record: PodRecord, resources: Resources) -> list[Entry]:
     entries = record.holding.entries if record.holding else ()
     return [entry for entry in entries if entry.zones and _is_memory(entry, resources)]
 

@@ -1,8 +1,7 @@
-"""One node's page in the ledger: its report, its pods, and the running sums of what they take and give back.
+"""One node's ledger: its report, the records of its pods, and the sums of what they take and give back.
 
-`ledger` enters and strikes records; `row` says what is free. Sums are kept as pods come and go and never gathered
-anew: `fresh_sums` does that from nothing, for tests and for whoever doubts them. Free amounts are never more than the
-node can have, whatever a belief gives back."""
+`ledger` and `reconcile` change it through its methods; `row` says what is free. Sums follow every change and are never
+gathered anew, except by `fresh_sums`, which tests use. Free amounts are never more than the node can have."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ from numalign.api.nrt.placementcodec import Payload
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import memorygroups
-from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, Life, Share
+from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, PodCharges, PodLife
 from numalign.placement.ledger.holdings import Entry, Holding
-from numalign.placement.ledger.podrecord import SURE, Record
+from numalign.placement.ledger.podrecord import SURE, PodRecord
 from numalign.placement.reports.nodefacts import Groups, RowFacts
 
 Spot = tuple[int, int]
@@ -28,7 +27,7 @@ Table = list[int]
 """Zone by zone, in each by column."""
 Tops = Mapping[int, Sequence[int]]
 """By column and position: what can be free at most."""
-Counted = tuple[Share, bool]
+Counted = tuple[PodCharges, bool]
 """A share, and whether it is pending."""
 NOT_COUNTED: Final[Counted] = NONE, False
 NO_ZONES: Final[tuple[int, ...]] = ()
@@ -58,13 +57,13 @@ class Row(Struct, frozen=True, kw_only=True):
         return len(self.homeless)
 
 
-class Sums(Struct):
+class ChargeSums(Struct):
     """Shares of many records in one. What is pending is kept apart, so that a row can be had without it."""
 
     settled: dict[Spot, int] = field(default_factory=dict)
     pending: dict[Spot, int] = field(default_factory=dict)
     explained: dict[Spot, int] | None = field(default_factory=dict)
-    """The most that the report may have deducted for pods that it covers. None: nobody asked since it names them."""
+    """The most that the report may have deducted for pods that it covers. None: not needed while reports name pods."""
     vague: dict[str, None] = field(default_factory=dict)
     """Pods whose shares are more than exact amounts."""
 
@@ -86,14 +85,14 @@ class UnknownPods(Struct):
     """What the report deducts for pods that are not known here."""
 
     since: dict[str, int] = field(default_factory=dict)
-    """By uid: looks when each was found first."""
+    """By uid: the report count when each was found first."""
     perhaps_free: tuple[Entry, ...] = ()
     """What they may have given back by now."""
 
-    def note(self, found: Mapping[str, tuple[Entry, ...]], looks: int) -> None:
+    def note(self, found: Mapping[str, tuple[Entry, ...]], report_count: int) -> None:
         """`found`: by uid, what the report has of each. What the third report still has is there."""
-        self.since = {uid: self.since.get(uid, looks) for uid in found}
-        recent = [entries for uid, entries in found.items() if looks < self.since[uid] + SURE]
+        self.since = {uid: self.since.get(uid, report_count) for uid in found}
+        recent = [entries for uid, entries in found.items() if report_count < self.since[uid] + SURE]
         self.perhaps_free = tuple(entry for entries in recent for entry in entries if entry.zones)
 
 
@@ -113,13 +112,12 @@ class Shortfalls(Struct):
         return new
 
 
-class Book:
+class NodeLedger:
     """A node's report, the records of its pods by uid, and their sums."""
 
     __slots__ = (
         "facts",
         "is_exact",
-        "looks",
         "matched",
         "named",
         "node",
@@ -127,6 +125,7 @@ class Book:
         "pending",
         "records",
         "remains",
+        "report_count",
         "restless",
         "shortfalls",
         "sums",
@@ -141,26 +140,26 @@ class Book:
         self.facts: RowFacts | None = None
         self.zones = NO_ZONES
         """Ids that positions in records stand for; they outlive the report."""
-        self.looks = 0
+        self.report_count = 0
         """How many different reports have come in."""
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, PodRecord] = {}
         self.remains: dict[str, int] = {}
         """Finished pods whose objects are still there, by uid: their hashes. Kubelets before 1.34 list them."""
-        self.pending: dict[str, Record] = {}
-        self.sums = Sums()
+        self.pending: dict[str, PodRecord] = {}
+        self.sums = ChargeSums()
         self.payload: Payload | None = None
         """The last one that was read with the pods that the report covers."""
         self.is_exact = False
         """Whether it is known just which pods the report speaks of."""
         self.matched: int | None = None
-        """Looks when a fingerprint was last that of pods that we know; None: never."""
+        """Report count when a fingerprint was last that of pods that we know; None: never."""
         self.named: tuple[PodPlacement, ...] | None = None
         """What the last report said of each of its pods, if it named them all by uid."""
-        self.restless: dict[str, Record] = {}
+        self.restless: dict[str, PodRecord] = {}
         """If it did: pods that a report is to be held against even if it says of them what the last one said."""
         self.unjudged = False
         """Whether a pod came after the report that the report may cover."""
-        self.unplaced: dict[str, Record] = {}
+        self.unplaced: dict[str, PodRecord] = {}
         """Pods that another scheduler has bound and that the model was not asked about."""
         self.unknown_pods = UnknownPods()
         self.shortfalls = Shortfalls()
@@ -176,7 +175,7 @@ class Book:
             self.shortfalls = Shortfalls()
         # The same once more is no new look at the node: a watch may repeat a report.
         if not again and (facts.placements is not None or facts != self.facts):
-            self.looks += 1
+            self.report_count += 1
         self.facts = facts
         return vanished
 
@@ -201,31 +200,31 @@ class Book:
         """It is known which pods the report covers. `matches`: its fingerprint is that of pods that we know."""
         self.unjudged, self.is_exact = False, is_exact
         if matches:
-            self.matched = self.looks
+            self.matched = self.report_count
 
     # Pods
 
-    def find(self, record: Record) -> None:
+    def find(self, record: PodRecord) -> None:
         """Enter a pod that was not known to be on the node: the report may cover it, or the model is to be asked."""
         self.unplaced[record.uid], self.unjudged = record, True
         self.put(record)
 
-    def doubt(self, record: Record) -> None:
+    def doubt(self, record: PodRecord) -> None:
         """Its end may be in a report that came before the word of it, and was then taken to cover it still."""
         if record.cover is Cover.YES and not self.is_exact:
             record.cover, self.unjudged = Cover.DOUBT, True
 
-    def cover(self, record: Record, cover: Cover) -> None:
+    def cover(self, record: PodRecord, cover: Cover) -> None:
         """Whether the report covers the pod. One that no report covers is to be placed by the model."""
         record.cover = cover
         if cover is Cover.YES:
             record.reported = True
             self.unplaced.pop(record.uid, None)
             record.forecast = None
-        elif record.holding is None and record.life is Life.LIVE:
+        elif record.holding is None and record.life is PodLife.LIVE:
             self.unplaced[record.uid] = record
 
-    def put(self, record: Record) -> None:
+    def put(self, record: PodRecord) -> None:
         """Enter a record, or count one that has changed anew."""
         uid, before, is_pending = record.uid, record.share, record.is_pending
         was_pending = self.pending.pop(uid, None) is not None
@@ -249,7 +248,7 @@ class Book:
             for record in self.records.values():
                 self._watch(record)
 
-    def _watch(self, record: Record) -> None:
+    def _watch(self, record: PodRecord) -> None:
         if record.is_quiet:
             self.restless.pop(record.uid, None)
         else:
@@ -262,9 +261,9 @@ class Book:
         self.sums.change(uid, (record.share, self.pending.pop(uid, None) is not None), NOT_COUNTED)
         record.share = NONE
 
-    def fresh_sums(self) -> Sums:
+    def fresh_sums(self) -> ChargeSums:
         """The sums gathered from nothing."""
-        sums = Sums(explained=None if self.sums.explained is None else {})
+        sums = ChargeSums(explained=None if self.sums.explained is None else {})
         for record in self.records.values():
             sums.change(record.uid, NOT_COUNTED, (record.computed_share(), record.is_pending))
         return sums
@@ -294,7 +293,7 @@ def ceilings(facts: RowFacts, resources: Resources) -> Tops:
     return found
 
 
-def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
+def _row(book: NodeLedger, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
     width = len(settled_homeless)
     if not book.sums.settled and not book.sums.vague and not book.pending and not book.unknown_pods.perhaps_free:
@@ -305,7 +304,9 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     _cut(settled, width, tops, book.sums.settled)
     vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
     lasting = [record.share for record in vague if not record.is_pending]
-    entries = _vague(settled, width, tops, [*lasting, Share(doubtful=book.unknown_pods.perhaps_free)], grouped=grouped)
+    entries = _vague(
+        settled, width, tops, [*lasting, PodCharges(doubtful=book.unknown_pods.perhaps_free)], grouped=grouped
+    )
     groups = _groups(book, facts, resources)
     if not book.pending:
         return _alike(facts, settled, settled_homeless, groups, tuple(entries))
@@ -327,7 +328,7 @@ def _row(book: Book, facts: RowFacts, resources: Resources) -> Row:
     )
 
 
-def _groups(book: Book, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
+def _groups(book: NodeLedger, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
     records, perhaps_free = book.records.values(), book.unknown_pods.perhaps_free
     return memorygroups.groups(facts, records, resources, perhaps_free=perhaps_free, pending=pending)
 
@@ -350,7 +351,7 @@ def _alike(
     )
 
 
-def _vague(free: Table, width: int, tops: Tops, shares: Sequence[Share], *, grouped: bool) -> list[Entry]:
+def _vague(free: Table, width: int, tops: Tops, shares: Sequence[PodCharges], *, grouped: bool) -> list[Entry]:
     """Charge and give back what is not exact; what cannot be put into numbers comes out as entries."""
     entries: list[Entry] = []
     maybe: dict[Spot, Entry] = {}

@@ -1,7 +1,7 @@
-"""What a report says of one pod, held against what was predicted.
+"""What a report says of one pod, compared with what was predicted.
 
-The ledger calls `read` for every pod that our agent lists, and `contradictions` where it had a prediction. CPU ids
-become counts by zone; without the node's core map only their sum is known. An observation always wins."""
+`reconcile` calls `read` for every pod that our agent lists, and `contradictions` where it had a prediction. CPU ids
+become counts by zone; without the node's core map only their sum is known. An observation replaces any prediction."""
 
 from __future__ import annotations
 

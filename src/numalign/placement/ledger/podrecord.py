@@ -1,13 +1,9 @@
-"""The ledger's note on one pod on one node.
+"""The ledger's record of one pod on one node, and of pods that ended.
 
-`ledger` makes and changes records, `coverage` judges them, `books` adds up their shares. Times are counted in `looks`:
-how many different reports of the node had come in.
-
-Pods that are gone: who is remembered, and whose grace period is still to end.
-
-The ledger notes every pod that finished or was deleted, so that a late word about it is recognised as such, and every
-pod that may run on after its object was deleted. Time is whatever the ledger is told.
-"""
+`ledger` makes and changes records, `coverage` judges them, `nodeledger` adds up their charges. Times are counted in
+reports: how many different reports of the node had come in (`report_count`). `EndedPods` remembers pods that finished
+or were deleted, so that late events about them are recognised, and pods that may still run after their object was
+deleted."""
 
 from __future__ import annotations
 
@@ -21,23 +17,23 @@ from numalign.api.nrt import fingerprint
 from numalign.api.objects.pod import Pod
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import charges
-from numalign.placement.ledger.charges import Cover, Life, Share
+from numalign.placement.ledger.charges import Cover, PodCharges, PodLife
 from numalign.placement.ledger.holdings import Entry, Holding, Source
 
 SURE: Final = 2
-"""Looks after which a report is surely younger than something that was seen; `coverage` says why."""
+"""Reports after which a report is surely younger than something that was seen; `coverage` says why."""
 PATIENT: Final = 12
 """The same where the report's fingerprint says otherwise: it may have been long on its way, with others after it."""
 STUBBORN: Final = 64
 """The same where the report names its pods: in the end, one that is never named holds nothing."""
 
-LIVE: Final = Life.LIVE
+LIVE: Final = PodLife.LIVE
 COVERED: Final = Cover.YES
 """Looked up once: every fact about a pod asks for them."""
 
 
 class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
-    """What has become of one pod on one node. Neither the pod nor the node's report tells it again: dumps keep it."""
+    """What has become of one pod on one node. It does not follow from the pod or from the report, so dumps keep it."""
 
     uid: str
     order: int
@@ -45,28 +41,28 @@ class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="cam
     bound: bool = False
     """Whether the API server was seen to have it on this node; else it is a decision on its way."""
     after: int = -1
-    """For a decision of ours: looks when it was made. What was reported up to then cannot cover it."""
+    """For a decision of ours: the report count when it was made. What was reported up to then cannot cover it."""
     holding: Holding | None = None
     """None: the model was not asked yet where it may be."""
     hidden: tuple[Entry, ...] = ()
-    life: Life = Life.LIVE
+    life: PodLife = PodLife.LIVE
     cover: Cover = Cover.NO
     reported: bool = False
     """Whether any report had it."""
     found: bool = False
     """Whether it ran already when it was first seen."""
     started: int | None = None
-    """Looks when it was first seen to have started."""
+    """Report count when it was first seen to have started."""
     start_order: int = 0
     """Then, too: grows with `order`."""
     ended: int = 0
-    """Looks when it ended or began to linger."""
+    """Report count when it ended or began to linger."""
     end_order: int = 0
     until: float = 0.0
     """When lingering ends."""
 
 
-class Record(PodHistory, kw_only=True, eq=False, gc=False):
+class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
     """One pod on one node."""
 
     name: str
@@ -78,17 +74,17 @@ class Record(PodHistory, kw_only=True, eq=False, gc=False):
     """Where it was to go when another scheduler bound it, until it is placed or reported."""
     absent: bool = False
     """Left out for the time being, as if it had ended."""
-    share: Share = charges.NONE
+    share: PodCharges = charges.NONE
     signed: int | None = None
     """See `hash`; None: not computed yet."""
 
-    def start(self, looks: int, order: int) -> None:
+    def start(self, report_count: int, order: int) -> None:
         """It was seen to run."""
-        self.started, self.start_order = looks, order
+        self.started, self.start_order = report_count, order
 
-    def end(self, life: Life, looks: int, order: int) -> None:
+    def end(self, life: PodLife, report_count: int, order: int) -> None:
         """It ended, or its object is gone and its containers may still run."""
-        self.life, self.ended, self.end_order = life, looks, order
+        self.life, self.ended, self.end_order = life, report_count, order
 
     @property
     def hash(self) -> int:
@@ -113,28 +109,28 @@ class Record(PodHistory, kw_only=True, eq=False, gc=False):
             return False
         return not self.pod.spec.init_containers
 
-    def is_settled(self, looks: int, sure: int = SURE) -> bool:
-        """Whether the report that makes it so many looks covers it for sure, by the age of what was seen of it."""
-        return self.cover is Cover.YES or (self.started is not None and looks >= self.started + sure)
+    def is_settled(self, report_count: int, sure: int = SURE) -> bool:
+        """Whether the latest report covers it for sure, by the age of what was seen of it."""
+        return self.cover is Cover.YES or (self.started is not None and report_count >= self.started + sure)
 
-    def is_forgotten(self, looks: int, sure: int = SURE) -> bool:
+    def is_forgotten(self, report_count: int, sure: int = SURE) -> bool:
         """Whether the report was surely made after it had ended."""
-        return self.life is not Life.LIVE and looks >= self.ended + sure
+        return self.life is not PodLife.LIVE and report_count >= self.ended + sure
 
     @property
     def is_predicted(self) -> bool:
         return self.holding is not None and self.holding.source is Source.PREDICTED
 
-    def computed_share(self) -> Share:
+    def computed_share(self) -> PodCharges:
         if self.holding is None:
             return charges.NONE
-        life = Life.ENDED if self.absent else self.life
+        life = PodLife.ENDED if self.absent else self.life
         return charges.share(
-            self.holding, self.hidden, life, self._cover_at_end() if life is Life.ENDED else self.cover
+            self.holding, self.hidden, life, self._cover_at_end() if life is PodLife.ENDED else self.cover
         )
 
     def _cover_at_end(self) -> Cover:
-        # A report shows a part of what a pod with plain init containers holds, and nobody knows which (engine spec R3).
+        # Of what a pod with plain init containers holds, a report shows a part that is not known (engine spec R3).
         known = self.listed is not None or not has_init_steps(self.pod)
         return Cover.DOUBT if self.cover is Cover.YES and not known else self.cover
 
@@ -151,7 +147,7 @@ REMEMBERED: Final = 600.0
 """Seconds in which a late word about a pod that ended is recognised as such."""
 
 
-class Departures:
+class EndedPods:
     """Who left, and when it is surely over."""
 
     def __init__(self) -> None:
@@ -174,7 +170,7 @@ class Departures:
         return until
 
     def forgotten(self, now: float) -> list[str]:
-        """Who left so long ago that nobody has to know any more; each is told once."""
+        """Pods that ended so long ago that they are forgotten; each is returned once."""
         found = []
         while self._left and next(iter(self._left.values())) <= now - REMEMBERED:
             found.append(next(iter(self._left)))

@@ -1,7 +1,8 @@
-"""From the ledger's row to the forms in which rows are evaluated: the row model's, and numbers for arrays.
+"""Converts the ledger's row into the forms in which rows are evaluated: the row model's, and numbers for arrays.
 
-`exactflavour` calls these whenever a node changed. Whatever kernels cannot see in numbers makes a row loose: charges
-known as intervals, devices of several zones, sizes or memory groups that the report leaves open (engine spec 9)."""
+`sync` and `commit` call these functions whenever a node changed. A row is loose if kernels cannot decide it from
+numbers: charges known as intervals, devices of several zones, sizes or memory groups that the report leaves open
+(engine spec 9)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def charged(row: Row, resources: Resources) -> RowState:
 
 
 def settled(row: Row, resources: Resources) -> RowState:
-    """Without pods whose turn on the node is open."""
+    """Without pending pods."""
     base = _by_column(row.settled, row.width)
     state = rowstate.of(row.facts, resources, base=base, entries=row.settled_entries)
     return structs.replace(state, groups=row.settled_groups, homeless=_present(row.settled_homeless))
@@ -56,7 +57,7 @@ def free_state(row: Row) -> FreeState:
 
 
 def tenure(pending: Sequence[Holding]) -> int:
-    """Whose turn is open. Pods that hold their zones in any order, and equals of one shape, disturb nobody."""
+    """The shape of the pending pods. Pods that hold their zones in any order, and equals of one shape, are exact."""
     if not pending:
         return NOBODY
     if any(not entry.is_exact for each in pending for entry in each.entries) or any(

@@ -1,8 +1,8 @@
-"""The ledger's rows, mirrored in columns.
+"""Keeps the columns in step with the ledger.
 
-`exactflavour` brings facts and decisions here and reads rows; no other module writes to the ledger. A node that changed
-is read from the ledger once before the next decision, however many facts were about it. A decision that was charged to
-the columns enters the ledger at once, and its row need not be read again."""
+The exact flavour brings facts and decisions here and reads rows; no other module writes to the ledger. A node that
+changed is read from the ledger once before the next decision, however many facts were about it. A decision that was
+charged to the columns enters the ledger at once, and its row need not be read again."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from numalign.placement.facts import (
     Tick,
 )
 from numalign.placement.ledger import rows as fromledger
-from numalign.placement.ledger.charges import Life
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
 from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.ledger.nodeledger import Book, Row
+from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.reports import nodesettings, read
 from numalign.placement.reports.nodefacts import RowFacts
 from numalign.placement.reports.read import ReportReader
@@ -124,7 +124,7 @@ class Mirror:
         books = {book.node: book for book in self.ledger.books()} if change.freed else {}
         for uid, node in list(self._lingering.items()) if change.freed else ():
             record = books[node].records.get(uid) if node in books else None
-            if record is None or record.life is not Life.LINGERING:
+            if record is None or record.life is not PodLife.LINGERING:
                 del self._lingering[uid]
         return self.changed(change)
 
@@ -174,11 +174,11 @@ class Mirror:
                 self._read(name, number)
 
     def read_again(self) -> None:
-        """Read every node, for whoever doubts that rows follow the ledger."""
+        """Read every node again."""
         self._stale.update(dict.fromkeys(self.columns.rows))
         self.refresh()
 
-    def adopt(self, books: Sequence[Book]) -> None:
+    def adopt(self, books: Sequence[NodeLedger]) -> None:
         """The ledger as another engine had it. Rows are shown as they are: what there was to revise is revised."""
         for book in books:
             self.ledger.adopt(book)
@@ -270,7 +270,6 @@ class Mirror:
         if template is NOTHING:
             return  # a node without a report: the pod is entered when it is seen there
         assert isinstance(template, Template), "pods that are placed by numbers have one"
-        assert node is not None
         assert pod is not None
         holding, revised = template.holding(pod), tuple[Holding, ...]()
         if not holding.entries:
@@ -300,7 +299,7 @@ def _zones(holding: Holding) -> list[tuple[int, ...]]:
 
 
 def _same_hardware(before: RowFacts, after: RowFacts) -> bool:
-    """Whether a report tells nothing new but what is free."""
+    """Whether a report says nothing new except what is free."""
     if before.rules is not after.rules and before.rules != after.rules:
         return False
     return before.supplies.stock is after.supplies.stock or before.supplies.stock == after.supplies.stock

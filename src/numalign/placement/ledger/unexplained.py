@@ -1,17 +1,14 @@
-"""What a report deducts for pods that nobody here knows.
+"""Amounts that a report deducts and that the known pods do not explain.
 
-`judging` asks with every report. A pod that ended before this process first saw the cluster, and whose object is gone,
-is in the node's last report all the same: what it had may be free by now, and attract pods that were meant for another
-zone. It may as well be a pod that our watch shows in a moment. So it counts as perhaps free, in two reports: what
-the third still has is there (`coverage` says why). Where pods are listed each one is judged by itself. Where the first
-two reports ever seen of a node have fingerprints of other pods, all that known ones leave unexplained counts. A report
-with neither is taken at its word: nothing says that there is anybody else.
+`reconcile` calls `found` for reports that may cover pods the scheduler has not seen. A pod that ended before this
+process started, and whose object is gone, can still be in the node's last report: what it held may be free by now. It
+may as well be a pod that the watch shows in a moment. So its amounts count as perhaps free in two reports; what the
+third report still has is there (`coverage` says why). Where a report lists its pods, each is judged by itself. Where
+the first two reports of a node have fingerprints of other pods, all that known pods leave unexplained counts. A report
+with neither is taken as it is.
 
-Zones with less free than the pods explain that a report covers.
-
-`judging` asks after every report that names no pods. A publisher that is right deducts nothing but what its pods hold,
-so somebody holds more than was believed, or elsewhere. What was told once is not told again while it lasts.
-"""
+`reconcile` calls `unexplained` after every report that names no pods: zones with less free than the covered pods
+explain are divergences. Each is counted once while it lasts."""
 
 from __future__ import annotations
 
@@ -26,9 +23,9 @@ from numalign.placement.ledger import observed
 from numalign.placement.ledger.charges import Cover
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.holdings import Entry
-from numalign.placement.ledger.nodeledger import Book
-from numalign.placement.ledger.podrecord import Record
-from numalign.placement.ledger.unobserved import Beliefs
+from numalign.placement.ledger.nodeledger import NodeLedger
+from numalign.placement.ledger.podrecord import PodRecord
+from numalign.placement.ledger.unobserved import UnobservedPods
 from numalign.placement.reports.nodefacts import RowFacts
 
 Entries = tuple[Entry, ...]
@@ -36,7 +33,7 @@ ALL = ""
 """Stands for the uid where pods are not listed."""
 
 
-def found(facts: RowFacts, records: Sequence[Record], resources: Resources) -> dict[str, Entries]:
+def found(facts: RowFacts, records: Sequence[PodRecord], resources: Resources) -> dict[str, Entries]:
     """By uid, what the report has of pods without a record; where it lists none, of all of them together."""
     if facts.placements is not None:
         return {
@@ -47,12 +44,12 @@ def found(facts: RowFacts, records: Sequence[Record], resources: Resources) -> d
     return {ALL: entries} if entries else {}
 
 
-def _unknown(placements: Iterable[PodPlacement], records: Iterable[Record]) -> list[PodPlacement]:
+def _unknown(placements: Iterable[PodPlacement], records: Iterable[PodRecord]) -> list[PodPlacement]:
     known = {name for record in records for name in (record.uid, record.name)}
     return [each for each in placements if (each.uid or f"{each.namespace}/{each.name}") not in known]
 
 
-def _unexplained(facts: RowFacts, records: Iterable[Record], resources: Resources) -> Iterator[Entry]:
+def _unexplained(facts: RowFacts, records: Iterable[PodRecord], resources: Resources) -> Iterator[Entry]:
     stock, known = facts.supplies.stock, _explained(records)
     for place, name in enumerate(stock.names):
         offered, free = stock.of(place, stock.allocatable), stock.of(place, facts.supplies.free)
@@ -63,7 +60,7 @@ def _unexplained(facts: RowFacts, records: Iterable[Record], resources: Resource
             yield Entry(resources.column(name), rest, zones, certain=False)
 
 
-def _explained(records: Iterable[Record]) -> dict[int, int]:
+def _explained(records: Iterable[PodRecord]) -> dict[int, int]:
     """By column, what the report has surely deducted for pods that we know."""
     known: dict[int, int] = {}
     for record in records:
@@ -77,13 +74,13 @@ POWERS: Final = [1]
 """Of two, as far as they were needed."""
 
 
-def unexplained(book: Book, facts: RowFacts, beliefs: Beliefs, *, sure: bool) -> list[Divergence]:
+def unexplained(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, *, sure: bool) -> list[Divergence]:
     """Where pods may be missing (not `sure`), only what is so twice in a row."""
-    free, resources = facts.supplies.free, beliefs.resources
+    free, resources = facts.supplies.free, unobserved.resources
     expected = _expected(book, facts, resources)
     short = _short(free, expected)
     if short and any(record.holding is None for record in book.records.values()):
-        beliefs.ensure_all(list(book.records.values()), book, facts)
+        unobserved.ensure_all(list(book.records.values()), book, facts)
         expected = _expected(book, facts, resources)
         short = _short(free, expected)
     new = book.shortfalls.note(short, sure=sure)
@@ -97,7 +94,7 @@ def _short(free: Sequence[int], expected: Sequence[int]) -> int:
     return sum(compress(POWERS, map(lt, free, expected)))
 
 
-def _expected(book: Book, facts: RowFacts, resources: Resources) -> Sequence[int]:
+def _expected(book: NodeLedger, facts: RowFacts, resources: Resources) -> Sequence[int]:
     """What would be free if only the pods that the report may cover held anything."""
     stock, explained = facts.supplies.stock, book.explained()
     if not explained:

@@ -1,14 +1,9 @@
-"""What the ledger supposes about pods that no report names.
+"""Holdings of pods that no report names: bounds from the spec alone.
 
-`Beliefs` turns specs into holdings where nothing better is known, and keeps apart what reports hide.
-
-What pods hold where nobody saw it: bounds from the spec alone.
-
-The ledger asks `anywhere` for a pod that was on the node before anything was known of it, and `hidden` for what plain
-init containers leave behind: the pod resources API does not list them, yet their CPUs and devices stay assigned until
-the pod ends, and their memory until a later container starts (engine spec R3). Later containers may use what an init
-container got, so the sum lies between the larger of the two and both together (engine spec R4).
-"""
+The ledger asks `UnobservedPods` for a pod that was on the node before anything was known of it (`anywhere`), and for
+what a report hides (`hidden`): the pod resources API does not list plain init containers, yet their CPUs and devices
+stay assigned until the pod ends, and their memory until a later container starts (engine spec R3). Later containers may
+reuse what an init container got, so the sum lies between the larger of the two and both together (engine spec R4)."""
 
 from __future__ import annotations
 
@@ -30,8 +25,8 @@ from numalign.placement.ledger import observed
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.divergences import Problem
 from numalign.placement.ledger.holdings import Entry, Holding, Source
-from numalign.placement.ledger.nodeledger import Book
-from numalign.placement.ledger.podrecord import COVERED, Record
+from numalign.placement.ledger.nodeledger import NodeLedger
+from numalign.placement.ledger.podrecord import COVERED, PodRecord
 from numalign.placement.reports.nodefacts import RowFacts, Stock
 
 
@@ -121,7 +116,7 @@ def _reach(name: str, facts: RowFacts) -> tuple[int | None, bool]:
 MOST_KNOWN: Final = 8192
 
 
-class Beliefs:
+class UnobservedPods:
     """Holdings from specs alone."""
 
     def __init__(self, resources: Resources, shapes: Shapes) -> None:
@@ -131,7 +126,7 @@ class Beliefs:
         self._anywhere: BoundedCache[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = BoundedCache(MOST_KNOWN)
         """Of nodes without devices in several zones; replicas on nodes of one make have the same."""
 
-    def ensure_all(self, records: Iterable[Record], book: Book, facts: RowFacts) -> None:
+    def ensure_all(self, records: Iterable[PodRecord], book: NodeLedger, facts: RowFacts) -> None:
         """Make sure that these records of the book have holdings. At a start there are many that have none, so that
         this is only done where holdings count."""
         for record in records:
@@ -139,7 +134,7 @@ class Beliefs:
                 self.ensure(record, facts)
                 book.put(record)
 
-    def ensure(self, record: Record, facts: RowFacts) -> Holding:
+    def ensure(self, record: PodRecord, facts: RowFacts) -> Holding:
         """The record's holding; if there is none, all that it may hold in every zone where it may be."""
         if record.holding is None:
             shape = self.shape(record.pod)
@@ -159,7 +154,7 @@ class Beliefs:
             self._anywhere.keep(key, entries)
         return entries
 
-    def hidden(self, record: Record, facts: RowFacts) -> tuple[Entry, ...]:
+    def hidden(self, record: PodRecord, facts: RowFacts) -> tuple[Entry, ...]:
         """What the report does not show of a pod that it covers (engine spec R3)."""
         if record.cover is not COVERED or not recording.has_init_steps(record.pod):
             return ()
@@ -174,7 +169,7 @@ class Beliefs:
             program, zones or facts.rules.every_zone, facts, self.resources, memory=not _has_moved_on(record.pod)
         )
 
-    def program(self, record: Record, facts: RowFacts) -> Program:
+    def program(self, record: PodRecord, facts: RowFacts) -> Program:
         """What the pod asked the node's managers for."""
         return requests.program(self.shape(record.pod), facts.rules, self.resources)
 

@@ -6,7 +6,7 @@ and PostBind of the plugin are a decision, a failed and a successful binding her
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container
 from typing import Final
 
 import numpy as np
@@ -23,7 +23,7 @@ from numalign.placement.columns import fit
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.columns.tenants import Tenants
-from numalign.placement.decisions import Code, Decision, Randomness, Wake, WakeCause
+from numalign.placement.decisions import Code, Codes, Decision, Wake, WakeCause
 from numalign.placement.facts import (
     BindFailed,
     Fact,
@@ -46,7 +46,6 @@ from numalign.placement.reference.numanodes import Reading
 from numalign.placement.reference.scoring import Scoring
 from numalign.placement.reference.status import Status
 from numalign.placement.settings import Settings
-from numalign.placement.verdicts.pick import Codes
 
 RESYNC_PERIOD: Final = 5
 """Seconds between rounds of the over-reserve cache where nothing else is configured."""
@@ -58,7 +57,10 @@ class Reserved(Struct, frozen=True):
 
 
 class ReferenceFlavour:
-    """The plugin with its cache, told of the cluster fact by fact."""
+    """The plugin with its cache, which learns of the cluster fact by fact."""
+
+    kernel = None
+    """It evaluates node by node."""
 
     def __init__(self, settings: Settings, columns: Columns, tenants: Tenants) -> None:
         self._columns = columns
@@ -109,27 +111,6 @@ class ReferenceFlavour:
     def retain_shapes(self, used: Container[int]) -> None:
         """There is nothing to forget."""
 
-    def decide_many(self, pods: Sequence[Pod], shape: Shape, rng: Randomness) -> list[Decision]:
-        return [self.decide(pod, shape, rng) for pod in pods]
-
-    def decide(self, pod: Pod, shape: Shape, rng: Randomness) -> Decision:
-        wanted = demand.of(pod)
-        totals = fit.totals(shape, self._columns)
-        refused: dict[Code, int] = {}
-        scores: dict[int, int] = {}
-        for row, room in self._rows(totals):
-            code = self._code(wanted, self._columns.names[row]) if room else Code.TOTALS
-            if code < 0:
-                refused[Code(code)] = refused.get(Code(code), 0) + 1
-            else:
-                scores[row] = code
-        if not scores:
-            return Decision(uid=demands.identity(pod), refused=refused)
-        best = max(scores.values())
-        equals = [row for row, score in scores.items() if score == best]
-        row = equals[int(rng.random() * len(equals))]
-        return self._reserve(pod, row, totals, Decision(uid=demands.identity(pod), score=best, refused=refused))
-
     def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
         """What filter and score say of these rows, of all if none are given; a node that is refused is noted for the
         cache's next round, as after every filter."""
@@ -145,16 +126,13 @@ class ReferenceFlavour:
         if score < 0:
             return None
         totals = fit.totals(shape, self._columns)
-        return self._reserve(pod, row, totals, Decision(uid=demands.identity(pod), score=score))
-
-    def _reserve(self, pod: Pod, row: int, totals: fit.Totals, decision: Decision) -> Decision:
         uid, node = demands.identity(pod), self._columns.names[row]
-        # A pod that is decided once more: what was decided before did not come about.
+        # A pod that is placed once more: what was decided before did not come about.
         self._bind_failed(uid)
         self._cache.reserve(node, pod)
         self._reserved[uid] = Reserved(node, pod)
         self._tenants.put(uid, node, totals.pairs)
-        return structs.replace(decision, node=node)
+        return Decision(uid, node, score)
 
     def status(self, wanted: PodDemand, node: str) -> Status:
         """What the plugin's filter says about a node; its cache does not hear of it."""
@@ -170,10 +148,6 @@ class ReferenceFlavour:
         """By uid, as far as they were seen there."""
         node = self._columns.names[row]
         return [uid for uid, pod in self._pods.items() if pod.spec.node_name == node]
-
-    def _rows(self, totals: fit.Totals) -> Iterator[tuple[int, bool]]:
-        rows = np.array(sorted(self._columns.rows.values()), np.int32)
-        return zip(rows.tolist(), fit.fits(self._columns, rows, totals).tolist(), strict=True)
 
     def _code(self, wanted: PodDemand, node: str) -> int:
         seen = self._seen(node)

@@ -1,7 +1,7 @@
-"""The machine behind a report: its cores, found again from the agent's core map.
+"""The machine behind a report: its cores, from the agent's core map.
 
-`ingest` counts with it and `objectmodel` starts a kubelet on it. Nodes of one make publish the same map, so what
-follows from a map is worked out once and kept. Nothing here knows what is free."""
+`read` counts with it and `commit.restorekubelet` starts a kubelet on it. Nodes of one make publish the same map, so
+what follows from a map is computed once and kept. Nothing here knows what is free."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Cores(Struct, frozen=True, dict=True):
 
     @cached_property
     def regular(self) -> bool:
-        """Whether counts alone tell how a choice of CPUs is split among zones (engine spec 2)."""
+        """Whether counts alone determine how a choice of CPUs is split among zones (engine spec 2)."""
         topology = self.topology
         alike = len({threads.bit_count() for threads in topology.cores.values()}) <= 1
         inner = topology.zones_in_socket if topology.zones_first else topology.sockets_in_zone

@@ -1,6 +1,6 @@
-"""One node's report, read for the engine: amounts by zone position, with what had to be assumed.
+"""One node's report as the engine uses it: amounts by zone position, with what had to be assumed.
 
-`ingest` makes it, `columns` copies the numbers into arrays, the ledger charges pods against it. Amounts are whole CPUs,
+`read` makes it, `columns` copies the numbers into arrays, the ledger charges pods against it. Amounts are whole CPUs,
 bytes and devices; node totals count cpu in thousandths. Nothing in here changes: a new report is a new `RowFacts`."""
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Stock(Struct, frozen=True, kw_only=True, dict=True, cache_hash=True):
 
 
 class Supplies(Struct, frozen=True, gc=False):
-    """All resources of a node by name, each as a `Supply` once somebody asks: there are many nodes, and few do."""
+    """All resources of a node by name, each as a `Supply` on demand: there are many nodes, and few are asked."""
 
     stock: Stock = Stock()
     free: tuple[int, ...] = ()
@@ -176,11 +176,11 @@ class RowFacts(Struct, frozen=True, kw_only=True, gc=False):
     groups: Groups | None = None
     """None: not known, or memory is not managed."""
     unknown_size: Mapping[str, int] = field(default_factory=dict)
-    """By resource: how much of the node's capacity lies in a zone that the report does not tell (engine spec R6)."""
+    """By resource: how much of the node's capacity lies in a zone that the report does not name (engine spec R6)."""
     placements: tuple[PodPlacement, ...] | None = None
     """Where each pod sits, as the agent saw it. None: the report does not say."""
     payload: Payload | None = None
-    """The same in upstream's codec, which only whoever knows the pods can read. None: not given, or not needed."""
+    """The same in upstream's codec, which is read together with the pods. None: not given, or not needed."""
     zone_cpus: tuple[int, ...] = ()
     """By position: the CPUs of the zone, as a set. Empty: not known."""
     from_books: frozenset[str] = frozenset()

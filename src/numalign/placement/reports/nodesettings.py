@@ -1,7 +1,7 @@
-"""How the kubelet behind a report is set up: as the report says, else as its amounts and the Node suggest.
+"""How the kubelet behind a report is configured: as the report says, else as its amounts and the Node suggest.
 
-`ingest` turns the settings into rules and `objectmodel` starts a kubelet with them. Whatever had to be supposed is
-added to the caller's set of assumptions, so that nobody mistakes it for something the node said."""
+`read` turns the settings into rules and `commit.restorekubelet` starts a kubelet with them. Each assumption is added to
+the caller's set, so that it is never mistaken for something that the node said."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reads a node's report for the engine: any publisher's NodeTopology and the Node in, RowFacts out.
 
-`mirror` reads every report with a `ReportReader`. With our agent's facts every number is exact. A plain report of RTE
-or NFD works too, with what it carries: whatever the reader had to assume is in `assumptions`. What depends on the
+`ledger.sync` reads every report with a `ReportReader`. With our agent's facts every number is exact. A plain report of
+RTE or NFD works too, with what it carries: whatever the reader had to assume is in `assumptions`. What depends on the
 machine and on the kubelet's configuration is derived once (`StaticFacts`) and used for all reports that have it in
 common, of one node or of several; what is free is read from every report anew. Reading never fails, however odd a
 report is."""
@@ -91,7 +91,7 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
     devices: DeviceSlots
 
 
-class Make(NamedTuple):
+class RulesKey(NamedTuple):
     """All that rules follow from; most nodes of a cluster have it in common with others."""
 
     zones: tuple[int, ...]
@@ -304,7 +304,7 @@ def _rules(topology: NodeTopology, settings: Settings, cores: Cores | None, note
     static_cpus = settings.cpu_policy == "static"
     if cores is None and static_cpus:
         noted.add(Assumption.CORES_UNKNOWN)
-    make = Make(
+    make = RulesKey(
         zones=supplies.zone_ids(topology),
         policy=settings.topology_policy,
         scope=settings.topology_scope,
@@ -324,7 +324,7 @@ def _rules(topology: NodeTopology, settings: Settings, cores: Cores | None, note
 
 
 @lru_cache(maxsize=MAKES)
-def _rules_of(make: Make) -> NodeRules:
+def _rules_of(make: RulesKey) -> NodeRules:
     options = nodesettings.switched_on(dict(make.cpu_options))
     return _shared_rules(
         NodeRules(

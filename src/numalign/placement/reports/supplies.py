@@ -1,6 +1,6 @@
 """What a node has of every resource, by zone position, and where a report's amounts belong among it.
 
-`ingest` calls this module for a node's first report and for every report that is based on other hardware. The agent's
+`read` calls this module for a node's first report and for every report that is based on other hardware. The agent's
 facts count where they are there, since they come from the managers' checkpoints; else the zones' amounts do. cpu is
 rounded down to whole CPUs, because no pod gets a part of one exclusively."""
 

@@ -1,7 +1,7 @@
-"""Why a pod does not fit on a row, or why nobody can say: causes as data.
+"""Why a pod does not fit on a row, or why that is not known: causes as data.
 
-The row model raises one of these two and `rowmodel.evaluate` turns it into a verdict; `reasons` makes it readable.
-Numbers are columns, positions and amounts; there are no names and no sentences in here."""
+The pools of the row model raise one of these two exceptions and `evaluate` turns it into a verdict; `explain.reasons`
+makes it readable. Numbers are columns, positions and amounts; there are no names and no sentences here."""
 
 from __future__ import annotations
 

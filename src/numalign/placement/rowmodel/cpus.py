@@ -1,8 +1,8 @@
-"""The CPUs of one row while a pod is tried on it: what the CPU manager would offer, and what it would take.
+"""The CPUs of one row while a pod is evaluated on it: what the CPU manager would offer, and what it would take.
 
-`rowmodel` asks for a listing, then takes CPUs container by container. CPUs that plain init containers hold can be had
-by the pod's later containers, so they stay in `have`; how many of them the picker chooses again is known between
-bounds only (engine spec R4). How a choice is split among zones comes from `rowcores`, or stays open."""
+`evaluate` asks for a listing, then takes CPUs container by container. Later containers of the pod can reuse the CPUs of
+plain init containers, so these stay in `have`; how many of them the picker chooses again is known between bounds only
+(engine spec R4). How a choice is split among zones comes from `cpusplit`, or stays open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numalign.placement.rowmodel.merge import Alignment, Listing
 from numalign.placement.rowmodel.state import Amounts, RowState, by_zone, inside, smallest, total, touching, zones_with
 
 
-class Taken:
+class TakenCPUs:
     """CPUs of one container: by position what is known, and in some of the zones `where` the rest."""
 
     def __init__(self, zones: int) -> None:
@@ -146,8 +146,8 @@ class CPUPool:
         if not self._may_take_less:
             self.full_hi -= max(0, need - beside - sum(self.kept_hi))
 
-    def _split(self, need: int, alignment: Alignment) -> Taken:
-        taken = Taken(len(self.have))
+    def _split(self, need: int, alignment: Alignment) -> TakenCPUs:
+        taken = TakenCPUs(len(self.have))
         area = self._area(alignment)
         if self._peculiar:
             taken.rest, taken.where = need, self.domain
@@ -200,7 +200,7 @@ class CPUPool:
             sizes[own] = sizes.get(own, 0) + size
         return len({size for size in sizes.values() if size}) > 1
 
-    def _run(self, taken: Taken, zones: int, count: int) -> None:
+    def _run(self, taken: TakenCPUs, zones: int, count: int) -> None:
         """One run of the picker; a single zone, or all there is, needs none."""
         if not count:
             return
@@ -221,13 +221,13 @@ class CPUPool:
         cores = None if self.open else cpusplit.of(self.row)
         return None if cores is None else cpusplit.split(cores, (*self.runs, run))
 
-    def _settle_single_zone(self, taken: Taken) -> None:
+    def _settle_single_zone(self, taken: TakenCPUs) -> None:
         if taken.where & (taken.where - 1) == 0:
             taken.known[taken.where.bit_length() - 1] += taken.rest
             taken.rest = taken.where = 0
 
     def _require_safe_spreading(self, where: int) -> None:
-        """Spreading may fail or never end, which only exact amounts tell (kubelet spec 5.7)."""
+        """Spreading may fail or never end, which only exact amounts show (kubelet spec 5.7)."""
         if self._peculiar or FULL_CORES in self.rules.cpu_options or where.bit_count() > cpusplit.SAFE_TO_SPREAD:
             raise Unsure(Cause.CPU_IDS)
 
@@ -240,14 +240,14 @@ class CPUPool:
         if ACROSS_ZONES in self.rules.cpu_options and not self.is_steady:
             self._require_safe_spreading(self.domain)
 
-    def _lend(self, taken: Taken) -> None:
+    def _lend(self, taken: TakenCPUs) -> None:
         """What an init container takes stays available to the containers after it."""
         for position, count in enumerate(taken.known):
             most = count + (taken.rest if taken.where >> position & 1 else 0)
             self.kept_lo[position] = max(self.kept_lo[position], count)
             self.kept_hi[position] = min(self.have[position], self.kept_hi[position] + most)
 
-    def _hand_out(self, taken: Taken) -> None:
+    def _hand_out(self, taken: TakenCPUs) -> None:
         self.runs += taken.runs
         for position, count in enumerate(taken.known):
             self.have[position] -= count

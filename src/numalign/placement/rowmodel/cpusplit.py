@@ -1,8 +1,8 @@
 """How a choice of CPUs is split among zones, from counts.
 
-`rowcpus` asks here where the picker may take from several zones. On regular machines the split follows from how many
-cores of each zone have how many free threads (engine spec 5): a machine with just these cores is made up, and the
-kubelet's own picker is run on it. Which ids it takes there means nothing; how many of which zone does."""
+`cpus` asks this module where the picker may take from several zones. On regular machines the split follows from how
+many cores of each zone have how many free threads (engine spec 5): the module makes up a machine with just these cores
+and runs the kubelet's own picker on it. Which ids it takes there means nothing; how many of which zone does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Run(Struct, frozen=True):
     count: int
 
 
-class Cores(Struct, frozen=True):
+class CoreCounts(Struct, frozen=True):
     """The cores of a row: by position how many CPUs there are, and how many cores have t free threads, t from 1."""
 
     rules: NodeRules
@@ -40,25 +40,25 @@ class Cores(Struct, frozen=True):
     free: tuple[Amounts, ...]
 
 
-def of(row: RowState) -> Cores | None:
-    """None where counts do not tell the split: irregular machines, options that look at ids, cores not known."""
+def of(row: RowState) -> CoreCounts | None:
+    """None where counts do not determine the split: irregular machines, options that look at ids, cores not known."""
     rules, base = row.rules, row.base.get(CPU, ())
     one_socket_each = all(own & (own - 1) == 0 for own in rules.sockets)
     if not (rules.regular and rules.sockets and one_socket_each) or {ACROSS_CORES, BY_L3} & rules.cpu_options:
         return None
     free = tuple((amount,) for amount in base) if rules.threads_per_core == 1 else row.cores
-    found = None if free is None else Cores(rules, row.size.get(CPU, ()), free)
+    found = None if free is None else CoreCounts(rules, row.size.get(CPU, ()), free)
     return found if found is not None and _adds_up(found, base) else None
 
 
-def split(cores: Cores, runs: Sequence[Run]) -> list[int]:
+def split(cores: CoreCounts, runs: Sequence[Run]) -> list[int]:
     """By position what the last run takes, after the others."""
     manager = _manager(cores.rules, cores.size)
     before, taken = _played(cores, manager, runs)
     return _by_position(manager, taken & before, len(cores.size))
 
 
-def after(cores: Cores, runs: Sequence[Run]) -> tuple[Amounts, ...]:
+def after(cores: CoreCounts, runs: Sequence[Run]) -> tuple[Amounts, ...]:
     """What the runs leave of the cores."""
     manager = _manager(cores.rules, cores.size)
     before, taken = _played(cores, manager, runs)
@@ -70,7 +70,7 @@ def after(cores: Cores, runs: Sequence[Run]) -> tuple[Amounts, ...]:
     return tuple(tuple(by_free[1:]) for by_free in counts)
 
 
-def _played(cores: Cores, manager: StaticCPUs, runs: Sequence[Run]) -> tuple[int, int]:
+def _played(cores: CoreCounts, manager: StaticCPUs, runs: Sequence[Run]) -> tuple[int, int]:
     """What is free before the last run, and what it takes."""
     free, taken = _free(cores, manager.topology), 0
     for run in runs:
@@ -84,7 +84,7 @@ def _played(cores: Cores, manager: StaticCPUs, runs: Sequence[Run]) -> tuple[int
     return free, taken
 
 
-def _adds_up(cores: Cores, base: Amounts) -> bool:
+def _adds_up(cores: CoreCounts, base: Amounts) -> bool:
     """Whether the cores are those of this row now, and not of an earlier moment or of a report that is wrong."""
     threads = cores.rules.threads_per_core
     return len(cores.free) == len(cores.size) == len(base) and all(
@@ -96,7 +96,7 @@ def _adds_up(cores: Cores, base: Amounts) -> bool:
     )
 
 
-def _free(cores: Cores, topology: CPUTopology) -> int:
+def _free(cores: CoreCounts, topology: CPUTopology) -> int:
     free = 0
     for position, counts in enumerate(cores.free):
         inside = iter(topology.cores_in_zone.get(position, ()))

@@ -1,8 +1,8 @@
-"""One device resource of one row while a pod is tried on it: what the device manager would offer, and take.
+"""One device resource of one row while a pod is evaluated on it: what the device manager would offer and take.
 
 Devices count by class, that is by the exact set of zones they are attached to; those without a zone are a class of
-their own. Which device of several classes is taken is the kubelet's or the plugin's choice, and nobody's to know
-(engine spec 5): such a choice stays open. Devices of plain init containers are taken over before any others."""
+their own. Which device of several classes is taken is the kubelet's or the plugin's choice (engine spec 5): such a
+choice stays open. Devices of plain init containers are reused before any others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HINTS_OVER_DEVICE_ZONES = (1, 36)
 """Before this minor, device hints range over all zones of the machine (kubelet spec 7.2)."""
 
 
-class Share(Struct, frozen=True):
+class DeviceShare(Struct, frozen=True):
     """So many devices, each in one of these classes."""
 
     count: int
@@ -52,7 +52,7 @@ class DevicePool:
         self.open = [entry for entry in row.entries if entry.column == column]
         """Taken in classes that are not known, by others and then by the pod's own containers."""
         self.others = len(self.open)
-        self.left: list[Share] = []
+        self.left: list[DeviceShare] = []
         """What the pod's init containers hold and its next container takes over."""
 
     @property
@@ -165,9 +165,9 @@ class DevicePool:
             self.left = []
             return
         classes = frozenset().union(*(share.classes for share in self.left))
-        self.left = [Share(self.held - again, classes)]
+        self.left = [DeviceShare(self.held - again, classes)]
 
-    def _taken(self, need: int, alignment: Alignment) -> list[Share]:
+    def _taken(self, need: int, alignment: Alignment) -> list[DeviceShare]:
         trusted = alignment.trusted and self.has_topology
         if not trusted and self.total_hi < need:
             raise Refuses(Cause.TOO_FEW_DEVICES, (self.want(need),))
@@ -178,8 +178,8 @@ class DevicePool:
             self._charge(share)
         return shares
 
-    def _shares(self, need: int, alignment: Alignment, *, trusted: bool) -> Iterator[Share]:
-        """Aligned devices before all others; inside each of the two anybody's choice."""
+    def _shares(self, need: int, alignment: Alignment, *, trusted: bool) -> Iterator[DeviceShare]:
+        """Aligned devices before all others; inside each of the two any choice is possible."""
         exact = not self.open and len(alignment.masks) < 2 and alignment.known
         aligned = self._free_classes(alignment.union if alignment.masks and self.has_topology else 0)
         every = self._free_classes(-1)
@@ -198,14 +198,14 @@ class DevicePool:
     def _count(self, each: int) -> int:
         return self.homeless if each == HOMELESS else self.free[each]
 
-    def _chosen(self, count: int, classes: frozenset[int]) -> Iterable[Share]:
+    def _chosen(self, count: int, classes: frozenset[int]) -> Iterable[DeviceShare]:
         if not count:
             return ()
         if not self.open and count == sum(map(self._count, classes)):
-            return [Share(self._count(each), frozenset({each})) for each in sorted(classes)]
-        return [Share(count, classes)]
+            return [DeviceShare(self._count(each), frozenset({each})) for each in sorted(classes)]
+        return [DeviceShare(count, classes)]
 
-    def _charge(self, share: Share) -> None:
+    def _charge(self, share: DeviceShare) -> None:
         (one, *more) = share.classes
         if more:
             zones = reduce(or_, (each for each in share.classes if each != HOMELESS), 0)

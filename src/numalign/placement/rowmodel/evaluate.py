@@ -1,8 +1,9 @@
-"""One pod on one row, decided as the kubelet would: the scalar reference of all kernels.
+"""Decides one pod on one row as the kubelet would: the reference of all kernels.
 
-`commit` and the engine ask it for single rows; kernels are held against it. A program is walked in admission order on
-pools of what the row has (engine spec 3 to 6). Amounts that are known exactly give exact answers; where they are known
-between bounds, or an answer hangs on the ids of CPUs or on a choice of devices, the verdict says so instead."""
+`commit`, the engine and `explain` ask it for single rows; tests compare kernels with it. A program is walked in
+admission order on pools of what the row has (engine spec 3 to 6). Amounts that are known exactly give exact answers.
+Where amounts are known between bounds, or an answer depends on the ids of CPUs or on a choice of devices, the verdict
+says so instead."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ class RowVerdict(Struct, frozen=True, kw_only=True):
 
 def evaluate(row: RowState, program: Program) -> RowVerdict:
     """Whether the kubelet of this row would admit a pod with this program, and where it would sit."""
-    walk = Walk(row, program)
+    walk = PodWalk(row, program)
     try:
         walk.pod()
     except Refuses as stopped:
@@ -88,7 +89,7 @@ def evaluate(row: RowState, program: Program) -> RowVerdict:
     return walk.verdict()
 
 
-class Walk:
+class PodWalk:
     """A pod's way through the pools of a row, in the kubelet's order (kubelet spec 3.6)."""
 
     def __init__(self, row: RowState, program: Program) -> None:

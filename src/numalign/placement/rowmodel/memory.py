@@ -1,4 +1,4 @@
-"""The memory of one row while a pod is tried on it: what the memory manager would offer, and what it would bind.
+"""The memory of one row while a pod is evaluated on it: what the memory manager would offer, and what it would bind.
 
 Amounts of all types are looked at together, with the groups that blocks of memory bind zones into (engine spec 3 and
 5). What plain init containers leave is known exactly, mask by mask. Where blocks lie somewhere in several zones, a mask
@@ -18,7 +18,7 @@ from numalign.placement.rowmodel.merge import Alignment, Listing
 from numalign.placement.rowmodel.state import RowState, by_zone, inside, smallest, total, touching
 
 
-class Block:
+class MemoryBlock:
     """Memory of one type that a container holds in one of several masks; what init containers hold may shrink."""
 
     def __init__(self, column: int, masks: tuple[int, ...], size: int, *, initial: bool) -> None:
@@ -51,10 +51,10 @@ class MemoryPool:
         """By mask and column what the pod's init containers leave."""
         self.lent_somewhere = False
         """Whether init containers leave memory in a mask that is not known."""
-        self.blocks: list[Block] = []
+        self.blocks: list[MemoryBlock] = []
 
     def _unknown_groups(self) -> int:
-        """Zones that may be in a group: where nobody knows the groups, all as soon as memory is in use, or may be.
+        """Zones that may be in a group: where the groups are not known, all as soon as memory is in use, or may be.
         Blocks are taken from their first zone on, so that the others may look untouched (engine spec R8 says less)."""
         if self.row.groups is not None or self.rules.policy == "single-numa-node":
             return 0
@@ -166,7 +166,7 @@ class MemoryPool:
         else:
             masks = self._possible_places(request, alignment)
         for column, need in request:
-            self._bind(Block(column, masks, need, initial=role is Role.INIT))
+            self._bind(MemoryBlock(column, masks, need, initial=role is Role.INIT))
 
     def take_nothing(self, alignment: Alignment) -> None:
         """Before 1.37 a container that asks for no memory goes through the same checks (kubelet spec 6.2)."""
@@ -223,7 +223,7 @@ class MemoryPool:
     def _surely_coherent(self, mask: int) -> bool:
         return mask & (mask - 1) == 0 or self.surely_permits(mask)
 
-    def _bind(self, block: Block) -> None:
+    def _bind(self, block: MemoryBlock) -> None:
         if len(block.masks) > 1:
             self.open.append(block.entry())
             self.lent_somewhere = self.lent_somewhere or block.initial
@@ -237,7 +237,7 @@ class MemoryPool:
                 self.reusable[key] = max(left, block.size) if block.initial else max(0, left - block.size)
         self.blocks.append(block)
 
-    def _write_off(self, block: Block) -> None:
+    def _write_off(self, block: MemoryBlock) -> None:
         """What a container takes over from init containers before it is written off theirs (kubelet spec 6.5)."""
         unclaimed = block.size
         for earlier in self.blocks:

@@ -1,8 +1,8 @@
-"""From lists to the zones that a container is aligned to, on one row.
+"""Merges the managers' hints into the zones that a container is aligned to, on one row.
 
-A pool (`rowcpus`, `rowmemory`, `rowdevices`) describes what it can offer as a `Listing`; `merged` finds the mask that
-the topology manager settles on (engine spec 4). Where amounts are known between bounds only, it finds every mask that
-may be settled on instead (rule R1), or says that the answer hangs on what is unknown. Masks are over positions."""
+A pool (`cpus`, `memory`, `devices`) describes what it can offer as a `Listing`; `merged` finds the mask that the
+Topology Manager chooses (engine spec 4). Where amounts are known between bounds only, it finds every mask that the
+Topology Manager may choose (rule R1), or says that the answer depends on what is unknown. Masks are over positions."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _refuse(listings: Sequence[Listing], rules: NodeRules) -> NoReturn:
 
 
 def _others_agree(listings: Sequence[Listing], rules: NodeRules) -> bool:
-    """Whether those who always take part may agree; if not, nobody needs to ask about the rest."""
+    """Whether the managers that always take part may agree; if not, the others need not be asked."""
     others = [each for each in listings if not each.drops_out]
     if not others:
         return True
@@ -148,7 +148,7 @@ def _kubelet_rules(zones: int, distances: tuple[tuple[int, ...], ...] | None) ->
 
 
 def _first_preferred(listings: Sequence[Listing], rules: NodeRules) -> tuple[int | None, list[int]]:
-    """The first mask that everybody prefers for certain, and those before it that may turn out to be preferred."""
+    """The first mask that all managers prefer for certain, and those before it that may turn out to be preferred."""
     before: list[int] = []
     known = all(each.is_known for each in listings)
     for mask in _candidates(listings, rules):
@@ -160,7 +160,7 @@ def _first_preferred(listings: Sequence[Listing], rules: NodeRules) -> tuple[int
 
 
 def _candidates(listings: Sequence[Listing], rules: NodeRules) -> Iterator[int]:
-    """Masks that everybody would prefer if there were room, in rank order."""
+    """Masks that all managers would prefer if there were room, in rank order."""
     outside = 0
     for each in listings:
         outside |= ~each.domain
@@ -199,7 +199,7 @@ def _any(suits: Suits, listing: Listing, rules: NodeRules) -> bool:
 
 
 def _may_drop_out(listings: Sequence[Listing], rules: NodeRules) -> bool:
-    """Whether somebody who stands in the way may turn out to take no part."""
+    """Whether a manager that stands in the way may turn out to take no part."""
     doubtful = (each for each in listings if each.drops_out and not each.is_known)
     return any(not _any(each.certain, each, rules) for each in doubtful)
 

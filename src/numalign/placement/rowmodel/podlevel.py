@@ -1,7 +1,7 @@
-"""Pod-level budgets: whether a pod that is served as one allocation can be divided among its containers.
+"""Pod-level resources: whether a pod that is served as one allocation can be divided among its containers.
 
-`rowmodel` asks before and after the budget itself was found room for. Nothing here depends on the row (kubelet spec
-10.3 and 10.4)."""
+`evaluate` asks before and after it found room for the budget itself. Nothing here depends on the row (kubelet spec 10.3
+and 10.4)."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
-"""One row as plain numbers: what a node's zones hold and have free, as far as it is known.
+"""One row as plain numbers: what a node's zones have and have free, as far as it is known.
 
-`engine` makes one from a report and the ledger's charges, `rowmodel` evaluates programs on it and `commit` charges
-pods to it. Exact charges are inside `base`; what may lie in several zones, or may not be there at all, stays beside it
-as entries, and what is free is then known between `lo` and `hi` only (engine spec 9).
-
-How many zones a request takes by size, and sums over zones: the arithmetic that all pools share.
-
-Zones are positions, zone sets masks. What is taken somewhere in several zones is bounded from both sides (engine spec
-9); pools put these bounds together with what they know exactly.
-"""
+`ledger.rows` makes one from a report and the ledger's charges, `evaluate` evaluates programs on it and `commit` charges
+pods to it. Exact charges are inside `base`. What may lie in several zones, or may not be there at all, stays beside it
+as entries; what is free is then known between `lo` and `hi` only (engine spec 9). Zones are positions, zone sets masks.
+The functions below bound sums over zones and say how many zones a request takes by size; all pools share them."""
 
 from __future__ import annotations
 
@@ -56,7 +51,7 @@ class RowState(Struct, frozen=True, kw_only=True):
     cores: tuple[Amounts, ...] | None = None
     """By position: cores with t free threads, t from 1. None: not known any more."""
     groups: Groups | None = None
-    """None: nobody knows them."""
+    """None: not known."""
     memory: frozenset[int] = frozenset()
     """Columns of memory types."""
     unknown_size: Mapping[int, int] = field(default_factory=dict)
@@ -112,7 +107,7 @@ def of(
 
 
 def empty(facts: RowFacts, resources: Resources) -> RowState:
-    """The row if there were no pod on its node. How cores lie is left open, as nobody needs to know."""
+    """The row if there were no pod on its node. How cores lie is left open."""
     row = of(facts, resources)
     supplies = {resources.column(name): supply for name, supply in facts.supplies.items()}
     return structs.replace(

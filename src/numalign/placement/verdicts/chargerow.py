@@ -1,21 +1,18 @@
-"""Charging a pod to a tight row of the columns: every container in one zone that has room, nothing left open.
+"""Charges a pod to a row of the columns: every container in one zone that has room, nothing left open.
 
-For rows that a kernel found to fit; all other cases go through the row model and the ledger. `takes` and `take` are for
-`exactflavour` and `streaks`: what a pod's equals share is found once. `gather` and `charge` do the same in the compiled
-loop of `repeating`: plain loops over numbers, in the part of Python that numba compiles. A row charged here has the
-same numbers as one that is read from the ledger afterwards."""
+`exactflavour` calls it for rows that a kernel found to fit; all other cases go through the row model and the ledger.
+What pods of one shape take is worked out once (`spots`). A row charged here has the same numbers as one that is read
+from the ledger afterwards."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from numalign.placement.columns.resources import CPU
-from numalign.placement.kernels.plan import MOST_PLACES, SINGLE, ZONES
+from numalign.placement.kernels.plan import SINGLE, ZONES
 
 if TYPE_CHECKING:
     from numalign.placement.columns.columns import Flat
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
 NOT_SIMPLE: Final = -1
 NO_MASK: Final = 0xFF
 """Stands for the zones of every container where a row fits by more than a kernel's word."""
-Charges = NDArray[np.int64]
-"""Amount of place p in zone z at 8p + z."""
 
 
 class Spots(Struct, frozen=True):
@@ -57,7 +52,7 @@ def spots(plan: Plan, masks: Sequence[int], width: int) -> Spots | None:
 
 
 def takes(flat: Flat, row: int, taken: Spots) -> bool:
-    """Whether the row has room, and nothing lies elsewhere than in zones; twin of the rest of `gather`."""
+    """Whether the row has room, and all of its devices lie in zones."""
     free, first = flat.free, row * flat.span
     for at, amount in taken.amounts:
         if amount > free[first + at]:
@@ -74,9 +69,10 @@ def takes(flat: Flat, row: int, taken: Spots) -> bool:
 
 
 def take(flat: Flat, row: int, taken: Spots, plan: Plan) -> None:
-    """Twin of `charge`."""
+    """Take these amounts off the row."""
     free, first = flat.free, row * flat.span
     if taken.cpus:
+        # CPUs beside a reserved one are free without being on a full core; they may be the ones taken.
         full, there = flat.full_core_cpus[row], sum(free[first + CPU : first + plan.zones * flat.width : flat.width])
         flat.full_core_cpus[row] = full - taken.cpus if full == there else -1
         if plan.threads > 1 and plan.full_cores == 0:
@@ -88,22 +84,8 @@ def take(flat: Flat, row: int, taken: Spots, plan: Plan) -> None:
             flat.busy[row] |= 1 << zone
 
 
-def charges() -> Charges:
-    return np.zeros(MOST_PLACES * ZONES, np.int64)
-
-
-def gather(plan: Plan, cells: Any, row: int, masks: Any, found: Charges) -> int:
+def settle(plan: Plan, masks: Sequence[int], found: list[int]) -> int:
     """The pod's amounts by place and zone, into `found`; the zones in which it pins memory, or `NOT_SIMPLE`."""
-    for at in range(plan.places * ZONES):
-        found[at] = 0
-    pinned = settle(plan, masks, found)
-    if pinned == NOT_SIMPLE or has_homeless(plan, cells, row) or not has_room(plan, cells, row, pinned, found):
-        return NOT_SIMPLE
-    return pinned
-
-
-def settle(plan: Plan, masks: Any, found: Any) -> int:
-    """The same as far as masks tell."""
     if plan.plain == 0:
         return NOT_SIMPLE
     pinned = 0
@@ -122,15 +104,6 @@ def settle(plan: Plan, masks: Any, found: Any) -> int:
     return pinned
 
 
-def has_homeless(plan: Plan, cells: Any, row: int) -> bool:
-    """Whether the node has devices outside of zones, of a kind that is asked for."""
-    found = 0
-    for step in range(plan.steps):
-        for item in range(plan.devices[step], plan.memory[step + 1]):
-            found |= cells.homeless_size[row, plan.columns[plan.places_asked[item]]]
-    return found != 0
-
-
 def lone_zone(plan: Plan, mask: int) -> int:
     """The only zone that the container can be in; -1: there are several."""
     if plan.zones == 1:
@@ -141,43 +114,3 @@ def lone_zone(plan: Plan, mask: int) -> int:
     while mask >> zone != 1:
         zone += 1
     return zone
-
-
-def has_room(plan: Plan, cells: Any, row: int, pinned: int, found: Charges) -> bool:
-    for place in range(plan.places):
-        for zone in range(plan.zones):
-            amount = found[place * ZONES + zone]
-            if amount > 0 and amount > cells.free[row, zone, plan.columns[place]]:
-                return False
-    in_groups = 0
-    for zone in range(plan.zones):
-        if cells.cells[row, zone] != 1 << zone:
-            in_groups |= 1 << zone
-    return pinned & in_groups == 0
-
-
-def holds_anything(plan: Plan, found: Charges) -> bool:
-    total = 0
-    for at in range(plan.places * ZONES):
-        total |= found[at]
-    return total > 0
-
-
-def charge(plan: Plan, cells: Any, row: int, pinned: int, found: Charges) -> None:
-    """Take what `gather` found off the row."""
-    cpus, free = 0, 0
-    for zone in range(plan.zones):
-        cpus += found[zone]
-        free += cells.free[row, zone, CPU]
-    if cpus > 0:
-        full = cells.full_core_cpus[row]
-        # CPUs beside a reserved one are free without being on a full core; they may be the ones taken.
-        cells.full_core_cpus[row] = full - cpus if full == free else -1
-        if plan.threads > 1 and plan.full_cores == 0:
-            cells.split_known[row] = False
-    for place in range(plan.places):
-        for zone in range(plan.zones):
-            if found[place * ZONES + zone] > 0:
-                cells.free[row, zone, plan.columns[place]] -= found[place * ZONES + zone]
-    if plan.policy != SINGLE:
-        cells.busy[row] |= pinned

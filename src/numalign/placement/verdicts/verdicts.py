@@ -1,13 +1,13 @@
-"""Per shape: the code or score of every row, kept up to date by looking only at rows that changed.
+"""Per shape: the code or score of every row, kept up to date by evaluating only the rows that changed.
 
-`engine` asks for a shape's table when a pod of that shape is to be placed. A table that was looked at before reads the
-change log from where it stopped; a new one, or one that lags too far, is evaluated over all rows at once. How a row
-is judged is `evaluation`'s affair; the tables longest not asked for are dropped."""
+`exactflavour` asks for a shape's table when a pod of that shape is to be placed. A known table reads the change log
+from where it stopped; a new one, or one that lags too far, is evaluated over all rows. `evaluation` decides what a row
+answers. The tables least recently asked for are dropped."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from numalign.placement.columns.intent import Judgement
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.columns.templates import Template, Templates
-from numalign.placement.decisions import Code
+from numalign.placement.decisions import Code, Codes
 from numalign.placement.kernels.plan import Plan
 from numalign.placement.reports.nodefacts import Stock
-from numalign.placement.verdicts import pick
 from numalign.placement.verdicts.chargerow import Spots
-from numalign.placement.verdicts.pick import Codes, Peaks
 
 FEW: Final = 12
 """Rows up to which one after the other is faster than arrays over them."""
@@ -52,19 +50,10 @@ class VerdictTable:
         """By kind of row, number of columns and the zones of each container."""
         self.possible: dict[tuple[int, Stock], bool] = {}
         """By kind of row and what there is of everything: whether an empty node would do."""
-        self.kind = -1
-        """The kind of row that was picked last; -1: none yet."""
-        self.job: Any = None
-        """Whatever `repeating` keeps from run to run."""
         self.codes: Codes = np.empty(rows, np.int8)
         self.codes.fill(Code.VACANT)
         self.masks = np.zeros((rows, len(shape.pod.in_admission_order())), np.uint8)
         """By row and container the zones that a kernel found, where it found the row to fit."""
-        self.own_peaks = Peaks(rows)
-        self.is_peaked = False
-        """Whether those tell the best rows yet; see `peaks`."""
-        self.is_fresh = True
-        """Whether nobody has picked a row since many of them changed."""
         self.tried: dict[int, Trial] = {}
         """By row what a trial made of its answer; a row that has changed since says something else by now."""
         self.turned_down = 0
@@ -74,28 +63,12 @@ class VerdictTable:
         self.seen = -1
         """Generation up to which changes are in here; -1: never looked."""
 
-    @property
-    def peaks(self) -> Peaks:
-        """The best rows, found when somebody asks: who picks by more than codes never does."""
-        if not self.is_peaked:
-            self.own_peaks.rebuild(self.codes)
-            self.is_peaked = True
-        return self.own_peaks
-
-    def put(self, row: int, code: int) -> None:
-        """One row's answer, until the row changes."""
-        before = self.codes.item(row)
-        if before != code:
-            self.codes[row] = code
-            if self.is_peaked:
-                self.own_peaks.update(self.codes, row, before)
-
     def turn_down(self, row: int, code: int, uid: str) -> None:
         """The trial of a pod showed that the row is worth less than its numbers say, until it changes."""
         self.tried[row] = code, uid
         self.turned_down += 1
         self._turned_down.append(row)
-        self.put(row, code)
+        self.codes[row] = code
 
     def turned_down_since(self, count: int) -> list[int] | None:
         """The rows of trials that turned one down after so many had; None: more than are remembered."""
@@ -103,18 +76,6 @@ class VerdictTable:
         if not missed:
             return []
         return list(self._turned_down)[-missed:] if missed <= len(self._turned_down) else None
-
-    def surveyed(self) -> None:
-        """The codes of many rows are other than before."""
-        self.is_peaked, self.is_fresh = False, True
-
-    def pick(self, chance: float) -> int:
-        """The best row, or one of them; `pick.NO_ROW` if no row is a candidate."""
-        if self.is_fresh and not self.is_peaked:
-            # Shapes that take turns pick once, and then others change many rows.
-            self.is_fresh = False
-            return pick.best_row(self.codes, chance)
-        return self.peaks.pick(self.codes, chance)
 
     def make_room(self, rows: int) -> None:
         """New rows are vacant until the change log names them."""
@@ -125,13 +86,6 @@ class VerdictTable:
             masks = np.zeros((rows, self.masks.shape[1]), np.uint8)
             masks[: len(self.masks)] = self.masks
             self.masks = masks
-            self.own_peaks, self.is_peaked = Peaks(rows), False
-
-    def refused(self) -> dict[Code, int]:
-        """How many nodes are no candidates, by cause."""
-        found, counts = np.unique(self.codes[self.codes < 0], return_counts=True)
-        each = zip(found.tolist(), counts.tolist(), strict=True)
-        return {Code(code): count for code, count in each if code != Code.VACANT}
 
 
 class Judge(Protocol):
@@ -192,7 +146,7 @@ class Verdicts:
             return self._refresh_many(table, log.since(seen) if seen >= 0 else None)
         for row in set(few):
             self.evaluated += 1
-            table.put(row, self._judge.row(table, row))
+            table.codes[row] = self._judge.row(table, row)
 
     def _refresh_many(self, table: VerdictTable, rows: Rows | None) -> None:
         """None: all there are."""
@@ -201,7 +155,6 @@ class Verdicts:
         self.evaluated += len(rows)
         if len(rows) > FEW:
             self._judge.survey(table, rows)
-            table.surveyed()
             return
         for row in rows.tolist():
-            table.put(row, self._judge.row(table, row))
+            table.codes[row] = self._judge.row(table, row)

@@ -61,7 +61,7 @@ class PendingBinding(Struct, frozen=True, eq=False):
 
     @property
     def node(self) -> str:
-        return self.decision.node or ""
+        return self.decision.node
 
 
 class BindingRecords(Protocol):

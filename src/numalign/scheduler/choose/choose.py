@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.rules.rule import Refusal, Rows, Scores
-from numalign.placement.verdicts.pick import Codes
 from numalign.scheduler.choose import filtering, scoring
 from numalign.scheduler.choose.filtering import Filtered, Refused
 from numalign.scheduler.choose.rankcache import RankRequest
@@ -55,7 +54,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     start: int = 0
     """Where the search for nodes begins, if it is not for all."""
     ranking: ScoreDetails | None = None
-    """To be filled in with how it came about; None: nobody wants to know."""
+    """To be filled in with scores by plugin, if wanted."""
 
 
 class Chosen(Struct, frozen=True):
@@ -99,14 +98,14 @@ def choose(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness
     if attempt.kept_off and not profile.zones:
         # The stock scheduler has no storm guard.
         attempt = structs.replace(attempt, kept_off={})
-    return _by_standings(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
+    return _by_ranks(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
 
 
-def _by_standings(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
+def _by_ranks(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
     is_special = attempt.nominated or attempt.promised or attempt.kept_off or attempt.ranking is not None
     if is_special or not profile.zones or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
         return None
-    found = cluster.standings.placed(RankRequest(attempt.pod, attempt.shape, profile, attempt.now), rng)
+    found = cluster.ranks.placed(RankRequest(attempt.pod, attempt.shape, profile, attempt.now), rng)
     return Chosen(found.decision, cluster.nodes, found.fitting) if found is not None else None
 
 

@@ -71,7 +71,7 @@ def told(turn: LoggedAttempt) -> DecisionRecord:
         at=turn.at,
         result=turn.result,
         message=turn.message,
-        node=(decision.node or "") if decision is not None else "",
+        node=decision.node if decision is not None else "",
         zones=placementannotation.of(decision) if decision is not None else "",
         nodes=turn.nodes,
         fitting=turn.fitting,

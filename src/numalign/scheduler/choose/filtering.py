@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision
+from numalign.placement.decisions import Codes, Decision
 from numalign.placement.engine import Engine
 from numalign.placement.explain import whatif as engines
 from numalign.placement.explain.whatif import NO_PODS, NOBODY_HOLDS, WhatIf
 from numalign.placement.rules.clusterstate import World
 from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows
-from numalign.placement.verdicts.pick import Codes
 from numalign.scheduler.profiles import Profile
 
 NOBODY: Final = -1

@@ -40,12 +40,11 @@ from numalign.api.objects import noderequests
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.podvolumes import Volume
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import Flags, World
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, AloneScore, Fixed, LooksAround, Refusal, Rows, Scores
-from numalign.placement.verdicts.pick import Codes
 from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import scoring
 from numalign.scheduler.profiles import Around, Profile, Scored

@@ -27,10 +27,9 @@ from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import LAST_RESORT
+from numalign.placement.decisions import LAST_RESORT, Codes
 from numalign.placement.rules.clusterstate import World
 from numalign.placement.rules.rule import Rows, Scores
-from numalign.placement.verdicts.pick import Codes
 from numalign.scheduler.profiles import ZONES, Scored
 
 Parts = dict[str, Scores]

@@ -104,9 +104,9 @@ def _asked(made: Restored, pod: Pod, before: DecisionRecord | None, node: str) -
     on_node = structs.replace(on_node, ranked=ranking.of(made.world, node)) if on_node is not None else None
     if isinstance(found, Chosen):
         decision = found.decision
-        best = ranking.best(made.world, decision.node or "")
+        best = ranking.best(made.world, decision.node)
         zones = placementannotation.of(decision)
-        return ReplayResult(pod=name, node=decision.node or "", zones=zones, best=best, on_node=on_node)
+        return ReplayResult(pod=name, node=decision.node, zones=zones, best=best, on_node=on_node)
     return ReplayResult(pod=name, message=messages.refusal(found, pod, shape, made.engine).message, on_node=on_node)
 
 

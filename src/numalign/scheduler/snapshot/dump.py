@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from numalign.placement import dump
-from numalign.placement.dump import LedgerCopy
+from numalign.placement.dump import LedgerDump
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
 from numalign.placement.rules.volumes.volumestock import Shelf
@@ -103,7 +103,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
         rows=tuple(sorted(rows, key=rows.__getitem__)),
         start=scheduler.cycle.start,
         assumed=tuple(
-            AssumedPod(uid, each.decision.node or "", each.is_bound, each.decision.score)
+            AssumedPod(uid, each.decision.node, each.is_bound, each.decision.score)
             for uid, each in cluster.assumed.items()
         ),
         nominated=tuple(
@@ -124,8 +124,8 @@ def _state(scheduler: Scheduler) -> SchedulerState:
     )
 
 
-def _ledger(engine: Engine) -> LedgerCopy:
-    copy = dump.copied(engine)
+def _ledger(engine: Engine) -> LedgerDump:
+    copy = dump.dump(engine)
     return structs.replace(copy, shapes={number: snapshot.discreet(pod) for number, pod in copy.shapes.items()})
 
 

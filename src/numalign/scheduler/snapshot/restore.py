@@ -18,7 +18,7 @@ from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Resource
 from numalign.placement import dump
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
-from numalign.placement.ledger.charges import Cover, Life
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.rules.clusterstate import World
 from numalign.scheduler import settings
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
@@ -180,7 +180,7 @@ def _remember_pods(made: Restored, state: SchedulerState, by_uid: dict[str, Pod]
             by_uid[assumed.uid] = _assumed(cluster, pod, assumed.node, bound=assumed.is_bound, now=now)
     for record in (record for book in state.ledger.books for record in book.records):
         # Deleted, and perhaps still running: no object tells of it any more.
-        if record.life is Life.LINGERING and record.pod is not None:
+        if record.life is PodLife.LINGERING and record.pod is not None:
             cluster.pod(record.pod, now)
             cluster.pod_gone(record.pod, now)
     dump.adopt(cluster.engine, state.ledger, by_uid, without)

@@ -26,7 +26,7 @@ from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
 from numalign.kube.watch.reading import Unreadable
-from numalign.placement.dump import LedgerCopy
+from numalign.placement.dump import LedgerDump
 from numalign.scheduler import main
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
 from numalign.scheduler.choose.decisionlog import DecisionRecord
@@ -104,7 +104,7 @@ class SchedulerState(Wire, frozen=True):
     nominated: tuple[Nominated, ...] = ()
     """In the order in which they were."""
     kept_off: tuple[KeptOff, ...] = ()
-    ledger: LedgerCopy = LedgerCopy()
+    ledger: LedgerDump = LedgerDump()
     volumes: tuple[PersistentVolume, ...] = ()
     """As they will be once what was decided is written."""
     claims: tuple[PersistentVolumeClaim, ...] = ()

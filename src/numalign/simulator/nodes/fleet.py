@@ -18,10 +18,10 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Api, Change
 from numalign.simulator.clock import Clock
-from numalign.simulator.nodes.kubelet.workloads import Workload, annotated
+from numalign.simulator.nodes.environment import Surroundings
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.nodes.surroundings import Surroundings
+from numalign.simulator.nodes.workloads import Workload, annotated
 from numalign.simulator.trees import Tree
 
 AT_ONCE: Final = 100

@@ -14,17 +14,15 @@ from numalign.api.objects.node import Taint
 from numalign.kubelet.refusals import StartRefusal
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
-from numalign.simulator.nodes import nodeobjects, nodetypes
-from numalign.simulator.nodes.agenda import Entry
-from numalign.simulator.nodes.heartbeat import Heartbeat
-from numalign.simulator.nodes.kubelet import mirrors
+from numalign.simulator.nodes import nodeobjects, specs
+from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
+from numalign.simulator.nodes.kubelet import staticpods
+from numalign.simulator.nodes.kubelet.heartbeat import Heartbeat
 from numalign.simulator.nodes.kubelet.loop import KubeletLoop
-from numalign.simulator.nodes.kubelet.standing import Standing
 from numalign.simulator.nodes.nodeobjects import Happening, Identity
+from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.nodes.publisher.exporter import Exporter
-from numalign.simulator.nodes.publisher.occurrences import Occurrence
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.nodes.surroundings import Surroundings
 from numalign.simulator.trees import Tree
 
 
@@ -114,7 +112,7 @@ class SimulatedNode:
     def set_health(self, resource: str, device: str, *, healthy: bool) -> None:
         """A device falls ill or recovers; containers that hold it keep it."""
         kubelet = self.standing.kubelet
-        machine = nodetypes.with_health(kubelet.machine, resource, device, healthy=healthy)
+        machine = specs.with_health(kubelet.machine, resource, device, healthy=healthy)
         self.standing.make = self._around.makes.of(machine, kubelet.settings)
         self._heartbeat.refresh()
         self._happened("devices")
@@ -124,7 +122,7 @@ class SimulatedNode:
     def see_pod(self, tree: Tree, *, gone: bool) -> None:
         if self.standing.up:
             self._loop.see(tree, gone=gone)
-            if gone and mirrors.MIRROR in (tree["metadata"].get("annotations") or {}):
+            if gone and staticpods.MIRROR in (tree["metadata"].get("annotations") or {}):
                 self._mirror()
 
     def see_node(self, tree: Tree) -> None:
@@ -164,7 +162,7 @@ class SimulatedNode:
     def _mirror(self) -> None:
         now = self._around.clock.rfc3339()
         for pod in self.standing.spec.static_pods:
-            tree = mirrors.mirror(pod, self.name, self._heartbeat.uid, now)
+            tree = staticpods.mirror(pod, self.name, self._heartbeat.uid, now)
             self._around.written(partial(self._around.api.create, PODS, tree))
 
     def _happened(self, what: Occurrence) -> None:

@@ -17,7 +17,7 @@ from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.scenarios import durations, judging, nodegroups, story
+from numalign.simulator.scenarios import durations, judge, nodegroups, story
 from numalign.simulator.scenarios.story import (
     AT_ONCE,
     Choice,
@@ -157,8 +157,8 @@ def _node_names(field: Field, nodes: tuple[NodeSpec, ...]) -> tuple[str, ...]:
 
 def _expectations(field: Field) -> Iterator[Expectation]:
     for measure, each in fields.entries(field):
-        if measure not in judging.MEASURES:
-            known = fields.suggestion(measure, judging.MEASURES)
+        if measure not in judge.MEASURES:
+            known = fields.suggestion(measure, judge.MEASURES)
             raise field.unknown(measure, f"nothing is measured by this name; {known}")
         match = EXPECTED.fullmatch(str(each.value)) or EXPECTED.fullmatch(f"== {each.value}")
         if match is None:

@@ -17,8 +17,8 @@ from numalign.kube.client import Client
 from numalign.process.serve import Answer, Asked
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NODES
-from numalign.simulator.nodes.publisher import nrtcrd
-from numalign.simulator.nodes.publisher.nrtcrd import RESOURCE
+from numalign.simulator.nodes.publisher import crd
+from numalign.simulator.nodes.publisher.crd import RESOURCE
 from tests.unit.agent.clusters import NODE, Town
 
 
@@ -59,7 +59,7 @@ def test_a_dry_run_deletes_nothing() -> None:
 
 def test_where_nobody_defined_reports_there_is_nothing_to_do() -> None:
     async def story(town: Town, client: Client) -> None:
-        town.api.delete(CUSTOMRESOURCEDEFINITIONS, f"{nrtcrd.PLURAL}.topology.node.k8s.io")
+        town.api.delete(CUSTOMRESOURCEDEFINITIONS, f"{crd.PLURAL}.topology.node.k8s.io")
         assert await gc.sweep(client, 0.0) == Swept()
 
     played(story)
@@ -67,7 +67,7 @@ def test_where_nobody_defined_reports_there_is_nothing_to_do() -> None:
 
 def test_reports_of_the_older_version_go_too() -> None:
     async def story(town: Town, client: Client) -> None:
-        older = nrtcrd.crd()
+        older = crd.crd()
         older["spec"]["versions"] = [older["spec"]["versions"][0] | {"storage": True}]
         town.api.delete(CUSTOMRESOURCEDEFINITIONS, older["metadata"]["name"])
         town.api.create(CUSTOMRESOURCEDEFINITIONS, older)

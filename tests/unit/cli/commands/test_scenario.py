@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from numalign.cli import main
-from numalign.simulator.scenarios import history, playing
+from numalign.simulator.scenarios import history, play
 
 STORY = """
 name: one-pod
@@ -39,6 +39,6 @@ def test_what_happened_can_be_kept(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(playing, "play", lambda *_: pytest.fail("it was played"))
+    monkeypatch.setattr(play, "play", lambda *_: pytest.fail("it was played"))
     told = numalign(tmp_path, 1, "--record", str(tmp_path / "nowhere" / "seen"))
     assert (told.exit_code, "seen cannot be written: No such file or directory" in told.output) == (2, True)

@@ -36,14 +36,19 @@ def test_events_of_one_moment_have_names_of_their_own() -> None:
     reasons = ("Scheduled", "FailedScheduling", "Preempted")
     writes = [at(correlator, 0.0, msgspec.structs.replace(failed(), reason=reason)) for reason in reasons]
     names = [write.event.metadata.name for write in writes if isinstance(write, Create)]
-    assert names == ["web.18e85d72ff6b0000", "web.18e85d72ff6b0001", "web.18e85d72ff6b0002"]
+    assert names == ["web.18e85d72ff6b004d", "web.18e85d72ff6b004e", "web.18e85d72ff6b004f"]
+
+
+def test_two_reporters_choose_two_names_in_the_same_moment() -> None:
+    writes = [at(Correlator(Reporter(name, "host")), 0.0) for name in ("kubelet", "numalign")]
+    assert len({write.event.metadata.name for write in writes if isinstance(write, Create)}) == 2
 
 
 def test_the_first_one_is_created_as_the_api_wants_it() -> None:
     first = at(Correlator(REPORTER), 0.0)
     assert isinstance(first, Create)
     event = first.event
-    assert (event.metadata.name, event.metadata.namespace) == ("web.18e85d72ff6b0000", "default")
+    assert (event.metadata.name, event.metadata.namespace) == ("web.18e85d72ff6b004d", "default")
     assert event.event_time == "2026-11-16T00:00:00.000000Z"
     assert (event.reporting_controller, event.reporting_instance) == ("numalign", "numalign-host")
 

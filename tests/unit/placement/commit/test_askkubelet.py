@@ -11,7 +11,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns.resources import CPU, MEMORY
 from numalign.placement.commit import askkubelet
-from numalign.placement.commit.askkubelet import Question
+from numalign.placement.commit.askkubelet import AdmissionQuestion
 from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.causes import Cause
@@ -27,7 +27,7 @@ GIB = 1 << 30
 
 
 def answered(view: View, state: KubeletState, newcomer: Pod, *pending: Pod) -> RowVerdict:
-    question = Question(
+    question = AdmissionQuestion(
         kubelet=view.kubelet,
         state=state,
         pending=pending,

@@ -12,6 +12,7 @@ from numalign.placement.engine import Engine
 from numalign.placement.facts import NodeSeen, PodGone, PodSeen, ReportSeen
 from tests import nodes
 from tests.nodes import Node, guaranteed, pod, sidecar, simple
+from tests.unit.placement import choices
 from tests.unit.placement.clusters import ModelNode, on_node
 
 HANGS_ON_IDS = pod(
@@ -34,7 +35,7 @@ def engine() -> Engine:
 
 
 def test_a_pod_whose_room_hangs_on_cpu_ids_is_placed(engine: Engine) -> None:
-    assert engine.decide(HANGS_ON_IDS, 1.0, Random(1)).node == "n"
+    assert choices.chosen(engine, HANGS_ON_IDS, Random(1)).node == "n"
 
 
 def finished(pod: Pod) -> Pod:
@@ -49,4 +50,4 @@ def test_a_pod_that_came_and_went_between_two_reports_changes_nothing(engine: En
     engine.apply(PodSeen(on_node(PASSING, "n"), 1.0))
     engine.apply(PodSeen(finished(PASSING), 2.0))
     engine.apply(PodGone(deleted(PASSING), 3.0))
-    assert engine.decide(HANGS_ON_IDS, 4.0, Random(1)).node == "n"
+    assert choices.chosen(engine, HANGS_ON_IDS, Random(1)).node == "n"

@@ -13,7 +13,7 @@ from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU
 from numalign.placement.commit import askkubelet
 from numalign.placement.commit import place as commit
-from numalign.placement.commit.askkubelet import Question
+from numalign.placement.commit.askkubelet import AdmissionQuestion
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
@@ -182,8 +182,8 @@ INITIAL = pod("a", guaranteed("one", 3), guaranteed("two", 6), init=[guaranteed(
 """Whether the second container may leave the first zone hangs on which CPUs the first one took over."""
 
 
-def question(row: Row, newcomer: Pod) -> Question:
-    return Question(
+def question(row: Row, newcomer: Pod) -> AdmissionQuestion:
+    return AdmissionQuestion(
         kubelet=row.view.kubelet,
         state=row.state,
         pending=tuple(row.pods),

@@ -17,7 +17,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import start
 from numalign.kubelet.presets import GIB
 from numalign.placement.commit import restorekubelet
-from numalign.placement.commit.restorekubelet import Restored
+from numalign.placement.commit.restorekubelet import RestoredKubelet
 from tests import topology_strategies as some
 from tests.nodes import NIC, Node, burstable, guaranteed, machine, plugin, pod, simple
 from tests.strategies import reports
@@ -36,7 +36,7 @@ def report(**facts: Any) -> NodeTopology:
     return structs.replace(topology, facts=structs.replace(topology.facts, **facts))
 
 
-def restored(topology: NodeTopology) -> Restored:
+def restored(topology: NodeTopology) -> RestoredKubelet:
     model = restorekubelet.restored(topology, {})
     assert model is not None
     return model

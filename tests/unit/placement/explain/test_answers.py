@@ -26,6 +26,7 @@ from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel.causes import Cause
 from numalign.placement.settings import Settings
 from tests.unit.kubelet import made
+from tests.unit.placement import choices
 
 GPU = "example.com/gpu"
 SINGLE = "single-numa-node"
@@ -121,12 +122,12 @@ def test_plain_reports_say_what_was_assumed() -> None:
 def test_asking_changes_nothing() -> None:
     known = engine((8, 8))
     assert Asked(known, trainer()).fitting == Asked(known, trainer()).fitting == ("n0",)
-    assert known.decide(trainer(), 0.0, Random(1)).node == "n0"
+    assert choices.chosen(known, trainer(), Random(1)).node == "n0"
 
 
 def test_what_was_placed_counts() -> None:
     known = engine((8, 0))
-    known.decide(trainer(6), 0.0, Random(1))
+    choices.chosen(known, trainer(6), Random(1))
     assert Asked(known, structs.replace(trainer(), metadata=ObjectMeta(name="next"))).lines == [
         "1: container trainer needs 8 example.com/gpu in one zone, best zone has 2"
     ]
@@ -156,12 +157,12 @@ def test_a_preference_sends_the_pod_where_it_is_kept() -> None:
     known = engine(*[(8, 8)] * 5, policy="best-effort")
     known.apply(NodeSeen(node("strict")))
     known.apply(ReportSeen(report("strict", (8, 8), "restricted"), 0.0))
-    assert known.decide(trainer(strictness="prefer"), 0.0, Random(1)).node == "strict"
+    assert choices.chosen(known, trainer(strictness="prefer"), Random(1)).node == "strict"
 
 
 def test_a_decision_carries_the_warning() -> None:
     known = engine((8, 8), policy="best-effort")
-    assert known.decide(trainer(strictness="prefer"), 0.0, Random(1)).warning == Unkept.POLICY
+    assert choices.chosen(known, trainer(strictness="prefer"), Random(1)).warning == Unkept.POLICY
 
 
 def test_a_report_without_its_node_says_so() -> None:
@@ -172,11 +173,11 @@ def test_a_report_without_its_node_says_so() -> None:
 
 def test_a_row_refused_among_pods_on_their_way_names_them() -> None:
     known = engine((8, 8))
-    known.decide(trainer(2), 0.0, Random(1))
+    choices.chosen(known, trainer(2), Random(1))
     other = structs.replace(trainer(), metadata=ObjectMeta(name="other", uid="other"))
     exact: Any = known.flavour
     exact.mirror.refresh()
-    exact.verdicts.table(known.shape(other)).put(0, Code.NOT_CERTAIN)
+    exact.verdicts.table(known.shape(other)).codes[0] = Code.NOT_CERTAIN
     reason = Asked(known, other).refused["n0"]
     assert (reason.code, reason.cause, reason.waiting_for) == (
         Code.NOT_CERTAIN,

@@ -14,7 +14,8 @@ from numalign.kubelet.demand import Role
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns.noderules import ACROSS_ZONES, BY_L3, BY_SOCKET, FULL_CORES, NodeRules
 from numalign.placement.columns.requests import Amounts, Ask, Program, Step
-from numalign.placement.kernels.block import RowBlock
+from numalign.placement.kernels import plan
+from numalign.placement.kernels.block import Kernel, Outcomes, RowBlock, Rows
 from numalign.placement.kernels.strategies import KINDS, Scoring
 from numalign.placement.reports.nodefacts import Groups
 from numalign.placement.rowmodel.state import RowState
@@ -27,6 +28,10 @@ MEMORY_COLUMNS = frozenset({MEMORY, HUGEPAGES})
 POLICIES: tuple[Policy, ...] = ("single-numa-node", "restricted", "best-effort", "none")
 
 Zones = Sequence[int]
+
+
+def evaluated(kernel: Kernel, block: RowBlock, rows: Rows, program: Program, scoring: Scoring) -> Outcomes:
+    return kernel.evaluate(block, rows, plan.plan(block.rules, program, scoring))
 
 
 def asks(*steps: Ask, role: Role = Role.APP) -> Program:

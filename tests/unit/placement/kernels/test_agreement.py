@@ -1,4 +1,4 @@
-"""All kernels give the same answers, and these are the row model's and the kubelet's."""
+"""Machine code gives the answers of plain Python, and these are the row model's and the kubelet's."""
 
 from importlib.util import find_spec
 
@@ -7,9 +7,11 @@ import numpy as np
 from numalign.kubelet import admission
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
-from numalign.placement.kernels import RowKernel, arrays, plan, scalar
-from numalign.placement.kernels.block import ASK, RowBlock
+from numalign.placement.kernels import admit, scalar, singlezone
+from numalign.placement.kernels import plan as plans
+from numalign.placement.kernels.block import ASK, Kernel, RowBlock
 from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.work import Work
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import Verdict
 from tests.campaigns import holds_for
@@ -22,6 +24,7 @@ from tests.unit.placement.kernels.blocks import (
     asks,
     block_of_node,
     empty,
+    evaluated,
     questions,
     row_of,
     scorings,
@@ -31,17 +34,28 @@ Question = tuple[RowBlock, Program]
 UNSURE = {Verdict.NOT_CERTAIN, Verdict.NOT_DECIDED}
 
 
-def answers(kernel: RowKernel, question: Question, scoring: Scoring) -> tuple[list[int], list[list[int]]]:
+def answers(kernel: Kernel, question: Question, scoring: Scoring) -> tuple[list[int], list[list[int]]]:
     block, program = question
     # Rows out of order and twice, as an engine may ask for them.
     rows = np.array([*range(len(block.busy)), 3, 0], np.int32)
-    outcomes = kernel.evaluate(block, rows, program, scoring)
+    outcomes = evaluated(kernel, block, rows, program, scoring)
     return outcomes.code_or_score.tolist(), outcomes.masks.tolist()
 
 
 @holds_for(questions(), scorings, examples=40)
-def test_arrays_answer_as_plain_python_does(question: Question, scoring: Scoring) -> None:
-    assert answers(arrays, question, scoring) == answers(scalar, question, scoring)
+def test_the_single_zone_that_is_found_first_is_the_one_that_all_rules_come_to(
+    question: Question, scoring: Scoring
+) -> None:
+    block, program = question
+    plan = plans.plan(block.rules, program, scoring)
+    for row in range(len(block.busy)) if plan.in_one_zone else ():
+        work = Work()
+        scalar.load(block, row, plan, work)
+        code = singlezone.decide(plan, work)
+        masks = work.masks[: plan.steps]
+        if code != singlezone.UNDECIDED:
+            scalar.load(block, row, plan, work)
+            assert (admit.decide(plan, work), work.masks[: plan.steps]) == (code, masks)
 
 
 @holds_for(questions(), scorings, examples=40)
@@ -68,15 +82,15 @@ def test_machine_code_makes_no_detour_for_a_device_that_no_node_has() -> None:
 @holds_for(questions(), examples=10)
 def test_one_row_is_answered_as_many_are(question: Question) -> None:
     block, program = question
-    made = plan.plan(block.rules, program, Scoring())
-    codes, masks = answers(arrays, question, Scoring())
-    assert arrays.evaluate_row(block, 3, made) == (codes[3], tuple(masks[3]))
+    plan = plans.plan(block.rules, program, Scoring())
+    codes, masks = answers(scalar, question, Scoring())
+    assert scalar.evaluate_row(block, 3, plan) == (codes[3], tuple(masks[3]))
 
 
 @holds_for(questions(), examples=30)
 def test_what_a_kernel_decides_the_row_model_decides_alike(question: Question) -> None:
     block, program = question
-    outcomes = scalar.evaluate(block, np.arange(len(block.busy), dtype=np.int32), program, Scoring())
+    outcomes = evaluated(scalar, block, np.arange(len(block.busy), dtype=np.int32), program, Scoring())
     for row, code in enumerate(outcomes.code_or_score.tolist()):
         verdict = evaluate.evaluate(row_of(block, row), program)
         if code == ASK or verdict.code in UNSURE:
@@ -94,7 +108,7 @@ def test_a_kernel_decides_as_the_kubelet_does(life: Lived) -> None:
         state, outcome = admission.align(life.kubelet, state, pod)
         if block is None:
             return
-        made = plan.plan(life.view.rules, program, Scoring())
+        made = plans.plan(life.view.rules, program, Scoring())
         code, masks = scalar.evaluate_row(block, 0, made)
         if code != ASK:
             assert outcome.verdict == ("admitted" if code > 0 else "rejected"), (code, outcome)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,11 +11,23 @@ from hypothesis import strategies as st
 
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
-from numalign.placement.kernels import arrays, scalar
+from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import ASK, UNFIT, RowBlock
 from numalign.placement.kernels.strategies import KINDS, Scoring
 from numalign.placement.settings import Strategy
-from tests.unit.placement.kernels.blocks import CPU, GPU, MEMORY, asks, block_of, blocks, empty, node_rules, programs
+from tests.conftest import require
+from tests.unit.placement.kernels.blocks import (
+    CPU,
+    GPU,
+    MEMORY,
+    asks,
+    block_of,
+    blocks,
+    empty,
+    evaluated,
+    node_rules,
+    programs,
+)
 
 LARGEST = 1 << 52
 RULES = NodeRules(zones=(0, 1), policy="single-numa-node", static_cpus=True)
@@ -35,16 +49,19 @@ def odd_questions(draw: st.DrawFn) -> tuple[RowBlock, Program]:
 
 @given(odd_questions(), st.sampled_from(KINDS))
 def test_odd_numbers_are_answered_alike(question: tuple[RowBlock, Program], strategy: Strategy) -> None:
+    require(find_spec("numba"), "numba, as `make install` brings it")
+    from numalign.placement.kernels import compiled
+
     block, program = question
     rows = np.arange(len(block.busy), dtype=np.int32)
-    every = [kernel.evaluate(block, rows, program, Scoring(strategy)) for kernel in (arrays, scalar)]
-    assert every[0].code_or_score.tolist() == every[1].code_or_score.tolist()
-    assert set(every[0].code_or_score.tolist()) <= {ASK, UNFIT, *range(1, 101)}
+    plain = evaluated(scalar, block, rows, program, Scoring(strategy)).code_or_score.tolist()
+    assert evaluated(compiled, block, rows, program, Scoring(strategy)).code_or_score.tolist() == plain
+    assert set(plain) <= {ASK, UNFIT, *range(1, 101)}
 
 
 def test_what_is_overdrawn_counts_as_nothing() -> None:
     overdrawn = block_of(RULES, {CPU: (-5, 4)}, size={CPU: (8, 8)})
-    outcomes = arrays.evaluate(overdrawn, np.zeros(1, np.int32), asks(Ask(cpus=4)), Scoring())
+    outcomes = evaluated(scalar, overdrawn, np.zeros(1, np.int32), asks(Ask(cpus=4)), Scoring())
     assert outcomes.masks.tolist() == [[0b10]]
 
 
@@ -53,21 +70,21 @@ def test_what_is_overdrawn_counts_as_nothing() -> None:
 )
 def test_requests_beyond_all_numbers_do_not_fit(ask: Ask) -> None:
     large = block_of(RULES, dict.fromkeys((CPU, MEMORY, GPU), (LARGEST, LARGEST)))
-    assert arrays.evaluate(large, np.zeros(1, np.int32), asks(ask), Scoring()).code_or_score.tolist() == [UNFIT]
+    assert evaluated(scalar, large, np.zeros(1, np.int32), asks(ask), Scoring()).code_or_score.tolist() == [UNFIT]
 
 
 def test_a_node_without_zones_is_for_the_row_model() -> None:
     nothing = empty(NodeRules(zones=()), 3)
-    outcomes = arrays.evaluate(nothing, np.arange(3, dtype=np.int32), asks(Ask(cpus=1)), Scoring())
+    outcomes = evaluated(scalar, nothing, np.arange(3, dtype=np.int32), asks(Ask(cpus=1)), Scoring())
     assert outcomes.code_or_score.tolist() == [ASK] * 3
 
 
 def test_no_rows_no_answers() -> None:
-    outcomes = arrays.evaluate(empty(RULES, 0), np.zeros(0, np.int32), asks(Ask(cpus=1)), Scoring())
+    outcomes = evaluated(scalar, empty(RULES, 0), np.zeros(0, np.int32), asks(Ask(cpus=1)), Scoring())
     assert outcomes.masks.shape == (0, 1)
 
 
 def test_programs_that_are_too_large_are_for_the_row_model() -> None:
     many = asks(*[Ask(cpus=1)] * 33)
     roomy = block_of(RULES, {CPU: (99, 99)})
-    assert arrays.evaluate(roomy, np.zeros(1, np.int32), many, Scoring()).code_or_score.tolist() == [ASK]
+    assert evaluated(scalar, roomy, np.zeros(1, np.int32), many, Scoring()).code_or_score.tolist() == [ASK]

@@ -1,4 +1,4 @@
-"""NumPy serves until compiled kernels are ready; machine code belongs to the functions it was made from."""
+"""Plain Python serves until machine code is ready; machine code belongs to the functions it was made from."""
 
 from importlib.util import find_spec
 
@@ -8,7 +8,8 @@ import pytest
 from numalign.placement import kernels
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask
-from numalign.placement.kernels import admit, arrays
+from numalign.placement.engine import Engine
+from numalign.placement.kernels import admit, scalar
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.strategies import Scoring
 from tests.conftest import require
@@ -19,37 +20,37 @@ ROOMY = block_of(RULES, {CPU: (8, 8)})
 NO_SUCH = asks(Ask(cpus=9, devices=((WIDTH + 7, 1), (GPU, 1))))
 
 
-@pytest.fixture(autouse=True)
-def _cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_compiled", None)
+def test_the_engine_starts_with_plain_python() -> None:
+    assert Engine().kernel is scalar
 
 
-def test_numpy_serves_first() -> None:
-    assert kernels.best() is arrays
-
-
-def test_without_numba_numpy_serves_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numba_plain_python_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "find_spec", lambda _: None)
-    assert not kernels.warm()
-    assert kernels.best() is arrays
+    engine = Engine()
+    assert not engine.warm()
+    assert engine.kernel is scalar
 
 
-def test_compiled_code_serves_once_it_is_warm() -> None:
-    require(find_spec("numba"), "numba: make fast")
-    assert kernels.warm()
-    best, made = kernels.best(), plans.plan(RULES, NO_SUCH, Scoring())
-    assert best is not arrays
-    assert best.evaluate_row(ROOMY, 0, made) == arrays.evaluate_row(ROOMY, 0, made)
-    assert best.evaluate(ROOMY, np.zeros(3, np.int32), NO_SUCH, Scoring()).code_or_score.tolist() == [-1] * 3
+def test_machine_code_serves_the_engine_that_loaded_it_and_no_other() -> None:
+    require(find_spec("numba"), "numba, as `make install` brings it")
+    engine, plan = Engine(), plans.plan(RULES, NO_SUCH, Scoring())
+    assert engine.warm()
+    from numalign.placement.kernels import compiled
+
+    assert engine.kernel is compiled
+    assert Engine().kernel is scalar
+    assert engine.kernel.evaluate_row(ROOMY, 0, plan) == scalar.evaluate_row(ROOMY, 0, plan)
+    assert engine.kernel.evaluate(ROOMY, np.zeros(3, np.int32), plan).code_or_score.tolist() == [-1] * 3
 
 
 def test_nothing_is_left_to_compile_once_it_is_warm() -> None:
-    require(find_spec("numba"), "numba: make fast")
-    assert kernels.warm()
-    from numalign.placement.kernels import compiled
+    require(find_spec("numba"), "numba, as `make install` brings it")
+    compiled = kernels.load()
+    assert compiled is not None
+    compiled.evaluate(ROOMY, np.zeros(3, np.int32), plans.plan(RULES, NO_SUCH, Scoring()))
+    from numalign.placement.kernels.compiled import _compiled_rows
 
-    with_lanes_and_without = 2
-    assert len(compiled._compiled_survey.signatures) == with_lanes_and_without
+    assert len(_compiled_rows.signatures) == 1
 
 
 def test_a_changed_row_kernel_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:

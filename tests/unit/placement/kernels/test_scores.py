@@ -5,11 +5,11 @@ import pytest
 
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
-from numalign.placement.kernels import arrays, scalar
+from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import RowBlock
 from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.settings import Strategy
-from tests.unit.placement.kernels.blocks import CPU, MEMORY, asks, block_of
+from tests.unit.placement.kernels.blocks import CPU, MEMORY, asks, block_of, evaluated
 
 RULES = NodeRules(zones=(0, 1), policy="single-numa-node", static_cpus=True, static_memory=True)
 HALF_USED = block_of(RULES, {CPU: (5, 10), MEMORY: (8, 10)}, size={CPU: (10, 10), MEMORY: (10, 10)})
@@ -28,9 +28,7 @@ STRATEGIES: dict[str, tuple[Scoring, int]] = {
 
 
 def score(block: RowBlock, program: Program, scoring: Scoring) -> int:
-    found = [k.evaluate(block, np.zeros(1, np.int32), program, scoring).code_or_score.item() for k in (arrays, scalar)]
-    assert found[0] == found[1]
-    return int(found[0])
+    return int(evaluated(scalar, block, np.zeros(1, np.int32), program, scoring).code_or_score.item())
 
 
 @pytest.mark.parametrize("scoring, expected", STRATEGIES.values(), ids=STRATEGIES)

@@ -5,11 +5,11 @@ import pytest
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import NodeSeen, PodBound, PodSeen, Tick
-from numalign.placement.ledger.nodeledger import Book
+from numalign.placement.ledger.nodeledger import NodeLedger
 from tests.unit.placement import test_engine as engines
 
 
-def book_of(engine: Engine, node: str) -> Book | None:
+def book_of(engine: Engine, node: str) -> NodeLedger | None:
     assert isinstance(engine.flavour, ExactFlavour)
     return engine.flavour.mirror.ledger.book(node)
 

@@ -77,9 +77,9 @@ def test_a_table_that_lags_too_far_is_made_anew() -> None:
     assert judge.asked == list(range(10))
 
 
-def test_an_answer_put_by_hand_holds_until_the_row_changes() -> None:
+def test_an_answer_of_a_trial_holds_until_the_row_changes() -> None:
     columns, _, verdicts = cluster(10)
-    verdicts.table(shape()).put(4, Code.NOT_CERTAIN)
+    verdicts.table(shape()).turn_down(4, Code.NOT_CERTAIN, "p")
     columns.charge_totals(5, [], 1)
     assert verdicts.table(shape()).codes[4] == Code.NOT_CERTAIN
     columns.charge_totals(4, [], 1)
@@ -110,16 +110,6 @@ def test_the_shape_not_asked_for_longest_is_forgotten() -> None:
     assert judge.asked == [0, 1, 2]
 
 
-def test_refusals_are_counted_by_cause_without_rows_that_are_no_nodes() -> None:
-    columns, _, verdicts = cluster(5)
-    columns.drop("n0")
-    table = verdicts.table(shape())
-    table.put(1, Code.TOTALS)
-    table.put(2, Code.TOTALS)
-    table.put(3, Code.DOES_NOT_FIT)
-    assert table.refused() == {Code.TOTALS: 2, Code.DOES_NOT_FIT: 1}
-
-
 @given(st.lists(st.tuples(st.integers(0, 80), st.booleans()), max_size=40))
 def test_after_any_history_a_table_equals_one_made_from_nothing(history: list[tuple[int, bool]]) -> None:
     columns, judge, verdicts = cluster(10)
@@ -131,7 +121,6 @@ def test_after_any_history_a_table_equals_one_made_from_nothing(history: list[tu
             verdicts.table(shape())
     kept, fresh = verdicts.table(shape()), Verdicts(columns, judge, most=2).table(shape())
     assert kept.codes.tolist() == fresh.codes.tolist()
-    assert kept.peaks.best.tolist() == fresh.peaks.best.tolist()
 
 
 def offered(**totals: int) -> Columns:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
-from numalign.simulator.apiserver.verbs import list as pages
-from numalign.simulator.apiserver.verbs import watch as watching
 from numalign.simulator.apiserver.verbs.api import Api, Patch
-from numalign.simulator.apiserver.verbs.watch import Watch, WatchStart
+from numalign.simulator.apiserver.verbs.list import predicate
+from numalign.simulator.apiserver.verbs.watch import Watch, WatchEvent, WatchStart
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver import doors
 from tests.unit.simulator.apiserver.machine import Change, Seen, Thing, Written
@@ -86,7 +85,7 @@ class InProcess:
 
 class Collected:
     def __init__(self, api: Api, version: str, app: str) -> None:
-        chosen = pages.predicate(CONFIGMAPS, "default", f"app={app}" if app else "")
+        chosen = predicate(CONFIGMAPS, "default", f"app={app}" if app else "")
         self._seen: list[Seen] = []
         self._watch = Watch(api.state.store, CONFIGMAPS, chosen, self._take)
         for seen in self._watch.begin(WatchStart(version)):
@@ -98,5 +97,5 @@ class Collected:
     def close(self) -> None:
         self._watch.close()
 
-    def _take(self, seen: watching.WatchEvent) -> None:
+    def _take(self, seen: WatchEvent) -> None:
         self._seen.append(seen_of(seen.kind, trees.decoded(seen.entry.data)))

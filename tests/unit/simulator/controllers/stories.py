@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from numalign.kube.clock import microtime
-from numalign.simulator import bootstrap, schedulers, virtualtime
+from numalign.simulator import cluster, schedulers, virtualtime
 from numalign.simulator import cluster as embedded
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.storage.resources import (
@@ -19,10 +19,10 @@ from numalign.simulator.apiserver.storage.resources import (
     Resource,
 )
 from numalign.simulator.apiserver.verbs.api import Api, Change, Patch
-from numalign.simulator.controllers.framework import manager
+from numalign.simulator.controllers import manager
 from numalign.simulator.controllers.framework.runner import Controller
 from numalign.simulator.controllers.framework.views import Key, Views
-from numalign.simulator.controllers.workloads import revisions
+from numalign.simulator.controllers.workloads import deployments
 from numalign.simulator.trees import Tree
 
 Story = Callable[["Cluster"], Awaitable[None]]
@@ -43,7 +43,7 @@ class Cluster:
         self._tasks = asyncio.TaskGroup()
         self._starting: list[asyncio.Task[None]] = []
         self._started: set[str] = set()
-        bootstrap.furnish(self.api)
+        cluster.furnish(self.api)
         self.manager = manager.ControllerManager(self.api, self.views, controllers or manager.every("certificate"))
         self.scheduler = schedulers.node_totals(chance)
         self.api.subscribe(PODS, self._kubelet)
@@ -128,7 +128,7 @@ class Cluster:
 
     def sizes(self) -> list[int]:
         """Of the replica sets, by revision."""
-        sets = sorted(self.views[REPLICASETS], key=revisions.revision)
+        sets = sorted(self.views[REPLICASETS], key=deployments.revision)
         return [each["spec"]["replicas"] for each in sets]
 
 

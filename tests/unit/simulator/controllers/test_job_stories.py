@@ -5,7 +5,7 @@ import itertools
 
 from numalign.simulator.apiserver.storage.resources import JOBS, PODS
 from numalign.simulator.controllers.framework.views import key_of
-from numalign.simulator.controllers.workloads import jobindexes, pods
+from numalign.simulator.controllers.workloads import jobs, pods
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.stories import Cluster, condition, played, template
 
@@ -101,7 +101,7 @@ def test_each_index_of_an_indexed_job_succeeds_once() -> None:
         cluster.node("a")
         cluster.api.create(JOBS, job(completionMode="Indexed", completions=3, parallelism=2))
         await asyncio.sleep(5)
-        assert sorted(map(str, map(jobindexes.index, cluster.pods()))) == ["0", "1"]
+        assert sorted(map(str, map(jobs.index, cluster.pods()))) == ["0", "1"]
         for _ in range(3):
             finish(cluster)
             await asyncio.sleep(5)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, PODS, REPLICASETS
-from numalign.simulator.controllers.workloads import revisions
+from numalign.simulator.controllers.workloads import deployments
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.stories import Cluster, condition, deployment, played, template
 
@@ -56,10 +56,10 @@ def test_undoing_a_rollout_brings_the_old_replica_set_back_with_a_new_revision()
         for image in ("app:2", "app:1"):
             cluster.change(DEPLOYMENTS, "web", {"spec": {"template": template(image)}})
             await asyncio.sleep(20)
-        newest = max(cluster.views[REPLICASETS], key=revisions.revision)
-        assert newest["metadata"]["annotations"][revisions.REVISION] == "3"
-        assert newest["metadata"]["annotations"][revisions.HISTORY] == "1"
-        assert cluster.get(DEPLOYMENTS, "web")["metadata"]["annotations"][revisions.REVISION] == "3"
+        newest = max(cluster.views[REPLICASETS], key=deployments.revision)
+        assert newest["metadata"]["annotations"][deployments.REVISION] == "3"
+        assert newest["metadata"]["annotations"][deployments.HISTORY] == "1"
+        assert cluster.get(DEPLOYMENTS, "web")["metadata"]["annotations"][deployments.REVISION] == "3"
 
     played(story)
 
@@ -132,7 +132,7 @@ def test_old_replica_sets_above_the_history_limit_go() -> None:
             await asyncio.sleep(10)
             cluster.change(DEPLOYMENTS, "web", {"spec": {"template": template(f"app:{version}")}})
         await asyncio.sleep(10)
-        assert sorted(map(revisions.revision, cluster.views[REPLICASETS])) == [4, 5, 6]
+        assert sorted(map(deployments.revision, cluster.views[REPLICASETS])) == [4, 5, 6]
 
     played(story)
 

@@ -19,12 +19,12 @@ from numalign.simulator.apiserver.storage.resources import (
 )
 from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.clock import Clock
+from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.fleet import Fleet
-from numalign.simulator.nodes.kubelet import workloads
-from numalign.simulator.nodes.kubelet.workloads import Workload
 from numalign.simulator.nodes.node import SimulatedNode
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.nodes.workloads import Workload
 from numalign.simulator.trees import Tree
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class ListeningApi(Api):
         return self._noted(resource, patch.kind, super().patch(resource, name, namespace, patch, **how))
 
     def _noted(self, resource: Resource, verb: str, tree: Tree) -> Tree:
-        if resource == nrtcrd.RESOURCE:
+        if resource == crd.RESOURCE:
             self.reported.append((self.clock.now(), verb, tree))
         return tree
 
@@ -63,7 +63,7 @@ class Stage:
         self.api = ListeningApi(self.clock, random.Random(seed + 1))
         for namespace in ("default", "kube-node-lease"):
             self.api.create(NAMESPACES, {"metadata": {"name": namespace}})
-        self.api.create(CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd())
+        self.api.create(CUSTOMRESOURCEDEFINITIONS, crd.crd())
         self.fleet = Fleet(self.api, self.clock, random.Random(seed + 2), workload)
 
     async def passes(self, seconds: float) -> None:
@@ -90,10 +90,10 @@ class Stage:
         return [each for each in self.api.list(EVENTS).items if each["reason"] == reason]
 
     def report(self, name: str = "n1") -> Tree:
-        return self.api.get(nrtcrd.RESOURCE, name)
+        return self.api.get(crd.RESOURCE, name)
 
     def reports(self) -> list[Tree]:
-        return self.api.list(nrtcrd.RESOURCE).items
+        return self.api.list(crd.RESOURCE).items
 
     def moments(self) -> list[float]:
         """When reports were written."""

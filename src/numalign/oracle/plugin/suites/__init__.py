@@ -1,1 +1,1 @@
-"""Recorded cases of the scheduler plugin, by the part of the plugin that they test."""
+"""Suites of recorded cases of the scheduler plugin, one module per part of it."""

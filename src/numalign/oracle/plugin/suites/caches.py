@@ -1,4 +1,7 @@
-"""Recorded behaviour of the plugin's caches: sessions, single lookups, and helpers of a resync."""
+"""Recorded behaviour of the plugin's caches: sessions, lookups, helpers of a resync, and runs of a whole scheduler.
+
+A run needs the order of a scheduler only: filter, reserve, bind, and a retry after a change. The recording chooses
+among feasible nodes, because scores have suites of their own. Expectations are part of the steps of a run."""
 
 from __future__ import annotations
 
@@ -6,18 +9,109 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from numalign.api.nrt import fingerprint
-from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites import cachecycles, objects, scenarios
-from numalign.oracle.plugin.suites.suite import Case, Deliberate, Suite
-from numalign.placement.reference import args, classes
+from numalign.api.objects.pod import Pod
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.plugin.suites import cachesessions, objects
+from numalign.placement.reference import args, classes, demand, filter, numanodes
 from numalign.placement.reference.args import ForeignPodsDetect, PreemptionMode, ResyncMethod
-from numalign.placement.reference.caches import foreignpods, podgroups, records, repairs, reports
+from numalign.placement.reference.caches import foreignpods, podgroups, records, repairs, reports, selection
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.records import Record
 from numalign.placement.reference.caches.repairs import Repair
 from numalign.placement.reference.caches.rules import Rules
+from numalign.placement.reference.filter import Seen
+
+POINTERS = ("see expectedNode in steps", "see steps")
+ANY_NODE = "*"
+PENDING = ""
+
+
+class CacheRun:
+    """One recorded run. All pods are in one namespace and identified by name."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        raw_pods = [step["pod"] for step in given["steps"] if step["op"] == "createPod"]
+        profiles = {objects.pod(raw).spec.scheduler_name for raw in raw_pods}
+        self.present = {node.metadata.name: classes.present_on(node) for node in map(objects.node, given["nodes"])}
+        self.nrts = {nrt.metadata.name: nrt for nrt in map(objects.report, given["nrts"])}
+        self.cache = selection.build(args.complete(given["config"]), profiles, self.nrts.values())
+        self.pods: dict[str, Pod] = {}
+        self.wanted: dict[str, str] = {}
+        self.bound: dict[str, str] = {}
+
+    def take(self, step: Mapping[str, Any]) -> list[Difference]:
+        match step:
+            case {"op": "createPod", "pod": raw, "expectedNode": node}:
+                pod = objects.pod(raw)
+                self.pods[pod.metadata.name], self.wanted[pod.metadata.name] = pod, node
+                self._try(pod)
+            case {"op": "deletePod", "name": name}:
+                self.cache.pod_gone(self.pods.pop(name))
+            case {"op": "setPodPhase", "podIndexScheduled": place, "phase": phase}:
+                name = list(self.bound)[place]
+                status = structs.replace(self.pods[name].status, phase=phase)
+                self._put(structs.replace(self.pods[name], status=status))
+            case {"op": "updateNRT", "nrt": raw}:
+                nrt = objects.report(raw)
+                self.nrts[nrt.metadata.name] = nrt
+                self.cache.nrt_changed(nrt)
+                self._resync()
+            case {"op": "expectScheduledCount", "count": count} if count != len(self.bound):
+                return [Difference("expectScheduledCount", count, len(self.bound))]
+        return []
+
+    def misplaced(self) -> list[Difference]:
+        """The pods that did not end on the expected node."""
+        ends = {name: self.bound.get(name, PENDING) for name in self.wanted}
+        return [
+            Difference(name, self.wanted[name], node) for name, node in ends.items() if not self._is_wanted(name, node)
+        ]
+
+    def _is_wanted(self, name: str, node: str) -> bool:
+        return node != PENDING if self.wanted[name] == ANY_NODE else node == self.wanted[name]
+
+    def _resync(self) -> None:
+        self.cache.resync(self.nrts, self.pods.values(), now=0.0)
+        for pod in [pod for name, pod in self.pods.items() if name not in self.bound]:
+            self._try(pod)
+
+    def _try(self, pod: Pod) -> None:
+        feasible = [node for node in self.present if self._fits(pod, node)]
+        if feasible:
+            node = next((node for node in feasible if self._is_wanted(pod.metadata.name, node)), feasible[0])
+            self.bound[pod.metadata.name] = node
+            self.cache.reserve(node, pod)
+            self.cache.post_bind(node, pod)
+            self._put(structs.replace(pod, spec=structs.replace(pod.spec, node_name=node)))
+
+    def _fits(self, pod: Pod, node: str) -> bool:
+        found = self.cache.look_up(node)
+        seen = Seen(found.fresh, None if found.nrt is None else numanodes.read(found.nrt))
+        verdict = filter.decide(demand.of(pod), self.present[node], seen)
+        if verdict.rejects_node:
+            self.cache.rejected(node)
+        return verdict.status.is_success
+
+    def _put(self, pod: Pod) -> None:
+        self.pods[pod.metadata.name] = pod
+        self.cache.pod_seen(pod)
+
+
+def _answer(case: Case) -> object:
+    run = CacheRun(case["input"])
+    differences = [each for step in case["input"]["steps"] for each in run.take(step)]
+    return [*differences, *run.misplaced()]
+
+
+def _as_found(expected: Any, answered: Any) -> Sequence[Difference]:
+    # The recording beside the steps is only a pointer to them. Any other expectation would not be compared.
+    pointer = expected.get("note") if expected.keys() == {"note"} else None
+    return [*answered, *([] if pointer in POINTERS else [Difference("", expected, "only what the steps expect")])]
+
 
 REASONS = {
     Repair.LATE_REPORT: "a report that appears after the start is never cached; we take it in",
@@ -37,18 +131,18 @@ def _differs_by(repair: Repair) -> Deliberate:
     before = frozenset(list(Repair)[: list(Repair).index(repair)])
 
     def applies(given: Mapping[str, Any]) -> bool:
-        return scenarios.play(given, before) != scenarios.play(given, before | {repair})
+        return cachesessions.play(given, before) != cachesessions.play(given, before | {repair})
 
     return Deliberate(f"cache-{repair}", REASONS[repair], applies, _is_unmended)
 
 
 def _is_unmended(case: Case) -> bool:
     """The recording equals the result without any repair."""
-    return not _same_objects(case["expect"], {"steps": scenarios.play(case["input"], repairs.NONE)})
+    return not _same_objects(case["expect"], {"steps": cachesessions.play(case["input"], repairs.NONE)})
 
 
 def _session(case: Case) -> object:
-    return {"steps": scenarios.play(case["input"])}
+    return {"steps": cachesessions.play(case["input"])}
 
 
 def _same_objects(expected: Any, answered: Any) -> Sequence[Difference]:
@@ -66,10 +160,10 @@ def _as_read(value: Any, key: str = "") -> Any:
 
 def _look_up(case: Case) -> object:
     given = case["input"]
-    cache = scenarios.cache_of(given, list(map(objects.report, objects.reports(given))), Rules())
+    cache = cachesessions.cache_of(given, list(map(objects.report, objects.reports(given))), Rules())
     if given["hasForeignPods"] and isinstance(cache, OverReserve):
         cache.has_foreign_pods(given["node"])
-    found = scenarios.look_up(cache, given["node"])
+    found = cachesessions.look_up(cache, given["node"])
     return {"fresh": found["fresh"], "nrt": found["nrt"]}
 
 
@@ -82,7 +176,7 @@ def _is_foreign(case: Case) -> object:
 def _pod_data(case: Case) -> object:
     given = case["input"]
     judge = records.judged(frozenset(given["nrtResources"] or ()))
-    grouped = podgroups.by_node(map(objects.pod, given["pods"] or ()), scenarios.relevance(given["podRelevance"]))
+    grouped = podgroups.by_node(map(objects.pod, given["pods"] or ()), cachesessions.relevance(given["podRelevance"]))
     preempts = given["preemptionMode"] == PreemptionMode.ENABLED
     noted = {node: [records.of(pod, judge) for pod in pods.relevant] for node, pods in grouped.items()}
     return {"podData": {node: [_written(each, preempts) for each in found] for node, found in noted.items() if found}}
@@ -115,7 +209,7 @@ def _watched(case: Case) -> object:
         "profileNames": [],
         "steps": steps,
     }
-    desynced: Any = scenarios.play(session)[-1]
+    desynced: Any = cachesessions.play(session)[-1]
     return {"configChanged": desynced["configChanged"]}
 
 
@@ -147,15 +241,15 @@ SUITES: tuple[Suite, ...] = (
     Suite("watch_attr_change", _watched),
     Suite(
         "cache_resync_method",
-        lambda case: {"method": args.resync_method(scenarios.cache_args(case["input"]["cache"]))},
+        lambda case: {"method": args.resync_method(cachesessions.cache_args(case["input"]["cache"]))},
     ),
     Suite(
         "foreign_pods_detect_mode",
-        lambda case: {"mode": args.foreign_pods_detect(scenarios.cache_args(case["input"]["cache"]))},
+        lambda case: {"mode": args.foreign_pods_detect(cachesessions.cache_args(case["input"]["cache"]))},
     ),
     Suite("resource_names_from_nrt", _names),
     Suite("fingerprint_from_nrt", lambda case: {"fingerprint": _signature(case).text}),
     Suite("fingerprint_method_from_nrt", lambda case: {"onlyExclusive": _signature(case).only_exclusive}),
     Suite("check_fingerprint_for_node", _checked),
-    *cachecycles.SUITES,
+    Suite("integration_cache", _answer, _as_found),
 )

@@ -1,17 +1,30 @@
-"""Recorded results of Filter, with and without preemption, and scheduling cycles of one pod."""
+"""Recorded results of Filter, scheduling cycles of one pod, and preemption.
+
+Of kube-scheduler's preemption only the choice of victims is repeated: pods of lower priority, removed in a simulation
+that Filter must pass (scheduler plugin spec 16)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.oracle.divergence import Difference
+import msgspec
+from msgspec import structs
+
+from numalign.api.nrt import normalise, placementcodec
+from numalign.api.nrt.placementcodec import ContainerRef
+from numalign.api.nrt.wire import Attribute, NodeResourceTopology
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import DEFAULT_SCHEDULER, Pod
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.plugin import defects
-from numalign.oracle.plugin.suites import objects, reportedzones, scores, suite
-from numalign.oracle.plugin.suites.reportedzones import ZONE_64
-from numalign.oracle.plugin.suites.suite import Case, Deliberate, Suite
-from numalign.placement.reference import args, classes, demand, filter, victims
+from numalign.oracle.plugin.suites import objects, scores
+from numalign.oracle.plugin.suites.scores import ZONE_64
+from numalign.placement.reference import args, classes, demand, eviction, filter, numanodes, victims
+from numalign.placement.reference.args import PreemptionMode
+from numalign.placement.reference.caches import selection
 from numalign.placement.reference.filter import Preemption, Seen, Verdict
 from numalign.placement.reference.status import Status
 from numalign.placement.reference.victims import Cycle
@@ -83,7 +96,7 @@ def _lands(allowed: Sequence[str], answered: Any) -> bool:
 
 
 def _has_zone_twice(given: Mapping[str, Any]) -> bool:
-    listed = map(reportedzones.ids, objects.reports(given))
+    listed = map(scores.ids, objects.reports(given))
     return any(len(set(zones)) < len(zones) for zones in listed)
 
 
@@ -108,8 +121,108 @@ def _suites(names: Sequence[str], answer: Callable[[Case], object]) -> tuple[Sui
     return tuple(Suite(name, answer, deliberate=(ZONE_64, ZONE_TWICE)) for name in names)
 
 
+def _tracked(case: Case) -> object:
+    cycle, codes = Cycle(PreemptionMode(case["input"]["preemptionMode"])), []
+    for step in case["input"]["steps"]:
+        pod = Pod(metadata=ObjectMeta(**step["pod"])) if step.get("pod") else None
+        match step["op"]:
+            case "PreFilter":
+                cycle, status = victims.pre_filter(cycle)
+            case "RemovePod":
+                cycle, status = victims.remove_pod(cycle, pod)
+            case _:
+                cycle, status = victims.add_pod(cycle, pod)
+        codes.append(status.code)
+    names = None if cycle.victims is None else sorted(pod.metadata.full_name for pod in cycle.pods)
+    return {"statusCodes": codes, "victims": names}
+
+
+def _simulated(case: Case) -> object:
+    given = case["input"]
+    report = None if given["nrt"] is None else objects.report(given["nrt"])
+    gone = list(map(objects.pod, given["victims"] or ()))
+    after = eviction.simulate(report, gone, objects.placement(given["placement"]))
+    if isinstance(after, eviction.Impossible):
+        return {"error": after, "nrt": given["nrt"]}
+    zones = [
+        {**raw, "resources": msgspec.to_builtins(zone.resources)}
+        for raw, zone in zip(given["nrt"]["zones"], after.zones or (), strict=True)
+    ]
+    return {"error": None, "nrt": {**given["nrt"], "zones": zones}}
+
+
+class PreemptionRun:
+    """The node, its cached report, and the two pods."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.settings = args.complete(given["config"])
+        node = objects.node(given["node"])
+        self.node, self.present = node.metadata.name, classes.present_on(node)
+        self.before = objects.report(given["nrtBeforeVictim"])
+        self.victim, self.preemptor = _bound(given["victim"], self.node), objects.pod(given["preemptor"]["pod"])
+        self.cache = selection.build(self.settings, {self.preemptor.spec.scheduler_name}, [self.before])
+
+    def victim_runs(self, report: NodeResourceTopology) -> None:
+        self.cache.reserve(self.node, self.victim)
+        self.cache.post_bind(self.node, self.victim)
+        self.cache.pod_seen(self.victim)
+        self._reported(report, [self.victim])
+
+    def victim_is_gone(self) -> None:
+        self.cache.pod_gone(self.victim)
+        self._reported(self.before, [])
+
+    def _reported(self, report: NodeResourceTopology, pods: list[Pod]) -> None:
+        self.cache.nrt_changed(report)
+        self.cache.resync({self.node: report}, pods, now=0.0)
+
+    def fits(self, without: tuple[Pod, ...] = ()) -> bool:
+        found = self.cache.look_up(self.node)
+        seen = Seen(found.fresh, None if found.nrt is None else numanodes.read(found.nrt))
+        preemption = Preemption(without, self.cache.placement(self.node))
+        return filter.decide(demand.of(self.preemptor), self.present, seen, preemption).status.is_success
+
+    def evicts(self, *, pre_filter: bool) -> bool:
+        cycle = Cycle(args.preemption_mode(self.settings))
+        cycle = victims.pre_filter(cycle)[0] if pre_filter else cycle
+        cycle, told = victims.remove_pod(cycle, self.victim)
+        return told.is_success and self.fits(without=cycle.pods)
+
+
+def _bound(raw: Mapping[str, Any], node: str) -> Pod:
+    pod = objects.pod(raw["pod"])
+    status = structs.replace(pod.status, phase="Running")
+    return structs.replace(pod, spec=structs.replace(pod.spec, node_name=node), status=status)
+
+
+def _with_placement(given: Mapping[str, Any], victim: Pod) -> NodeResourceTopology:
+    report = objects.report(given["nrtWithVictim"])
+    if not given["nrtCarriesPlacement"]:
+        return report
+    names = (victim.metadata.namespace, victim.metadata.name)
+    placed = {ContainerRef(*names, each.name): given["victim"]["numaNode"] for each in victim.spec.containers}
+    payload = placementcodec.encode(placed, len(report.zones or ()))
+    # All containers are in one zone, the busiest, so no zone needs a vector.
+    metadata = Attribute(name=normalise.PLACEMENT_METADATA, value=payload.metadata)
+    return structs.replace(report, attributes=(*report.attributes, metadata))
+
+
+def _preempted(case: Case) -> object:
+    given = case["input"]
+    run = PreemptionRun(given)
+    run.victim_runs(_with_placement(given, run.victim))
+    is_lower = given["victim"]["priority"] < given["preemptor"]["priority"]
+    evicted = not run.fits() and is_lower and run.evicts(pre_filter=given["preFilterEnabled"])
+    if evicted:
+        run.victim_is_gone()
+    return {"eviction": evicted, "preemptorEventuallyScheduled": run.fits()}
+
+
 SUITES: tuple[Suite, ...] = (
     *_suites(PLAIN, _answer),
     *_suites(MARKED, _answer_with_mark),
     Suite("integration_single_cycle", _cycle, _same_cycle),
+    Suite("victim_tracking", _tracked),
+    Suite("nrt_post_eviction", _simulated, objects.by_amount),
+    Suite("integration_preemption", _preempted),
 )

@@ -8,9 +8,10 @@ from typing import Any
 from numalign.api.decode import decode, quantity
 from numalign.api.objects.pod import Container
 from numalign.api.objects.qos import QoS
-from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites import objects, suite
-from numalign.oracle.plugin.suites.suite import Case, Suite
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Suite
+from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import classes, demand, filter, leastnuma
 from numalign.placement.reference.demand import Demand
 from numalign.placement.reference.numanodes import NumaNode

@@ -12,8 +12,8 @@ from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod, ResourceList
-from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites import suite
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.divergence import Difference
 from numalign.placement.reference import args, numanodes
 from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
 from numalign.placement.reference.filter import Seen

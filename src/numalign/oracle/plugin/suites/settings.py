@@ -12,9 +12,10 @@ from numalign.api.nrt import topologymanager
 from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.nrt.wire import Attribute
-from numalign.oracle.divergence import Difference
-from numalign.oracle.plugin.suites import objects, suite
-from numalign.oracle.plugin.suites.suite import Case, Suite
+from numalign.oracle.harness import suite
+from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.suite import Suite
+from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import args, numanodes
 from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
 

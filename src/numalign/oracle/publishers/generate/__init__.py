@@ -1,1 +1,1 @@
-"""Generators of cases for the publishers."""
+"""Generates nodes, texts and small lists for the publishers' tables."""

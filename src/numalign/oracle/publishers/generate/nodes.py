@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import count
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-from numalign.oracle.generate.draws import chance, cut, some, weighted
+from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.draws import chance, cut, some, weighted
 
-Row = dict[str, Any]
 NAMESPACES: Final = ("default", "kube-system", "a")
 KINDS: Final = ("memory", "hugepages-2Mi", "hugepages-1Gi", "hugepages-64Ki", "hugepages-32Mi")
 PAGES: Final = {
@@ -30,17 +30,17 @@ class Zone(Struct):
     """Bytes in sysfs; a kind that sysfs does not report has no entry."""
 
 
-class Node(Struct):
+class GeneratedNode(Struct):
     """A node while its row is generated."""
 
     rng: Random
     zones: list[Zone]
-    devices: list[Row]
+    devices: list[Case]
     """One entry per zone of a device, as kubelets list them."""
     cpus: list[int]
-    blocks: list[Row]
+    blocks: list[Case]
 
-    def row(self) -> Row:
+    def row(self) -> Case:
         """Everything except memory and pods, which each program writes in its own form."""
         near, far = self.rng.choice(((10, 21), (10, 20), (10, 32)))
         nodes = [
@@ -64,16 +64,16 @@ class Node(Struct):
         names = ("cpu", *KINDS[:2], *RESOURCES)
         return {key: some(self.rng, names, 0.25) for key in some(self.rng, ("*", node, "other"), 0.6)}
 
-    def pods(self) -> list[Row]:
+    def pods(self) -> list[Case]:
         return _Pods(self).drawn()
 
 
 class _Pods:
     """What pods hold, mostly exclusively."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: GeneratedNode) -> None:
         self.node, self.rng = node, node.rng
-        by_id: dict[tuple[str, str], list[Row]] = {}
+        by_id: dict[tuple[str, str], list[Case]] = {}
         for entry in node.devices:
             for each in entry["ids"]:
                 by_id.setdefault((entry["resource"], each), []).append({**entry, "ids": [each]})
@@ -82,16 +82,16 @@ class _Pods:
         self.rng.shuffle(self.devices)
         self.rng.shuffle(self.cpus)
 
-    def drawn(self) -> list[Row]:
+    def drawn(self) -> list[Case]:
         number = weighted(self.rng, {0: 1, 1: 3, 2: 3, 4: 2, 7: 1})
         return [self._pod(place) for place in range(number)]
 
-    def _pod(self, place: int) -> Row:
+    def _pod(self, place: int) -> Case:
         name = weighted(self.rng, {f"p{place}": 20, "p0": 1, "pöd": 1, "": 0.3})
         containers = [self._container(each) for each in range(weighted(self.rng, {0: 1, 1: 10, 2: 4, 3: 1}))]
         return {"name": name, "namespace": self.rng.choice(NAMESPACES), "containers": containers}
 
-    def _container(self, place: int) -> Row:
+    def _container(self, place: int) -> Case:
         return {"name": f"c{place}", "cpus": self._cpus(), "devices": self._devices(), "memory": self._memory()}
 
     def _cpus(self) -> list[int]:
@@ -101,7 +101,7 @@ class _Pods:
             held.append(rng.choice((0, 1, 99, 1000)))
         return held if chance(rng, 0.3) else sorted(held)
 
-    def _devices(self) -> list[Row]:
+    def _devices(self) -> list[Case]:
         rng = self.rng
         taken = [self.devices.pop() for _ in range(min(len(self.devices), weighted(rng, {0: 4, 1: 3, 2: 1})))]
         held = [entry for entries in taken for entry in entries]
@@ -113,7 +113,7 @@ class _Pods:
             held.append(held[-1])
         return held
 
-    def _memory(self) -> list[Row]:
+    def _memory(self) -> list[Case]:
         rng, held = self.rng, []
         for kind in some(rng, sorted({block["type"] for block in self.node.blocks}), 0.35):
             room = [block for block in self.node.blocks if block["type"] == kind]
@@ -128,9 +128,9 @@ class _Pods:
         return held
 
 
-def drawn(rng: Random) -> Node:
+def drawn(rng: Random) -> GeneratedNode:
     zones = _zones(rng)
-    return Node(rng, zones, _offered(rng, zones), _allocatable(rng, zones), _blocks(rng, zones))
+    return GeneratedNode(rng, zones, _offered(rng, zones), _allocatable(rng, zones), _blocks(rng, zones))
 
 
 def _zones(rng: Random) -> list[Zone]:
@@ -167,9 +167,9 @@ def _allocatable(rng: Random, zones: list[Zone]) -> list[int]:
     return cpus
 
 
-def _blocks(rng: Random, zones: list[Zone]) -> list[Row]:
+def _blocks(rng: Random, zones: list[Zone]) -> list[Case]:
     """Mostly what sysfs reports minus reservations; sometimes more, nothing, or a kind that sysfs does not report."""
-    found: list[Row] = []
+    found: list[Case] = []
     for zone in zones:
         for kind in KINDS:
             present = zone.memory.get(kind)
@@ -184,8 +184,8 @@ def _blocks(rng: Random, zones: list[Zone]) -> list[Row]:
     return found
 
 
-def _offered(rng: Random, zones: list[Zone]) -> list[Row]:
-    found: list[Row] = []
+def _offered(rng: Random, zones: list[Zone]) -> list[Case]:
+    found: list[Case] = []
     for resource in some(rng, RESOURCES, 0.4):
         for number in range(rng.randint(1, 5)):
             where = _places(rng, zones)
@@ -204,7 +204,7 @@ def _offered(rng: Random, zones: list[Zone]) -> list[Row]:
     return found
 
 
-def _device(rng: Random, resource: str, ids: list[str], numa: list[int] | None) -> Row:
+def _device(rng: Random, resource: str, ids: list[str], numa: list[int] | None) -> Case:
     return {"resource": resource, "ids": ids, "numa": numa}
 
 
@@ -225,19 +225,19 @@ def _places(rng: Random, zones: list[Zone]) -> list[int] | None:
     return [rng.choice(ids)]
 
 
-def unified(pod: Row) -> Row:
+def unified(pod: Case) -> Case:
     """A pod in the updater's form, which lists all resources of a container together."""
     return {**pod, "containers": [_unified(each) for each in pod["containers"]]}
 
 
-def _unified(container: Row) -> Row:
+def _unified(container: Case) -> Case:
     held = [{"name": "cpu", "data": [str(cpu) for cpu in container["cpus"]], "numa": None}] if container["cpus"] else []
     held += [{"name": e["resource"], "data": e["ids"], "numa": e["numa"]} for e in container["devices"]]
     held += [{"name": b["type"], "data": [str(b["size"])], "numa": b["numa"]} for b in container["memory"] if b["size"]]
     return {"name": container["name"], "resources": held}
 
 
-def known(rng: Random, listed: Row) -> Row:
+def known(rng: Random, listed: Case) -> Case:
     """The pod as the API server has it: its QoS class and whole CPUs matter."""
     numbers = count()
     containers = [_wanted(rng, next(numbers)) for _ in range(max(1, len(listed["containers"])))]
@@ -250,7 +250,7 @@ def known(rng: Random, listed: Row) -> Row:
     return {**made, "containers": containers}
 
 
-def _wanted(rng: Random, place: int) -> Row:
+def _wanted(rng: Random, place: int) -> Case:
     cpu = weighted(rng, {"2": 5.0, "1500m": 2.0, "0": 0.5, "3000m": 0.5, "0.5": 0.5, "": 1.0})
     amounts = {"memory": "100Mi"} | ({"cpu": cpu} if cpu else {})
     return {"name": f"c{place}", "requests": amounts, "limits": amounts}

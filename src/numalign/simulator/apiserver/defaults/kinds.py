@@ -24,7 +24,7 @@ from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.apiserver.storage import errors, resources
 from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, SERVICES, STORAGECLASSES, Resource
-from numalign.simulator.apiserver.verbs.state import ObjectReader
+from numalign.simulator.apiserver.storage.store import ObjectReader
 from numalign.simulator.trees import Tree
 
 ALWAYS_THERE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})

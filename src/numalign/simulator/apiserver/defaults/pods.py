@@ -19,7 +19,7 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.defaults import podspecs
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import PODS, PRIORITYCLASSES, SERVICEACCOUNTS
-from numalign.simulator.apiserver.verbs.state import ObjectReader
+from numalign.simulator.apiserver.storage.store import ObjectReader
 from numalign.simulator.trees import Tree
 
 SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}

@@ -6,7 +6,7 @@ selector and labels come from its uid, unless it says that it brings its own."""
 from typing import Final
 
 from numalign.simulator.apiserver.defaults import podspecs
-from numalign.simulator.apiserver.verbs.state import ObjectReader
+from numalign.simulator.apiserver.storage.store import ObjectReader
 from numalign.simulator.trees import Tree
 
 QUARTER: Final = "25%"

@@ -8,21 +8,19 @@ kubectl asks for Strict on every apply and create. Without being asked nothing i
 carried along, where the real server warns of it and drops it, and of fields given twice the last counts.
 """
 
-import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import msgspec
-import yaml as pyyaml
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import protobuf
 from numalign.simulator.apiserver.http.requests import Request
 from numalign.simulator.apiserver.schemas import builtin, fielderrors, gotext, typedefs
 from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.errors import StatusError, TypeMismatch
+from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
 from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
@@ -54,7 +52,7 @@ def read_object(body: bytes, content_type: str, resource: Resource) -> Tree:
         why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {got} into Go value of type {HEAD}"
         raise _unrecognized(resource, why, body)
     _check_kind(tree, resource)
-    check_shape(tree, resource)
+    builtin.check_shape(tree, resource)
     return tree
 
 
@@ -69,7 +67,7 @@ def decode(body: bytes, content_type: str) -> Any:
     if media == JSON:
         return _json(body)
     if media == YAML:
-        return _yaml(body)
+        return gotext.decode_yaml(body)
     if media == PROTOBUF:
         return protobuf_body(body)
     raise errors.unsupported_media_type(UNKNOWN_FORMAT)
@@ -80,14 +78,6 @@ def protobuf_body(body: bytes) -> Tree:
         return protobuf.decoded(body)
     except protobuf.BadProtobuf as problem:
         raise errors.bad_request(str(problem)) from None
-
-
-def read_apply(body: bytes) -> Any:
-    """An applied configuration."""
-    try:
-        return _yaml(body)
-    except ValueError as problem:
-        raise errors.bad_request(f"error encoding patch: {problem}") from None
 
 
 def _check_kind(tree: Tree, resource: Resource) -> None:
@@ -114,62 +104,11 @@ def _other_kind(tree: Tree, kind: str, version: str, resource: Resource) -> Stat
     return errors.invalid(replace(resource, kind=kind), trees.text(tree, "metadata", "name"), [cause])
 
 
-# What every object has to be an object of, if it has it at all.
-OBJECTS: Final = ("metadata", "spec", "status")
-
-
-def check_shape(tree: Tree, resource: Resource) -> None:
-    for name in OBJECTS:
-        found = tree.get(name)
-        if found is not None and not isinstance(found, dict) and not (resource.custom and name != "metadata"):
-            raise mistyped(resource, name, gotext.json_type(found))
-    builtin.check_metadata_types(resource, tree)
-
-
-def mistyped(resource: Resource, field: str, got: str) -> StatusError:
-    kind = "ObjectMeta" if field == "metadata" else f"{resource.kind}{field.capitalize()}"
-    why = f"json: cannot unmarshal {got} into Go struct field {resource.kind}.{field} of type {resource.version}.{kind}"
-    return TypeMismatch(resource, why, got, f"{resource.version}.{kind}")
-
-
 def _json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError:
         raise ValueError(f"couldn't get version/kind; json parse error: {gotext.json_error(body)}") from None
-
-
-def _yaml(body: bytes) -> Any:
-    if body[:1] == b"{":
-        # Nearly always it is JSON, which is YAML and read a hundred times faster.
-        with contextlib.suppress(msgspec.DecodeError):
-            return msgspec.json.decode(body)
-    try:
-        return pyyaml.load(body, Loader=_Loader)
-    except (pyyaml.YAMLError, UnicodeDecodeError, ValueError) as problem:
-        raise ValueError(f"yaml: {_line(problem)}{getattr(problem, 'problem', None) or problem}") from None
-
-
-def _line(problem: Exception) -> str:
-    """As the real reader counts: from nought, but for what it finds before it has understood the line."""
-    mark = getattr(problem, "problem_mark", None)
-    if mark is None:
-        return ""
-    if isinstance(problem, pyyaml.scanner.ScannerError):
-        return f"line {mark.line + 1}: " if mark.line else ""
-    return f"line {mark.line or 1}: "
-
-
-_SafeLoader: Final[Any] = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
-
-
-class _Loader(_SafeLoader):  # type: ignore[misc]
-    """Leaves timestamps as text, as JSON has them."""
-
-    yaml_implicit_resolvers: ClassVar = {
-        sign: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for sign, resolvers in _SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 def _clipped(body: bytes) -> str:

@@ -14,7 +14,7 @@ from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import PODS, REVIEWS, Resource
 from numalign.simulator.apiserver.verbs import create, delete, patch, strategy, subresources, update
-from numalign.simulator.apiserver.verbs import list as pages
+from numalign.simulator.apiserver.verbs.list import ListPage, SelectionPredicate, known_version, list_objects, predicate
 from numalign.simulator.apiserver.verbs.patch import Patch, PatchKind, PatchTarget
 from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
@@ -105,7 +105,7 @@ class Router:
             return self._follow(request, place)
         if request.method == "GET":
             if version := request.query.get("resourceVersion", ""):
-                pages.known_version(self.state.store, version)
+                known_version(self.state.store, version)
             return responses.object_response(
                 self.state, request, resource, self.state.entry(resource, place.name, place.namespace)
             )
@@ -131,14 +131,14 @@ class Router:
             raise errors.method_not_allowed()
         return verb(self, request, place)
 
-    def _page(self, request: Request, place: RequestInfo) -> pages.ListPage:
-        return pages.list_objects(self.state.store, place.resource, self._chosen(request, place), options.page(request))
+    def _page(self, request: Request, place: RequestInfo) -> ListPage:
+        return list_objects(self.state.store, place.resource, self._chosen(request, place), options.page(request))
 
-    def _chosen(self, request: Request, place: RequestInfo) -> pages.SelectionPredicate:
+    def _chosen(self, request: Request, place: RequestInfo) -> SelectionPredicate:
         query, fields = request.query, request.query.get("fieldSelector", "")
         if place.name:
             fields = f"metadata.name={place.name}"
-        return pages.predicate(place.resource, place.namespace, query.get("labelSelector", ""), fields)
+        return predicate(place.resource, place.namespace, query.get("labelSelector", ""), fields)
 
     def _follow(self, request: Request, place: RequestInfo) -> WatchRequest:
         following = WatchRequest(place.resource, self._chosen(request, place), options.since(request))

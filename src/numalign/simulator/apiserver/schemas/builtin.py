@@ -254,3 +254,21 @@ def _go_type(schema: Tree, field: str) -> str:
         case "boolean":
             return "bool"
     return "string"
+
+
+# What every object has to be an object of, if it has it at all.
+OBJECTS: Final = ("metadata", "spec", "status")
+
+
+def check_shape(tree: Tree, resource: Resource) -> None:
+    for name in OBJECTS:
+        found = tree.get(name)
+        if found is not None and not isinstance(found, dict) and not (resource.custom and name != "metadata"):
+            raise _mistyped(resource, name, gotext.json_type(found))
+    check_metadata_types(resource, tree)
+
+
+def _mistyped(resource: Resource, field: str, got: str) -> errors.StatusError:
+    kind = "ObjectMeta" if field == "metadata" else f"{resource.kind}{field.capitalize()}"
+    why = f"json: cannot unmarshal {got} into Go struct field {resource.kind}.{field} of type {resource.version}.{kind}"
+    return errors.TypeMismatch(resource, why, got, f"{resource.version}.{kind}")

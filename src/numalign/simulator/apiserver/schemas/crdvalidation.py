@@ -17,6 +17,7 @@ from typing import Any, Final
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import fielderrors, registry, validate
 from numalign.simulator.apiserver.storage.errors import StatusCause
+from numalign.simulator.apiserver.storage.names import dns1035_label_problems
 from numalign.simulator.trees import Tree
 
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -129,12 +130,6 @@ def _judging_errors(schema: Tree, path: str, outside: Tree) -> Iterator[StatusCa
             yield from _judging_errors(sub, f"{path}.{word}[{index}]", outside)
 
 
-LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-LABEL_WORDS: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
 SCOPES: Final = ("Cluster", "Namespaced")
 COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 APPROVAL: Final = "api-approved.kubernetes.io"
@@ -185,8 +180,8 @@ def _word_errors(names: Tree) -> Iterator[StatusCause]:
         mixed = key in ("kind", "listKind")
         if not text:
             yield fielderrors.required(f"spec.names.{key}")
-        elif not LABEL.fullmatch(text.lower() if mixed else text):
-            words = f"may have mixed case, but should otherwise match: {LABEL_WORDS}" if mixed else LABEL_WORDS
+        for why in dns1035_label_problems(text.lower() if mixed else text) if text else ():
+            words = f"may have mixed case, but should otherwise match: {why}" if mixed else why
             yield fielderrors.invalid(f"spec.names.{key}", text, words)
 
 
@@ -194,8 +189,8 @@ def _version_errors(spec: Tree, status: Tree) -> Iterator[StatusCause]:
     versions = spec.get("versions") or []
     listed = [each.get("name", "") for each in versions]
     for index, name in enumerate(listed):
-        if not LABEL.fullmatch(name):
-            yield fielderrors.invalid(f"spec.versions[{index}].name", name, LABEL_WORDS)
+        for why in dns1035_label_problems(name):
+            yield fielderrors.invalid(f"spec.versions[{index}].name", name, why)
     if len(set(listed)) < len(listed):
         yield fielderrors.invalid("spec.versions", _shown(versions), "must contain unique version names")
     if sum(bool(each.get("storage")) for each in versions) != 1:

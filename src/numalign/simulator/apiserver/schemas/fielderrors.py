@@ -5,13 +5,18 @@ Validation, schemas and the verbs build causes with these functions, whose sente
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from numalign.simulator.apiserver.schemas import validate
 from numalign.simulator.apiserver.storage.errors import StatusCause
 
 NO_NAME: Final = StatusCause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
+
+
+def quoted(value: Any) -> str:
+    """A value within a message."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def required(path: str, why: str = "") -> StatusCause:
@@ -23,23 +28,21 @@ def forbidden(path: str, why: str) -> StatusCause:
 
 
 def invalid(path: str, value: Any, why: str) -> StatusCause:
-    return StatusCause(path, "FieldValueInvalid", f"Invalid value: {validate.quoted(value)}: {why}")
+    return StatusCause(path, "FieldValueInvalid", f"Invalid value: {quoted(value)}: {why}")
 
 
 def unsupported(path: str, value: Any, known: Iterable[Any]) -> StatusCause:
-    named = ", ".join(f'"{each}"' if isinstance(each, str) else f'"{validate.quoted(each)}"' for each in known)
-    return StatusCause(
-        path, "FieldValueNotSupported", f"Unsupported value: {validate.quoted(value)}: supported values: {named}"
-    )
+    named = ", ".join(f'"{each}"' if isinstance(each, str) else f'"{quoted(each)}"' for each in known)
+    return StatusCause(path, "FieldValueNotSupported", f"Unsupported value: {quoted(value)}: supported values: {named}")
 
 
 def duplicate(path: str, value: Any) -> StatusCause:
-    return StatusCause(path, "FieldValueDuplicate", f"Duplicate value: {validate.quoted(value)}")
+    return StatusCause(path, "FieldValueDuplicate", f"Duplicate value: {quoted(value)}")
 
 
 def missing(path: str, value: Any) -> StatusCause:
     """The field refers to something that does not exist."""
-    return StatusCause(path, "FieldValueNotFound", f"Not found: {validate.quoted(value)}")
+    return StatusCause(path, "FieldValueNotFound", f"Not found: {quoted(value)}")
 
 
 def too_long(path: str, most: int) -> StatusCause:

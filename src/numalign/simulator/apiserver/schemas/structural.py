@@ -159,7 +159,7 @@ def _duplicates(items: list[Any], schema: Tree, path: str) -> Iterator[StatusCau
     for index, item in enumerate(items):
         if kind == typedefs.MAP and isinstance(item, dict):
             item = {key: item[key] for key in sorted(keys) if key in item}
-        text = validate.quoted(item)
+        text = fielderrors.quoted(item)
         if text in seen:
             yield fielderrors.duplicate(f"{path}[{index}]", item)
         seen.add(text)

@@ -21,7 +21,6 @@ import base64
 import binascii
 import functools
 import ipaddress
-import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -94,11 +93,6 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
 }
 
 
-def quoted(value: Any) -> str:
-    """A value within a message."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
 def number_text(value: float) -> str:
     """Without a fraction that says nothing."""
     return str(int(value)) if float(value).is_integer() else str(value)
@@ -145,7 +139,7 @@ def _type_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
 
 def wrong_type(path: str, value: Any, wanted: str, shown: str) -> StatusCause:
     why = f'{path} in body must be of type {wanted}: "{shown}"'
-    return StatusCause(path or UNPLACED, WRONG_TYPE, f"Invalid value: {quoted(value)}: {why}")
+    return StatusCause(path or UNPLACED, WRONG_TYPE, f"Invalid value: {fielderrors.quoted(value)}: {why}")
 
 
 def _unplaced(why: str) -> StatusCause:

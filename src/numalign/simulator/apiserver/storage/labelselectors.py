@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.simulator.apiserver.storage import errors, names
+from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage.names import label_value_problems, qualified_name_problems
 from numalign.simulator.trees import Tree
 
 EQUALS, IN, NOT_IN, EXISTS, ABSENT, ABOVE, BELOW = "=", "in", "notin", "exists", "!", "gt", "lt"
@@ -128,7 +129,7 @@ class _Parser:
         if absent:
             self._next()
         key = self._word("found '{}', expected: identifier")
-        _check("<nil>", key, names.key_problems(key))
+        _check("<nil>", key, qualified_name_problems(key))
         if absent or self._peek() in (END, ","):
             return LabelRequirement(key, ABSENT if absent else EXISTS)
         operator = self._next()
@@ -185,7 +186,7 @@ def _checked(requirement: LabelRequirement, values: list[str]) -> LabelRequireme
     if not values:
         raise _Unreadable("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
     for index, value in enumerate(values):
-        _check(f"values[{index}][{requirement.key}]", value, names.value_problems(value))
+        _check(f"values[{index}][{requirement.key}]", value, label_value_problems(value))
     return requirement
 
 

@@ -14,10 +14,11 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import takewhile
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
+from numalign.api.caches import BoundedCache
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import fieldselectors
 from numalign.simulator.apiserver.storage.resources import Resource
@@ -211,3 +212,40 @@ def encode_object(resource: Resource, tree: Tree, version: int) -> StoredObject:
 
 def _node(entry: StoredObject | None) -> str:
     return entry.fields.get(fieldselectors.NODE, "") if entry is not None and entry.fields is not None else ""
+
+
+DECODED_OBJECTS: Final = 1000
+
+
+class ObjectReader(Protocol):
+    """How admission reads other objects: one by name, or None; or all of a resource. READ ONLY."""
+
+    def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None: ...
+
+    def all(self, resource: Resource) -> list[Tree]: ...
+
+
+class StoreReader:
+    """Remembers what it decoded: most lookups are of the same few namespaces, accounts and classes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._decoded: BoundedCache[bytes, Tree] = BoundedCache(DECODED_OBJECTS)
+        self._all: dict[tuple[str, str], tuple[int, list[Tree]]] = {}
+
+    def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None:
+        found = self._store.entry(resource, name, namespace)
+        if found is None:
+            return None
+        tree = self._decoded.get(found.data)
+        if tree is None:
+            tree = self._decoded.keep(found.data, trees.decoded(found.data))
+        return tree
+
+    def all(self, resource: Resource) -> list[Tree]:
+        collection = self._store.collection(resource)
+        version, found = self._all.get(resource.home, (-1, []))
+        if version != collection.version:
+            found = [trees.decoded(entry.data) for entry in collection.within("")]
+            self._all[resource.home] = (collection.version, found)
+        return found

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal
 from numalign.simulator.apiserver.defaults import kinds
 from numalign.simulator.apiserver.storage.resources import STORAGECLASSES, Resource
 from numalign.simulator.apiserver.tables import cluster, columns, pods, printercolumns, workloads
-from numalign.simulator.apiserver.tables import cluster as storagecolumns
 from numalign.simulator.trees import Tree
 
 Include = Literal["Metadata", "Object", "None"]
@@ -23,7 +22,7 @@ LAYOUTS: Final[dict[tuple[str, str], columns.TableLayout]] = {
     **workloads.LAYOUTS,
     **cluster.LAYOUTS,
     **cluster.NETWORK_LAYOUTS,
-    **storagecolumns.STORAGE_LAYOUTS,
+    **cluster.STORAGE_LAYOUTS,
 }
 PLAIN: Final = columns.TableLayout(
     columns.named(columns.TableColumn("Created At", "date")),

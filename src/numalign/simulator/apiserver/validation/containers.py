@@ -17,8 +17,8 @@ from numalign.api.objects import resourcenames
 from numalign.simulator import trees
 from numalign.simulator.apiserver.defaults import podspecs
 from numalign.simulator.apiserver.defaults.podspecs import PROBES
-from numalign.simulator.apiserver.storage import names as labelsyntax
 from numalign.simulator.apiserver.storage.errors import StatusCause
+from numalign.simulator.apiserver.storage.names import dns_label_problems, qualified_name_problems
 from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
 
@@ -96,7 +96,7 @@ def name_problems(name: str) -> tuple[str, ...]:
     """Of a resource's name in a container."""
     if name in STANDARD or name.startswith(resourcenames.HUGEPAGES_PREFIX):
         return ()
-    problems = tuple(labelsyntax.key_problems(name))
+    problems = tuple(qualified_name_problems(name))
     if problems or "/" not in name:
         unknown = () if problems or name in STANDARD_ELSEWHERE else (UNQUALIFIED,)
         return (*problems, *unknown, NOT_FOR_CONTAINERS)
@@ -144,7 +144,7 @@ SPACES: Final = "must not have leading or trailing whitespace"
 
 
 def container_errors(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool) -> list[StatusCause]:
-    found = rules.required_name(f"{path}.name", container.get("name"), rules.label_problems)
+    found = rules.required_name(f"{path}.name", container.get("name"), dns_label_problems)
     image = container.get("image", "")
     if not image:
         found.append(rules.required(f"{path}.image"))

@@ -18,8 +18,15 @@ from typing import Final
 from numalign.simulator import trees
 from numalign.simulator.apiserver.defaults.pods import HIGHEST_OF_USERS, SYSTEM_PRIORITIES
 from numalign.simulator.apiserver.schemas import fielderrors, validate
-from numalign.simulator.apiserver.storage import names, resources
+from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.errors import StatusCause
+from numalign.simulator.apiserver.storage.names import (
+    config_key_problems,
+    dns_label_problems,
+    path_segment_problems,
+    qualified_name_problems,
+    subdomain_problems,
+)
 from numalign.simulator.apiserver.storage.resources import RBAC, Resource
 from numalign.simulator.apiserver.validation import containers, pods, rules, workloads
 from numalign.simulator.trees import Tree
@@ -51,8 +58,8 @@ def metadata_errors(resource: Resource, metadata: Tree, old: Tree | None) -> lis
 
 def name_rule(resource: Resource) -> rules.NameRule:
     if resource.home in LABELLED:
-        return rules.label_problems
-    return rules.path_problems if resource.home in IN_PATHS else rules.subdomain_problems
+        return dns_label_problems
+    return path_segment_problems if resource.home in IN_PATHS else subdomain_problems
 
 
 def _name(resource: Resource, metadata: Tree) -> list[StatusCause]:
@@ -71,7 +78,7 @@ def _labels(metadata: Tree) -> list[StatusCause]:
     annotations = metadata.get("annotations")
     if annotations:
         for key in annotations:
-            found += rules.named("metadata.annotations", key, lambda each: names.key_problems(each.lower()))
+            found += rules.named("metadata.annotations", key, lambda each: qualified_name_problems(each.lower()))
         size = sum(len(key) + len(value) for key, value in annotations.items())
         if size > LARGEST_ANNOTATIONS:
             found.append(fielderrors.too_long("metadata.annotations", LARGEST_ANNOTATIONS))
@@ -94,7 +101,7 @@ def _owners(owners: list[Tree]) -> list[StatusCause]:
 def _finalizers(finalizers: list[str]) -> list[StatusCause]:
     found = []
     for index, finalizer in enumerate(finalizers):
-        found += rules.named("metadata.finalizers", finalizer, names.key_problems)
+        found += rules.named("metadata.finalizers", finalizer, qualified_name_problems)
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             found.append(rules.invalid(f"metadata.finalizers[{index}]", finalizer, UNQUALIFIED))
     return found
@@ -134,7 +141,7 @@ def _service_port(port: Tree, path: str, *, is_alone: bool) -> Iterator[StatusCa
     if not is_alone and not port.get("name"):
         yield rules.required(f"{path}.name")
     elif port.get("name"):
-        yield from rules.named(f"{path}.name", port["name"], rules.label_problems)
+        yield from rules.named(f"{path}.name", port["name"], dns_label_problems)
     yield from rules.port_number(f"{path}.port", port.get("port", 0))
     yield from rules.choice(f"{path}.protocol", port.get("protocol"), containers.PROTOCOLS)
     if isinstance(port.get("targetPort"), int):
@@ -170,7 +177,7 @@ def _taints(taints: list[Tree]) -> Iterator[StatusCause]:
     for index, taint in enumerate(taints):
         # The real server looks for them in the metadata, by its own account.
         here, key, effect = f"metadata.taints[{index}]", taint.get("key", ""), taint.get("effect", "")
-        yield from rules.named(f"{here}.key", key, names.key_problems)
+        yield from rules.named(f"{here}.key", key, qualified_name_problems)
         if effect:
             yield from rules.choice(f"{here}.effect", effect, pods.EFFECTS)
         else:
@@ -186,13 +193,13 @@ def _taints(taints: list[Tree]) -> Iterator[StatusCause]:
 def config_map(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     for field in ("data", "binaryData"):
         for key in tree.get(field) or ():
-            yield from rules.named(f"{field}[{key}]", key, rules.config_key_problems)
+            yield from rules.named(f"{field}[{key}]", key, config_key_problems)
     yield from _locked(tree, old, "data", "binaryData")
 
 
 def secret(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     for key in tree.get("data") or ():
-        yield from rules.named(f"data[{key}]", key, rules.config_key_problems)
+        yield from rules.named(f"data[{key}]", key, config_key_problems)
     if old is not None:
         yield from rules.unchanged("type", tree.get("type"), old.get("type"))
     yield from _locked(tree, old, "data")

@@ -12,11 +12,10 @@ checked. The real server adds to its refusal how its own structs differ; here it
 from collections.abc import Iterator
 from typing import Final
 
-from numalign.simulator.apiserver.storage import names as labelsyntax
 from numalign.simulator.apiserver.storage.errors import StatusCause
-from numalign.simulator.apiserver.validation import containers as containerchecks
-from numalign.simulator.apiserver.validation import containers as resourcechecks
+from numalign.simulator.apiserver.storage.names import dns_label_problems, qualified_name_problems, subdomain_problems
 from numalign.simulator.apiserver.validation import rules
+from numalign.simulator.apiserver.validation.containers import container_errors, shared_host_ports, whole_pod_errors
 from numalign.simulator.trees import Tree
 
 RESTARTS: Final = ("Always", "OnFailure", "Never")
@@ -34,7 +33,7 @@ def spec_errors(spec: Tree, path: str) -> list[StatusCause]:
     found += rules.choice(f"{path}.restartPolicy", spec.get("restartPolicy"), RESTARTS)
     found += rules.choice(f"{path}.dnsPolicy", spec.get("dnsPolicy"), DNS)
     if spec.get("resources"):
-        found += resourcechecks.whole_pod_errors(spec)
+        found += whole_pod_errors(spec)
     if spec.get("nodeSelector"):
         found += rules.label_map(f"{path}.nodeSelector", spec["nodeSelector"])
     if spec.get("tolerations"):
@@ -48,11 +47,11 @@ def _rest(spec: Tree, path: str) -> Iterator[StatusCause]:
         why = f"must be between 1 and {LONGEST_DEADLINE}, inclusive"
         yield rules.invalid(f"{path}.activeDeadlineSeconds", deadline, why)
     if spec.get("nodeName"):
-        yield from rules.named(f"{path}.nodeName", spec["nodeName"], rules.subdomain_problems)
+        yield from rules.named(f"{path}.nodeName", spec["nodeName"], subdomain_problems)
     if spec.get("serviceAccountName"):
-        yield from rules.named(f"{path}.serviceAccountName", spec["serviceAccountName"], rules.subdomain_problems)
+        yield from rules.named(f"{path}.serviceAccountName", spec["serviceAccountName"], subdomain_problems)
     if spec.get("hostname"):
-        yield from rules.named(f"{path}.hostname", spec["hostname"], rules.label_problems)
+        yield from rules.named(f"{path}.hostname", spec["hostname"], dns_label_problems)
     if spec.get("affinity"):
         yield from rules.affinity(spec["affinity"], f"{path}.affinity")
     if spec.get("schedulingGates"):
@@ -68,12 +67,12 @@ def _containers(spec: Tree, path: str, volumes: frozenset[str]) -> list[StatusCa
     found, names = list[StatusCause](), set[str]()
     for index, container in enumerate(containers):
         here = f"{path}.containers[{index}]"
-        found += containerchecks.container_errors(container, here, volumes, on_host=on_host)
+        found += container_errors(container, here, volumes, on_host=on_host)
         found += _unique(container, here, names)
-    found += containerchecks.shared_host_ports(containers, f"{path}.containers")
+    found += shared_host_ports(containers, f"{path}.containers")
     for index, container in enumerate(spec.get("initContainers") or ()):
         here = f"{path}.initContainers[{index}]"
-        found += containerchecks.container_errors(container, here, volumes, on_host=on_host)
+        found += container_errors(container, here, volumes, on_host=on_host)
         found += _unique(container, here, names)
     return found
 
@@ -92,7 +91,7 @@ def _volumes(volumes: list[Tree], path: str) -> Iterator[StatusCause]:
         here, name = f"{path}[{index}]", volume.get("name", "")
         for extra in sorted(volume.keys() - {"name"})[1:]:
             yield rules.forbidden(f"{here}.{extra}", "may not specify more than 1 volume type")
-        yield from rules.required_name(f"{here}.name", name, rules.label_problems)
+        yield from rules.required_name(f"{here}.name", name, dns_label_problems)
         if name in names:
             yield rules.duplicate(f"{here}.name", name)
         names.add(name)
@@ -111,7 +110,7 @@ def _toleration(toleration: Tree, path: str) -> Iterator[StatusCause]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     if key:
-        yield from rules.named(f"{path}.key", key, labelsyntax.key_problems)
+        yield from rules.named(f"{path}.key", key, qualified_name_problems)
     elif operator != "Exists":
         yield rules.invalid(f"{path}.operator", operator, KEYLESS)
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
@@ -128,7 +127,7 @@ def _gates(spec: Tree, path: str) -> Iterator[StatusCause]:
     names = set[str]()
     for index, gate in enumerate(spec["schedulingGates"]):
         name = gate.get("name", "")
-        yield from rules.named(f"{path}.schedulingGates[{index}]", name, labelsyntax.key_problems)
+        yield from rules.named(f"{path}.schedulingGates[{index}]", name, qualified_name_problems)
         if name in names:
             yield rules.duplicate(f"{path}.schedulingGates[{index}]", name)
         names.add(name)

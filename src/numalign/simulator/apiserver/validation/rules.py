@@ -11,22 +11,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from numalign.simulator.apiserver.schemas import fielderrors
-from numalign.simulator.apiserver.storage import names
 from numalign.simulator.apiserver.storage.errors import StatusCause
+from numalign.simulator.apiserver.storage.names import label_value_problems, qualified_name_problems
 from numalign.simulator.trees import Tree
 
-LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-LABEL_RULE: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-SUBDOMAIN_RULE: Final = names.PREFIX_RULE.removeprefix("prefix part ")
-CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
-CONFIG_KEY_RULE: Final = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
-    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-)
 PERCENT: Final = re.compile(r"[0-9]+%")
 PERCENT_RULE: Final = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
@@ -34,38 +22,11 @@ PERCENT_RULE: Final = (
 )
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 IMMUTABLE: Final = "field is immutable"
-LONGEST_LABEL: Final = 63
-LONGEST_NAME: Final = 253
-
 invalid, required = fielderrors.invalid, fielderrors.required
 forbidden, unsupported = fielderrors.forbidden, fielderrors.unsupported
 duplicate, missing = fielderrors.duplicate, fielderrors.missing
 
 NameRule = Callable[[str], list[str]]
-
-
-def label_problems(name: str) -> list[str]:
-    rule = "must not contain dots" if names.PREFIX.fullmatch(name) else LABEL_RULE
-    problems = [] if LABEL.fullmatch(name) else [rule]
-    return [f"must be no more than {LONGEST_LABEL} characters", *problems] if len(name) > LONGEST_LABEL else problems
-
-
-def subdomain_problems(name: str) -> list[str]:
-    problems = [] if names.PREFIX.fullmatch(name) else [SUBDOMAIN_RULE]
-    return [f"must be no more than {LONGEST_NAME} characters", *problems] if len(name) > LONGEST_NAME else problems
-
-
-def path_problems(name: str) -> list[str]:
-    """Names of RBAC objects only have to fit into a path."""
-    if name in (".", ".."):
-        return [f"may not be '{name}'"]
-    return [f"may not contain '{sign}'" for sign in "/%" if sign in name]
-
-
-def config_key_problems(key: str) -> list[str]:
-    if key in (".", ".."):
-        return [f"must not be '{key}'"]
-    return [] if CONFIG_KEY.fullmatch(key) else [CONFIG_KEY_RULE]
 
 
 def named(path: str, name: str, rule: NameRule) -> list[StatusCause]:
@@ -109,14 +70,14 @@ def label_map(path: str, labels: Tree | None) -> list[StatusCause]:
     found = []
     for key, value in (labels or {}).items():
         if not _is_label(key, value):
-            found += named(path, key, names.key_problems)
-            found += named(path, value, names.value_problems)
+            found += named(path, key, qualified_name_problems)
+            found += named(path, value, label_value_problems)
     return found
 
 
 @lru_cache(maxsize=4096)
 def _is_label(key: str, value: str) -> bool:
-    return not names.key_problems(key) and not names.value_problems(value)
+    return not qualified_name_problems(key) and not label_value_problems(value)
 
 
 def unchanged(path: str, new: Any, old: Any, shown: Any = ...) -> list[StatusCause]:
@@ -163,4 +124,4 @@ def _clause(clause: Tree, path: str, *, comparing: bool) -> Iterator[StatusCause
         yield required(f"{path}.values", ONE_VALUE)
     elif operator not in (*VALUED, *BARE, *(COMPARING if comparing else ())):
         yield invalid(f"{path}.operator", operator, NO_OPERATOR)
-    yield from named(f"{path}.key", clause.get("key", ""), names.key_problems)
+    yield from named(f"{path}.key", clause.get("key", ""), qualified_name_problems)

@@ -15,17 +15,13 @@ from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
 from numalign.simulator.apiserver.storage.store import SIZE, EventKind, Store, StoredObject, StoreEvent
 from numalign.simulator.apiserver.verbs import conversion, strategy, subresources
-from numalign.simulator.apiserver.verbs import create as creating
-from numalign.simulator.apiserver.verbs import delete as deleting
-from numalign.simulator.apiserver.verbs import list as pages
-from numalign.simulator.apiserver.verbs import patch as patching
-from numalign.simulator.apiserver.verbs import subresources as binding
-from numalign.simulator.apiserver.verbs import subresources as eviction
-from numalign.simulator.apiserver.verbs import update as updating
-from numalign.simulator.apiserver.verbs.delete import DeleteOptions
-from numalign.simulator.apiserver.verbs.patch import Patch, PatchTarget
+from numalign.simulator.apiserver.verbs.create import create_object
+from numalign.simulator.apiserver.verbs.delete import DeleteOptions, delete_object
+from numalign.simulator.apiserver.verbs.list import list_objects, predicate
+from numalign.simulator.apiserver.verbs.patch import Patch, PatchTarget, patch_object
 from numalign.simulator.apiserver.verbs.state import Admission, NoAdmission, ServerState, WriteOptions
-from numalign.simulator.apiserver.verbs.subresources import Binding
+from numalign.simulator.apiserver.verbs.subresources import Binding, bind, evict
+from numalign.simulator.apiserver.verbs.update import update_object
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
@@ -85,13 +81,13 @@ class Api:
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         """Of all namespaces where none is given, in the order of their keys."""
         resource = self._served(resource)
-        page = pages.list_objects(self.state.store, resource, pages.predicate(resource, namespace, labels, fields))
+        page = list_objects(self.state.store, resource, predicate(resource, namespace, labels, fields))
         return ObjectList([_tree(resource, entry) for entry in page.entries], str(page.version))
 
     def create(self, resource: Resource, tree: Tree, *, manager: str = "", dry_run: bool = False) -> Tree:
         """In the namespace that its metadata name, or `default`."""
         resource, options = self._served(resource), WriteOptions(manager, dry_run)
-        return _tree(resource, creating.create_object(self.state, resource, trees.copied(tree), options))
+        return _tree(resource, create_object(self.state, resource, trees.copied(tree), options))
 
     def update(
         self, resource: Resource, tree: Tree, *, part: str = "", manager: str = "", dry_run: bool = False
@@ -102,7 +98,7 @@ class Api:
         if part == "scale":
             entry = subresources.update_scale(self.state, resource, trees.copied(tree), options)
             return subresources.scale_of(self.state.registry, resource, _tree(resource, entry))
-        return _tree(resource, updating.update_object(self.state, resource, trees.copied(tree), part, options))
+        return _tree(resource, update_object(self.state, resource, trees.copied(tree), part, options))
 
     def patch(
         self,
@@ -118,7 +114,7 @@ class Api:
     ) -> Tree:
         resource, options = self._served(resource), WriteOptions(manager, dry_run, force)
         place = PatchTarget(resource, name, namespace, part)
-        tree = _tree(resource, patching.patch_object(self.state, place, patch, options).entry)
+        tree = _tree(resource, patch_object(self.state, place, patch, options).entry)
         return subresources.scale_of(self.state.registry, resource, tree) if part == "scale" else tree
 
     def delete(
@@ -135,15 +131,15 @@ class Api:
     ) -> Tree:
         """The object as it is now or was last: finalizers and a pod's grace may keep it for a while."""
         resource, options = self._served(resource), DeleteOptions(grace, uid, version, propagation, dry_run)
-        return _tree(resource, deleting.delete_object(self.state, resource, name, namespace, options).entry)
+        return _tree(resource, delete_object(self.state, resource, name, namespace, options).entry)
 
     def bind(self, pod: str, namespace: str, node: str, *, uid: str = "", dry_run: bool = False) -> None:
-        binding.bind(self.state, Binding(pod, namespace, node, uid), dry_run=dry_run)
+        bind(self.state, Binding(pod, namespace, node, uid), dry_run=dry_run)
 
     def evict(
         self, pod: str, namespace: str, *, grace: int | None = None, uid: str = "", dry_run: bool = False
     ) -> None:
-        eviction.evict(self.state, pod, namespace, DeleteOptions(grace, uid, dry_run=dry_run))
+        evict(self.state, pod, namespace, DeleteOptions(grace, uid, dry_run=dry_run))
 
     def subscribe(self, resource: Resource, handler: Handler, *, since_now: bool = False) -> Subscription:
         """The handler hears of what is there as ADDED, unless `since_now`, then of every change right after its write,

@@ -8,8 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.simulator import clock as clocks
-from numalign.simulator import trees
+from numalign.simulator import clock, trees
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, Resource
@@ -89,7 +88,7 @@ def _marked(state: ServerState, resource: Resource, old: Tree, options: DeleteOp
         _shorten(metadata, options.grace)
     else:
         grace = _grace(old, options.grace) if resource is PODS else 0
-        moment = clocks.text(state.clock.wall() + timedelta(seconds=grace))
+        moment = clock.text(state.clock.wall() + timedelta(seconds=grace))
         metadata |= {"deletionTimestamp": moment, "deletionGracePeriodSeconds": grace}
         if "generation" in before:
             metadata["generation"] = before["generation"] + 1
@@ -111,7 +110,7 @@ def _shorten(metadata: Tree, asked: int | None) -> None:
     if asked is None or asked < 0 or asked >= now:
         return
     moment = datetime.fromisoformat(metadata["deletionTimestamp"]) - timedelta(seconds=now - asked)
-    metadata |= {"deletionTimestamp": clocks.text(moment), "deletionGracePeriodSeconds": asked}
+    metadata |= {"deletionTimestamp": clock.text(moment), "deletionGracePeriodSeconds": asked}
 
 
 def _finalizers(metadata: Tree, propagation: str) -> list[str]:

@@ -11,11 +11,10 @@ from msgspec import Struct
 
 from numalign.api.decode import mergepatch
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http import bodies
 from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, jsonpatch, strategic
-from numalign.simulator.apiserver.patches import errors as reading
 from numalign.simulator.apiserver.patches.apply import FieldManager
-from numalign.simulator.apiserver.schemas import fielderrors, gotext
+from numalign.simulator.apiserver.patches.errors import UNREADABLE, checked_body
+from numalign.simulator.apiserver.schemas import builtin, fielderrors, gotext
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError, TypeMismatch
 from numalign.simulator.apiserver.storage.resources import Resource
@@ -72,7 +71,7 @@ def patch_object(state: ServerState, place: PatchTarget, patch: Patch, options: 
     new = _changed(state, place, patch.kind, seen, body, options)
     options = msgspec.structs.replace(options, applied=patch.kind == "apply")
     try:
-        bodies.check_shape(new, resource)
+        builtin.check_shape(new, resource)
         _check(place, entry, uid, new)
         return PatchResult(_written(state, place, entry, new, options))
     except TypeMismatch as problem:
@@ -102,12 +101,19 @@ def _read(patch: Patch) -> Any:
     if not isinstance(patch.body, bytes):
         return patch.body
     try:
-        body = bodies.read_apply(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
-        return reading.checked_body(patch.kind, body)
+        body = _read_yaml(patch.body) if patch.kind == "apply" else msgspec.json.decode(patch.body)
+        return checked_body(patch.kind, body)
     except msgspec.DecodeError:
-        raise errors.bad_request(reading.UNREADABLE) from None
+        raise errors.bad_request(UNREADABLE) from None
     except BadPatch as problem:
         raise refused(problem) from None
+
+
+def _read_yaml(body: bytes) -> Any:
+    try:
+        return gotext.decode_yaml(body)
+    except ValueError as problem:
+        raise errors.bad_request(f"error encoding patch: {problem}") from None
 
 
 def refused(problem: BadPatch) -> StatusError:

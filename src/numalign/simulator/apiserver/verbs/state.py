@@ -16,13 +16,18 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from numalign.api.caches import BoundedCache
-from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas.registry import Registry
-from numalign.simulator.apiserver.storage import errors as refusals
+from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import EVENTS, Resource
-from numalign.simulator.apiserver.storage.store import EventKind, Store, StoredObject, StoreEvent
+from numalign.simulator.apiserver.storage.store import (
+    EventKind,
+    ObjectReader,
+    Store,
+    StoredObject,
+    StoreEvent,
+    StoreReader,
+)
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
@@ -56,14 +61,6 @@ class EventTTL:
         return found
 
 
-class ObjectReader(Protocol):
-    """How admission reads other objects: one by name, or None; or all of a resource. READ ONLY."""
-
-    def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None: ...
-
-    def all(self, resource: Resource) -> list[Tree]: ...
-
-
 class Admission(Protocol):
     def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
         """With defaults filled in; raises StatusError. May change `tree`."""
@@ -92,7 +89,6 @@ class WriteOptions(Struct, frozen=True):
 
 
 PLAIN: Final = WriteOptions()
-REMEMBERED: Final = 1000
 
 
 @dataclass
@@ -104,7 +100,7 @@ class ServerState:
     registry: Registry = field(default_factory=Registry)
 
     def __post_init__(self) -> None:
-        self.lookup = _StoreReader(self.store)
+        self.lookup = StoreReader(self.store)
         self.expiry = EventTTL(self.clock)
         self.store.collection(EVENTS).listeners[self.expiry.note] = None
 
@@ -112,31 +108,5 @@ class ServerState:
         """Raises StatusError 404."""
         found = self.store.entry(resource, name, namespace)
         if found is None:
-            raise refusals.not_found(resource, name)
-        return found
-
-
-class _StoreReader:
-    """Remembers what it decoded: most lookups are of the same few namespaces, accounts and classes."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._decoded: BoundedCache[bytes, Tree] = BoundedCache(REMEMBERED)
-        self._all: dict[tuple[str, str], tuple[int, list[Tree]]] = {}
-
-    def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None:
-        found = self._store.entry(resource, name, namespace)
-        if found is None:
-            return None
-        tree = self._decoded.get(found.data)
-        if tree is None:
-            tree = self._decoded.keep(found.data, trees.decoded(found.data))
-        return tree
-
-    def all(self, resource: Resource) -> list[Tree]:
-        collection = self._store.collection(resource)
-        version, found = self._all.get(resource.home, (-1, []))
-        if version != collection.version:
-            found = [trees.decoded(entry.data) for entry in collection.within("")]
-            self._all[resource.home] = (collection.version, found)
+            raise errors.not_found(resource, name)
         return found

@@ -18,8 +18,7 @@ from typing import Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import crdvalidation, fielderrors, structural
-from numalign.simulator.apiserver.schemas import registry as crds
-from numalign.simulator.apiserver.schemas.registry import Registry
+from numalign.simulator.apiserver.schemas.registry import completed_definition, custom_resources
 from numalign.simulator.apiserver.storage import errors, resources
 from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
@@ -107,22 +106,10 @@ def has_status(resource: Resource) -> bool:
     return "status" in resource.subresources
 
 
-def completed_definition(tree: Tree, old: Tree | None, now: str) -> tuple[Tree, list[StatusCause]]:
-    """A definition with everything filled in, and what is wrong with it."""
-    made = crds.completed_definition(tree, old, now)
-    return made, list(crdvalidation.definition_errors(made))
-
-
-def fitted_to_schema(registry: Registry, resource: Resource, tree: Tree) -> tuple[Tree, list[StatusCause]]:
-    """An object without the fields that its schema does not know and with its defaults, and what is wrong with it."""
-    schema = registry.schema(resource)
-    return (tree, []) if schema is None else structural.admitted(schema, tree)
-
-
 def definition_listener(state: ServerState) -> Listener:
     def follow(kind: EventKind, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
         home = (trees.text(tree, "spec", "group"), trees.text(tree, "spec", "names", "plural"))
-        state.registry.define(home, () if kind == "DELETED" else crds.custom_resources(tree))
+        state.registry.define(home, () if kind == "DELETED" else custom_resources(tree))
 
     return follow
 
@@ -141,10 +128,10 @@ def admitted(state: ServerState, resource: Resource, tree: Tree, old: Tree | Non
     """Raises StatusError where a rule is broken. The statuses of built-in kinds are not checked."""
     problems = finalizer_errors(tree, old)
     if resource is CUSTOMRESOURCEDEFINITIONS and not part:
-        tree, found = completed_definition(tree, old, state.clock.rfc3339())
-        problems += found
-    elif resource.custom:
-        tree, found = fitted_to_schema(state.registry, resource, tree)
+        tree = completed_definition(tree, old, state.clock.rfc3339())
+        problems += crdvalidation.definition_errors(tree)
+    elif (schema := state.registry.schema(resource)) is not None:
+        tree, found = structural.admitted(schema, tree)
         problems += found
     if not part:
         tree = state.admission.prepare(conversion.storage_resource(resource), tree, old, state.lookup)

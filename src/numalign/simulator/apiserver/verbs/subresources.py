@@ -28,9 +28,9 @@ from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
 from numalign.simulator.apiserver.storage.resources import PODDISRUPTIONBUDGETS, PODS, REPLICATIONCONTROLLERS, Resource
 from numalign.simulator.apiserver.storage.store import StoredObject
 from numalign.simulator.apiserver.verbs import delete, update
-from numalign.simulator.apiserver.verbs import update as updating
 from numalign.simulator.apiserver.verbs.delete import DeleteOptions
 from numalign.simulator.apiserver.verbs.state import ServerState, WriteOptions
+from numalign.simulator.apiserver.verbs.update import check_version, replace_object
 from numalign.simulator.trees import Tree
 
 SCHEDULED: Final = "PodScheduled"
@@ -266,9 +266,9 @@ def update_scale(state: ServerState, resource: Resource, scale: Tree, options: W
     """The object scaled, provided the scale was the latest."""
     metadata = trees.metadata(scale)
     entry = state.entry(resource, metadata.get("name", ""), metadata.get("namespace", ""))
-    updating.check_version(resource, metadata.get("resourceVersion") or "", entry, options)
+    check_version(resource, metadata.get("resourceVersion") or "", entry, options)
     new = scaled(state.registry, resource, trees.decoded(entry.data), scale)
-    return updating.replace_object(state, resource, entry, trees.decoded(entry.data), new, options=options)
+    return replace_object(state, resource, entry, trees.decoded(entry.data), new, options=options)
 
 
 def _paths(registry: Registry, resource: Resource) -> Tree:

@@ -12,8 +12,7 @@ from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.storage.store import Collection, EventKind, Store, StoredObject, StoreEvent
-from numalign.simulator.apiserver.verbs import list as pages
-from numalign.simulator.apiserver.verbs.list import SelectionPredicate
+from numalign.simulator.apiserver.verbs.list import SelectionPredicate, list_objects
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
 
@@ -67,7 +66,7 @@ class Watch:
         return self._missed(version)
 
     def _present(self) -> Iterator[WatchEvent]:
-        for entry in pages.list_objects(self._store, self._shelf.resource, self._chosen).entries:
+        for entry in list_objects(self._store, self._shelf.resource, self._chosen).entries:
             yield WatchEvent("ADDED", entry, None)
 
     def _missed(self, version: int) -> Iterator[WatchEvent]:

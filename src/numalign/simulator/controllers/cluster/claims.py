@@ -38,10 +38,10 @@ class Claims:
             for each in views[STORAGECLASSES]
             if each.get("volumeBindingMode") == "WaitForFirstConsumer"
         }
-        return wanted(list(views[PERSISTENTVOLUMECLAIMS]), list(views[PERSISTENTVOLUMES]), waiting)
+        return reconcile(list(views[PERSISTENTVOLUMECLAIMS]), list(views[PERSISTENTVOLUMES]), waiting)
 
 
-def wanted(claims: Sequence[Tree], volumes: Sequence[Tree], waiting: Container[str] = ()) -> list[Action]:
+def reconcile(claims: Sequence[Tree], volumes: Sequence[Tree], waiting: Container[str] = ()) -> list[Action]:
     """Both in the order in which they came; who comes first is served first. `waiting`: classes whose claims take no
     volume by themselves."""
     free = [volume for volume in volumes if not _claimed_by(volume)]

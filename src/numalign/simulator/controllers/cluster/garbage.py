@@ -1,20 +1,106 @@
 """Garbage: what is owned only by objects that are gone goes too.
 
 In the background after its owner, in the foreground before it, or never when the owner leaves orphans. The graph here
-is never behind, so an owner that it does not know does not exist; one of a kind that is not served is left in peace."""
+is never behind, so an owner that it does not know does not exist; one of a kind that is not served is left in peace.
 
-from collections.abc import Callable, Iterable
+Who owns whom, over all objects of the cluster: the graph that the garbage collector reads.
+
+`garbage` feeds it every change. It keeps of each object only what deletion looks at.
+
+Pods that nobody takes away: too many finished ones, those of nodes that are gone, deleted ones that never ran.
+
+Looks at all pods every 20 s, as the real one does; a node counts as gone when it is missing for 40 s.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, Resource
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES, PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.cluster import ownership
-from numalign.simulator.controllers.cluster.ownership import Graph, Item
-from numalign.simulator.controllers.framework import served
-from numalign.simulator.controllers.framework.actions import Action, Merge, Remove
+from numalign.simulator.controllers.framework import conditions, owners, views
+from numalign.simulator.controllers.framework.actions import Action, Again, Merge, Remove
 from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.controllers.framework.views import Key
+from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
+
+DECISIVE: Final = ("uid", "ownerReferences", "finalizers", "deletionTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    uid: str
+    resource: Resource
+    key: Key
+    owners: tuple[Tree, ...]
+    finalizers: tuple[str, ...]
+    is_deleting: bool
+
+    def waits_for_dependents(self) -> bool:
+        return self.is_deleting and "foregroundDeletion" in self.finalizers
+
+    def blocks(self, owner: str) -> bool:
+        """Whether the owner, deleted in the foreground, waits for this one."""
+        return any(each["uid"] == owner and each.get("blockOwnerDeletion") for each in self.owners)
+
+    def reference(self) -> Tree:
+        """As much of the object as it takes to remove or patch it."""
+        namespace = {"namespace": self.key[0]} if self.key[0] else {}
+        return {"metadata": {"name": self.key[1], "uid": self.uid} | namespace}
+
+
+def item(change: Change) -> Item:
+    metadata = change.tree["metadata"]
+    return Item(
+        metadata["uid"],
+        change.resource,
+        change.key,
+        tuple(owners.references(change.tree)),
+        tuple(metadata.get("finalizers") or ()),
+        bool(metadata.get("deletionTimestamp")),
+    )
+
+
+def is_unmoved(change: Change) -> bool:
+    """Whether nothing changed that ownership looks at: of heartbeats, nothing ever does."""
+    if change.kind != "MODIFIED" or change.old is None:
+        return False
+    before, after = change.old["metadata"], change.tree["metadata"]
+    return all(before.get(name) == after.get(name) for name in DECISIVE)
+
+
+class Graph:
+    def __init__(self) -> None:
+        self._items: dict[str, Item] = {}
+        self._dependents: dict[str, dict[str, None]] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._items
+
+    def get(self, uid: str) -> Item | None:
+        return self._items.get(uid)
+
+    def dependents(self, uid: str) -> Iterator[Item]:
+        return iter([self._items[each] for each in self._dependents.get(uid, ())])
+
+    def put(self, new: Item) -> None:
+        self._unlink(self._items.get(new.uid))
+        self._items[new.uid] = new
+        for owner in new.owners:
+            self._dependents.setdefault(owner["uid"], {})[new.uid] = None
+
+    def drop(self, uid: str) -> None:
+        self._unlink(self._items.pop(uid, None))
+
+    def _unlink(self, old: Item | None) -> None:
+        for owner in old.owners if old is not None else ():
+            group = self._dependents.get(owner["uid"], {})
+            group.pop(old.uid if old is not None else "", None)
+            if not group:
+                self._dependents.pop(owner["uid"], None)
+
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
@@ -36,15 +122,15 @@ class Garbage:
 
     def _watch_all(self) -> None:
         # Events own nothing and are owned by nothing.
-        for resource in served.kept(self._desk.api):
+        for resource in views.kept(self._desk.api):
             if resource not in self._seen and resource != EVENTS:
                 self._seen.add(resource)
                 self._desk.views.listen(resource, self._changed)
 
     def _changed(self, change: Change) -> None:
-        if ownership.is_unmoved(change):
+        if is_unmoved(change):
             return
-        new = ownership.item(change)
+        new = item(change)
         if change.kind == "DELETED":
             self._graph.drop(new.uid)
         else:
@@ -63,14 +149,14 @@ class Garbage:
     def look(self, key: Key) -> Iterable[Action]:
         self._watch_all()
         found = self._graph.get(key[1])
-        return wanted(found, self._graph, self._serves) if found is not None else []
+        return reconcile(found, self._graph, self._serves) if found is not None else []
 
     def _serves(self, reference: Tree) -> bool:
         group, _, version = reference["apiVersion"].rpartition("/")
         return self._desk.api.state.registry.of_kind(group, version, reference["kind"]) is not None
 
 
-def wanted(item: Item, graph: Graph, serves: Serves) -> list[Action]:
+def reconcile(item: Item, graph: Graph, serves: Serves) -> list[Action]:
     if item.is_deleting and ORPHAN in item.finalizers:
         return [*(_without_owners(each, {item.uid}) for each in graph.dependents(item.uid)), _finalized(item, ORPHAN)]
     if item.waits_for_dependents():
@@ -107,3 +193,62 @@ def _without_owners(item: Item, uids: set[str]) -> Action:
 def _finalized(item: Item, finalizer: str) -> Action:
     left = [each for each in item.finalizers if each != finalizer]
     return Merge(item.resource, item.reference(), {"metadata": {"uid": item.uid, "finalizers": left or None}})
+
+
+PERIOD: Final = 20.0
+QUARANTINE: Final = 40.0
+THRESHOLD: Final = 12_500
+"""Finished pods that may stay."""
+EVERY_POD: Final = ("", "")
+
+
+class PodGarbage:
+    name = "pod-garbage-collector-controller"
+
+    def __init__(self, threshold: int = THRESHOLD) -> None:
+        self._threshold = threshold
+        self._missing: dict[str, float] = {}
+
+    def sit(self, desk: Desk) -> None:
+        self._desk = desk
+        desk.note(EVERY_POD)
+
+    def look(self, key: Key) -> Iterable[Action]:
+        views, clock = self._desk.views, self._desk.api.clock
+        every = list(views[PODS])
+        gone = self._gone(every, clock.now())
+        return [*collect_pods(every, gone, self._threshold, clock.wall()), Again(PERIOD)]
+
+    def _gone(self, every: Sequence[Tree], now: float) -> set[str]:
+        named = {pod["spec"].get("nodeName") for pod in every}
+        missing = {name for name in named if name and self._desk.views[NODES].get(("", name)) is None}
+        self._missing = {name: self._missing.get(name, now) for name in sorted(missing)}
+        return {name for name, since in self._missing.items() if now - since >= QUARANTINE}
+
+
+def collect_pods(every: Sequence[Tree], gone: Set[str], threshold: int, now: datetime) -> list[Action]:
+    finished = sorted(filter(pods.is_finished, every), key=_expendable)
+    surplus = finished[: max(0, len(finished) - threshold)] if threshold > 0 else []
+    orphaned = [pod for pod in every if pod["spec"].get("nodeName") in gone]
+    unborn = [pod for pod in every if pods.is_terminating(pod) and not pod["spec"].get("nodeName")]
+    reason = conditions.made("DisruptionTarget", "True", "DeletionByPodGC", "PodGC: node no longer exists")
+    return [
+        *(action for pod in surplus for action in _removed(pod, None, now)),
+        *(action for pod in orphaned for action in _removed(pod, reason, now)),
+        *(action for pod in unborn for action in _removed(pod, None, now)),
+    ]
+
+
+def _expendable(pod: Tree) -> tuple[bool, str, str]:
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    return status.get("reason") != "Evicted", metadata.get("creationTimestamp") or "", metadata["name"]
+
+
+def _removed(pod: Tree, reason: Tree | None, now: datetime) -> list[Action]:
+    """Nobody else will say that it ended."""
+    failed: list[Action] = []
+    if not pods.is_finished(pod):
+        listed = conditions.listed(pod)
+        status = {"phase": "Failed", "conditions": conditions.put(listed, reason, now) if reason else listed}
+        failed.append(Merge(PODS, pod, {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}, "status"))
+    return [*failed, Remove(PODS, pod, grace=0)]

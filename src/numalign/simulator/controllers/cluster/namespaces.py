@@ -1,14 +1,18 @@
 """Namespaces that are deleted: all that is in them goes first, then the finalizer, and with it the namespace.
 
-Pods take their grace period, so a namespace is looked at every second until it is empty."""
+Pods take their grace period, so a namespace is looked at every second until it is empty.
+
+What every namespace is born with: the `default` service account and the certificate of the cluster's authority.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from numalign.simulator.apiserver.storage.resources import NAMESPACES, Resource
-from numalign.simulator.controllers.framework import actions, conditions, served
-from numalign.simulator.controllers.framework.actions import Action, Again, Remove, Update
+from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, NAMESPACES, SERVICEACCOUNTS, Resource
+from numalign.simulator.apiserver.verbs.api import Change
+from numalign.simulator.controllers.framework import actions, conditions, views
+from numalign.simulator.controllers.framework.actions import Action, Again, Create, Remove, Update
 from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.controllers.framework.views import Key
 from numalign.simulator.trees import Tree
@@ -41,12 +45,12 @@ class Namespaces:
         api, namespace = self._desk.api, self._desk.views[NAMESPACES].get(key)
         if namespace is None or not namespace["metadata"].get("deletionTimestamp"):
             return []
-        inside = [resource for resource in served.kept(api) if resource.namespaced]
+        inside = [resource for resource in views.kept(api) if resource.namespaced]
         contents = {resource: api.list(resource, key[1]).items for resource in inside}
-        return wanted(namespace, contents, api.clock.wall())
+        return reconcile(namespace, contents, api.clock.wall())
 
 
-def wanted(namespace: Tree, contents: Contents, now: datetime) -> list[Action]:
+def reconcile(namespace: Tree, contents: Contents, now: datetime) -> list[Action]:
     """For a namespace that is being deleted."""
     left = {resource: objects for resource, objects in contents.items() if objects}
     if not left:
@@ -89,3 +93,59 @@ def _told(namespace: Tree, left: Contents, now: datetime) -> conditions.Conditio
             told = conditions.made(kind, "True", "SomeFinalizersRemain", message)
         listed = conditions.put(listed, told, now)
     return listed
+
+
+DEFAULT: Final = "default"
+ROOT_CA: Final = "kube-root-ca.crt"
+DESCRIPTION: Final = {
+    "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using "
+    "internal endpoints such as the internal service IP or kubernetes.default.svc. "
+    "No other usage is guaranteed across distributions of Kubernetes clusters."
+}
+
+
+class ServiceAccounts:
+    """Keys are namespaces: (namespace, "")."""
+
+    name = "service-account-controller"
+
+    def __init__(self, certificate: str = "") -> None:
+        self._certificate = certificate
+
+    def sit(self, desk: Desk) -> None:
+        self._desk = desk
+        desk.views.watch(NAMESPACES, lambda change: desk.note((change.key[1], "")))
+        desk.views.watch(SERVICEACCOUNTS, self._changed)
+        desk.views.watch(CONFIGMAPS, self._changed)
+
+    def _changed(self, change: Change) -> None:
+        if change.key[1] in (DEFAULT, ROOT_CA) and change.kind != "ADDED":
+            self._desk.note((change.key[0], ""))
+
+    def look(self, key: Key) -> Iterable[Action]:
+        views = self._desk.views
+        namespace = views[NAMESPACES].get(("", key[0]))
+        if namespace is None:
+            return []
+        account = views[SERVICEACCOUNTS].get((key[0], DEFAULT))
+        return ensure_default_account(namespace, account, views[CONFIGMAPS].get((key[0], ROOT_CA)), self._certificate)
+
+
+def ensure_default_account(
+    namespace: Tree, account: Tree | None, bundle: Tree | None, certificate: str
+) -> Sequence[Action]:
+    if namespace["metadata"].get("deletionTimestamp"):
+        return []
+    home = namespace["metadata"]["name"]
+    actions: list[Action] = []
+    if account is None:
+        metadata = {"name": DEFAULT, "namespace": home}
+        actions.append(Create(SERVICEACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}))
+    data = {"ca.crt": certificate}
+    if bundle is None:
+        metadata = {"name": ROOT_CA, "namespace": home, "annotations": DESCRIPTION}
+        tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        actions.append(Create(CONFIGMAPS, tree))
+    elif bundle.get("data") != data:
+        actions.append(Update(CONFIGMAPS, bundle | {"data": data}))
+    return actions

@@ -2,7 +2,12 @@
 
 A heartbeat is a renewed lease or a new node status, by the moment when it is seen here. Conditions and the cordon
 become taints; `tainteviction` does the rest. Left out: the limits on how many nodes are tainted at a time, and the
-mercy for a zone of which most nodes are silent."""
+mercy for a zone of which most nodes are silent.
+
+Pods leave a node with a NoExecute taint: at once, or after the seconds that they tolerate it.
+
+The wait runs from when the controller first saw the pod under the taints, and ends without harm if they go.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,9 +16,9 @@ from typing import Final
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import conditions, moments, tolerating
-from numalign.simulator.controllers.framework.actions import Action, Again, Merge, Note, Update
+from numalign.simulator.controllers.framework.actions import Action, Again, Merge, Note, Remove, Update
 from numalign.simulator.controllers.framework.runner import Desk
-from numalign.simulator.controllers.framework.views import Key
+from numalign.simulator.controllers.framework.views import Key, full_name, key_of
 from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
@@ -69,7 +74,7 @@ class NodeLifecycle:
         registered = self._registered(node)
         silent = clock.now() - self._seen[key[1]]
         on_node = self._desk.views[PODS].on_node(key[1])
-        return [*registered, *wanted(node, on_node, silent, clock.wall(), self._grace)]
+        return [*registered, *reconcile(node, on_node, silent, clock.wall(), self._grace)]
 
     def _registered(self, node: Tree) -> list[Action]:
         name = node["metadata"]["name"]
@@ -82,7 +87,7 @@ class NodeLifecycle:
         return [] if node is None else [_event(node, "RemovingNode", f"Removing Node {name} from Controller")]
 
 
-def wanted(node: Tree, on_node: Sequence[Tree], silent: float, now: datetime, grace: float = GRACE) -> list[Action]:
+def reconcile(node: Tree, on_node: Sequence[Tree], silent: float, now: datetime, grace: float = GRACE) -> list[Action]:
     """`silent` is how many seconds ago the last heartbeat was seen."""
     ready = conditions.find(conditions.listed(node), "Ready")
     allowed = grace if ready is not None else STARTUP_GRACE
@@ -183,3 +188,66 @@ def _decisive(node: Tree) -> tuple[object, ...]:
 
 def _event(node: Tree, reason: str, what: str) -> Action:
     return Note(node, reason, f"Node {node['metadata']['name']} event: {what}")
+
+
+class TaintEviction:
+    name = "taint-eviction-controller"
+
+    def sit(self, desk: Desk) -> None:
+        self._desk = desk
+        self._since: dict[Key, float] = {}
+        desk.views.watch(NODES, self._node_changed)
+        desk.views.watch(PODS, self._pod_changed)
+
+    def _node_changed(self, change: Change) -> None:
+        if change.kind == "DELETED" or (change.old is not None and lethal(change.old) == lethal(change.tree)):
+            return
+        if change.old is None and not lethal(change.tree):
+            return
+        for pod in self._desk.views[PODS].on_node(change.key[1]):
+            self._desk.note(key_of(pod))
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.key in self._since or lethal(self._node_of(change.tree)):
+            self._desk.note(change.key)
+
+    def _node_of(self, pod: Tree) -> Tree | None:
+        return self._desk.views[NODES].get(("", pod["spec"].get("nodeName") or ""))
+
+    def look(self, key: Key) -> Iterable[Action]:
+        pod, now = self._desk.views[PODS].get(key), self._desk.api.clock.now()
+        taints = lethal(self._node_of(pod)) if pod is not None else []
+        if pod is None or not taints or pods.is_terminating(pod):
+            return self._spared(key, pod)
+        waited = now - self._since.setdefault(key, now)
+        actions = evict_intolerant(pod, taints, waited, self._desk.api.clock.wall())
+        if not actions:
+            return self._spared(key, pod)
+        return actions
+
+    def _spared(self, key: Key, pod: Tree | None) -> list[Action]:
+        if self._since.pop(key, None) is None or pod is None or pods.is_terminating(pod):
+            return []
+        return [Note(pod, "TaintManagerEviction", f"Cancelling deletion of Pod {full_name(pod)}")]
+
+
+def lethal(node: Tree | None) -> list[Tree]:
+    taints = ((node or {}).get("spec") or {}).get("taints") or ()
+    return [taint for taint in taints if taint.get("effect") == tolerating.NO_EXECUTE]
+
+
+def evict_intolerant(pod: Tree, taints: Sequence[Tree], waited: float, now: datetime) -> list[Action]:
+    """Nothing if the pod may stay for ever."""
+    endures = tolerating.endures(taints, pod["spec"].get("tolerations") or ())
+    if endures is None:
+        return []
+    if waited < endures:
+        return [Again(endures - waited)]
+    message = "Taint manager: deleting due to NoExecute taint"
+    target = conditions.made("DisruptionTarget", "True", "DeletionByTaintManager", message)
+    listed = conditions.put(conditions.listed(pod), target, now)
+    return [
+        Note(pod, "TaintManagerEviction", f"Marking for deletion Pod {full_name(pod)}"),
+        Merge(PODS, pod, {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": listed}}, "status"),
+        Remove(PODS, pod),
+    ]

@@ -1,20 +1,158 @@
 """Runs one controller: changes note keys, a task looks at them one after the other and does what is wanted.
 
 `manager` makes one `Runner` per controller. A key is looked at a moment after it was noted, about as long as a watch
-and a write take: changes that come together are looked at once, and a storm of rejected pods moves on in time."""
+and a write take: changes that come together are looked at once, and a storm of rejected pods moves on in time.
+
+Carries out what a controller wants, one action after the other, over the API.
+
+`runner` calls `perform` after every look at an object. The first action that the API refuses ends the list: the
+controller will look again and want what is left. Only refusals that cure themselves are passed over.
+
+Which object a controller looks at next.
+
+`runner` and the controllers' watches put keys in, the runner's task takes them out. A key waits at most once: one that
+is added again keeps its place, or gets the earlier of two times. Failures wait longer each time, as in client-go.
+Pure: time is an argument, and equal times come out in the order in which they were put in.
+"""
 
 import asyncio
+import heapq
 import logging
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
+from numalign.kube.backoff import Exponential
+from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
-from numalign.simulator.apiserver.verbs.api import Api
-from numalign.simulator.controllers.framework.actions import Action
-from numalign.simulator.controllers.framework.performing import Performer
-from numalign.simulator.controllers.framework.recording import Recorder
+from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.controllers.framework.actions import Action, Again, Create, Merge, Note, Remove, Update
+from numalign.simulator.controllers.framework.events import Recorder
 from numalign.simulator.controllers.framework.views import Key, Views
-from numalign.simulator.controllers.framework.workqueue import WorkQueue
+from numalign.simulator.trees import Tree
+
+
+class Performer:
+    def __init__(self, api: Api, recorder: Recorder) -> None:
+        self._api = api
+        self._recorder = recorder
+        self.refused: dict[str, str] = {}
+        """By the owner's uid: why its last child was not created."""
+
+    def perform(self, actions: Iterable[Action]) -> float | None:
+        """Seconds after which to look again, if anybody asked for it; raises what the API refuses."""
+        soonest: float | None = None
+        for action in actions:
+            match action:
+                case Create():
+                    self._create(action)
+                case Remove():
+                    self._remove(action)
+                case Again(seconds):
+                    soonest = seconds if soonest is None else min(soonest, seconds)
+                case _:
+                    self._write(action)
+        return soonest
+
+    def _write(self, action: Update | Merge | Note) -> None:
+        match action:
+            case Update(resource, tree, part):
+                self._api.update(resource, tree, part=part)
+            case Merge(resource, target, body, part, kind):
+                # The server may build the new object of parts of the patch, which everybody else reads too.
+                name, namespace = target["metadata"]["name"], target["metadata"].get("namespace", "")
+                self._api.patch(resource, name, namespace, Patch(kind, trees.copied(body)), part=part)
+            case Note(regarding, reason, message, gravity):
+                self._recorder.record(regarding, gravity, reason, message)
+
+    def _create(self, action: Create) -> None:
+        owner = action.owner
+        try:
+            created = self._api.create(action.resource, action.tree)
+        except StatusError as refusal:
+            if owner is not None and not _is_namespace_ending(refusal):
+                self.refused[owner["metadata"]["uid"]] = refusal.message
+                self._recorder.record(owner, "Warning", "FailedCreate", f"Error creating: {refusal.message}")
+            raise
+        if owner is not None:
+            self.refused.pop(owner["metadata"]["uid"], None)
+            self._tell(owner, "SuccessfulCreate", f"Created {action.resource.singular}: {created['metadata']['name']}")
+
+    def _remove(self, action: Remove) -> None:
+        metadata = action.target["metadata"]
+        try:
+            self._api.delete(
+                action.resource,
+                metadata["name"],
+                metadata.get("namespace", ""),
+                uid=metadata["uid"],
+                grace=action.grace,
+                propagation=action.propagation,
+            )
+        except StatusError as refusal:
+            # Gone already, or another object of that name by now: nothing is left to remove.
+            if refusal.code == 404 or (refusal.code == 409 and "uid" in refusal.message.lower()):
+                return
+            if action.owner is not None:
+                self._recorder.record(action.owner, "Warning", "FailedDelete", f"Error deleting: {refusal.message}")
+            raise
+        if action.owner is not None:
+            self._tell(action.owner, "SuccessfulDelete", f"Deleted {action.resource.singular}: {metadata['name']}")
+
+    def _tell(self, owner: Tree, reason: str, message: str) -> None:
+        self._recorder.record(owner, "Normal", reason, message)
+
+
+def _is_namespace_ending(refusal: StatusError) -> bool:
+    return refusal.code == 403 and "being terminated" in refusal.message
+
+
+K = TypeVar("K")
+
+RETRY: Final = Exponential(first=0.005, longest=1000.0)
+
+
+class WorkQueue(Generic[K]):
+    def __init__(self) -> None:
+        self._due: dict[K, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._failures: dict[K, int] = {}
+        self._added = 0
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, key: K, due: float) -> None:
+        """It is to be looked at from then on."""
+        if self._due.get(key, due + 1) <= due:
+            return
+        self._due[key] = due
+        self._added += 1
+        heapq.heappush(self._heap, (due, self._added, key))
+
+    def retry(self, key: K, now: float) -> None:
+        """It did not work; later, and later still the next time."""
+        self._failures[key] = self._failures.get(key, 0) + 1
+        self.add(key, now + RETRY.pause(self._failures[key]))
+
+    def forget(self, key: K) -> None:
+        """It worked: the next failure is a first one."""
+        self._failures.pop(key, None)
+
+    def take(self, now: float) -> K | None:
+        """The key that is due the longest, if any is."""
+        due = self.next_due()
+        if due is None or due > now:
+            return None
+        _, _, key = heapq.heappop(self._heap)
+        del self._due[key]
+        return key
+
+    def next_due(self) -> float | None:
+        # A key that was moved forward left its old entry behind.
+        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
 
 LOG: Final = logging.getLogger(__name__)
 UNFORESEEN: Final = (LookupError, TypeError, ValueError, AttributeError)

@@ -2,7 +2,12 @@
 
 One `Views` per cluster subscribes once to each resource that anybody asks for. The trees are those of the changes, read
 only and shared. Since the API delivers a change before the write returns, a view is never behind: that is why the
-controllers here need none of the expectations that their models keep against stale caches."""
+controllers here need none of the expectations that their models keep against stale caches.
+
+Everything that the server keeps at this moment, custom resources included.
+
+Namespaces are emptied and garbage is collected over all of it.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -145,3 +150,12 @@ def _stray(tree: Tree) -> str:
 
 def _controller_or_stray(tree: Tree) -> str:
     return owners.controller_uid(tree) or _stray(tree)
+
+
+def kept(api: Api) -> Sequence[Resource]:
+    """One resource for each set of objects, however many versions show it."""
+    homes: dict[tuple[str, str], Resource] = {}
+    for resource in api.state.registry:
+        if "list" in resource.verbs:
+            homes.setdefault(resource.home, resource)
+    return list(homes.values())

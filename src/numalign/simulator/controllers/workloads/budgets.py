@@ -20,7 +20,7 @@ from numalign.simulator.controllers.framework import actions, conditions, labell
 from numalign.simulator.controllers.framework.actions import Action, Again, Note
 from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.controllers.framework.views import Key, Views
-from numalign.simulator.controllers.workloads import pods, replicasets, rollouts
+from numalign.simulator.controllers.workloads import deployments, pods, replicasets
 from numalign.simulator.trees import Tree
 
 DELETION_TIMEOUT: Final = 120.0
@@ -48,7 +48,7 @@ class Budgets:
         if budget is None:
             return []
         selected = [pod for pod in views[PODS].within(key[0]) if _selects(budget, pod) and not pods.is_finished(pod)]
-        return wanted(budget, selected, scale_of(views, selected), self._desk.api.clock.wall())
+        return reconcile(budget, selected, scale_of(views, selected), self._desk.api.clock.wall())
 
 
 def _selects(budget: Tree, pod: Tree) -> bool:
@@ -78,7 +78,7 @@ def _scaled(views: Views, namespace: str, held: Tree) -> Tree | None:
     return found if above is None else _scaled(views, namespace, above) or found
 
 
-def wanted(budget: Tree, selected: Sequence[Tree], scale: int | None, now: datetime) -> list[Action]:
+def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: datetime) -> list[Action]:
     """`scale` is how many pods there are meant to be."""
     disrupted, again = _disrupted(budget, selected, now)
     expected = _expected(budget, selected, scale)
@@ -105,11 +105,11 @@ def _expected(budget: Tree, selected: Sequence[Tree], scale: int | None) -> tupl
     if "maxUnavailable" in spec:
         if scale is None:
             return None
-        return scale, max(0, scale - rollouts.share(spec["maxUnavailable"], scale, up=True))
+        return scale, max(0, scale - deployments.share(spec["maxUnavailable"], scale, up=True))
     least = spec.get("minAvailable", 1)
     if isinstance(least, int):
         return len(selected), least
-    return None if scale is None else (scale, rollouts.share(least, scale, up=True))
+    return None if scale is None else (scale, deployments.share(least, scale, up=True))
 
 
 def _stays(pod: Tree, disrupted: Tree) -> bool:

@@ -13,7 +13,7 @@ from numalign.simulator.controllers.framework import actions, labelling, moments
 from numalign.simulator.controllers.framework.actions import Action, Again, Create, Note, Remove
 from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.controllers.framework.views import Key, full_name
-from numalign.simulator.controllers.workloads import pods, replicasets, rollouts, templates
+from numalign.simulator.controllers.workloads import deployments, pods, replicasets
 from numalign.simulator.trees import Tree
 
 HASH_LABEL: Final = "controller-revision-hash"
@@ -57,7 +57,7 @@ class DaemonSets:
             return []
         claims = owners.claimed(DAEMONSETS, daemonset, PODS, views[PODS].candidates_of(daemonset))
         now = self._desk.api.clock.wall()
-        return claims or wanted(daemonset, views[PODS].owned_by(daemonset), list(views[NODES]), now)
+        return claims or reconcile(daemonset, views[PODS].owned_by(daemonset), list(views[NODES]), now)
 
 
 def _decisive(node: Tree) -> tuple[object, ...]:
@@ -66,8 +66,8 @@ def _decisive(node: Tree) -> tuple[object, ...]:
     return node["metadata"].get("labels"), spec.get("taints"), spec.get("unschedulable")
 
 
-def wanted(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now: datetime) -> list[Action]:
-    digest = templates.digest(daemonset["spec"]["template"])
+def reconcile(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now: datetime) -> list[Action]:
+    digest = pods.digest(daemonset["spec"]["template"])
     by_node = _by_node(owned)
     told = actions.status(DAEMONSETS, daemonset, status(daemonset, by_node, nodes, now))
     if daemonset["metadata"].get("deletionTimestamp"):
@@ -101,7 +101,7 @@ def should_run(node: Tree, spec: Tree) -> tuple[bool, bool]:
 
 
 def daemon_template(daemonset: Tree, digest: str) -> Tree:
-    template = templates.hashed(daemonset["spec"]["template"], digest, HASH_LABEL)
+    template = pods.hashed(daemonset["spec"]["template"], digest, HASH_LABEL)
     spec = template["spec"]
     endured = (*ENDURED, NETWORK) if spec.get("hostNetwork") else ENDURED
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in endured]
@@ -140,7 +140,7 @@ def _rolled(daemonset: Tree, by_node: dict[str, list[Tree]], digest: str, now: d
     if strategy.get("type") == "OnDelete":
         return []
     amount = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-    may_miss = max(1, rollouts.share(amount, len(by_node), up=True))
+    may_miss = max(1, deployments.share(amount, len(by_node), up=True))
     available = {id(pod) for there in by_node.values() for pod in there if _is_available(daemonset, pod, now)}
     old = [pod for there in by_node.values() for pod in there if pods.is_active(pod) and _hash(pod) != digest]
     useless = [pod for pod in old if id(pod) not in available]
@@ -150,7 +150,7 @@ def _rolled(daemonset: Tree, by_node: dict[str, list[Tree]], digest: str, now: d
 
 
 def status(daemonset: Tree, by_node: dict[str, list[Tree]], nodes: Sequence[Tree], now: datetime) -> Tree:
-    digest = templates.digest(daemonset["spec"]["template"])
+    digest = pods.digest(daemonset["spec"]["template"])
     spec = daemon_template(daemonset, digest)["spec"]
     runs = {_name(node): should_run(node, spec) for node in nodes}
     wanted = [name for name, (should, _) in runs.items() if should]
@@ -175,7 +175,7 @@ def _is_available(daemonset: Tree, pod: Tree, now: datetime) -> bool:
 
 
 def _pod(daemonset: Tree, node: str) -> Tree:
-    template = daemon_template(daemonset, templates.digest(daemonset["spec"]["template"]))
+    template = daemon_template(daemonset, pods.digest(daemonset["spec"]["template"]))
     affinity = template["spec"].get("affinity") or {}
     field = {"key": labelling.NAME_FIELD, "operator": "In", "values": [node]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}

@@ -2,9 +2,19 @@
 
 A finished pod is counted once: it carries a finalizer, which goes away in the same look that adds it to the status.
 Backoff after failures is the job's: 10 s, doubled for each failure in a row up to 10 min. Left out: pod failure
-policies, success policies, backoff limits per index."""
+policies, success policies, backoff limits per index.
+
+Indexed jobs: each pod has a number of its own, and each number has to succeed once.
+
+`jobs` and `jobtally` call these; for other jobs they find nothing.
+
+A job's pods, counted: what runs, what is done, what failed lately. Pure; `jobs` decides by it.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -15,9 +25,175 @@ from numalign.simulator.controllers.framework import actions, conditions, moment
 from numalign.simulator.controllers.framework.actions import Action, Again, Create, Merge, Note, Remove
 from numalign.simulator.controllers.framework.runner import Desk
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import jobindexes, pods
-from numalign.simulator.controllers.workloads.jobtally import TRACKING, Tally, is_tracked, tally
+from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
+
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+VARIABLE: Final = "JOB_COMPLETION_INDEX"
+
+
+def is_indexed(job: Tree) -> bool:
+    return bool(job["spec"].get("completionMode") == "Indexed")
+
+
+def index(pod: Tree) -> int | None:
+    written = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
+    return int(written) if written.isdecimal() else None
+
+
+def succeeded_indexes(job: Tree, done: Iterable[Tree]) -> frozenset[int]:
+    if not is_indexed(job):
+        return frozenset()
+    earlier = read((job.get("status") or {}).get("completedIndexes", ""))
+    found = earlier | {index(pod) for pod in done}
+    return frozenset(each for each in found if each is not None and each < job["spec"]["completions"])
+
+
+def repeated(job: Tree, active: Sequence[Tree], done: frozenset[int]) -> list[Tree]:
+    if not is_indexed(job):
+        return []
+    seen: set[int | None] = {None, *done}
+    extra = []
+    for pod in pods.oldest_first(active):
+        if index(pod) in seen:
+            extra.append(pod)
+        seen.add(index(pod))
+    return extra
+
+
+def missing(job: Tree, counted: Tally, count: int) -> list[int]:
+    """The lowest indexes that neither run nor are done."""
+    taken = counted.indexes | {index(pod) for pod in counted.active}
+    return [each for each in range(job["spec"]["completions"]) if each not in taken][:count]
+
+
+def pod(job: Tree, template: Tree, index: int) -> Tree:
+    metadata, spec, name = template["metadata"], template["spec"], job["metadata"]["name"]
+    marked = {INDEX: str(index)}
+    variable = {"name": VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}}
+    numbered = template | {
+        "metadata": metadata
+        | {
+            "annotations": (metadata.get("annotations") or {}) | marked,
+            "labels": (metadata.get("labels") or {}) | marked,
+        },
+        "spec": spec
+        | {
+            "hostname": f"{name}-{index}",
+            "containers": [each | {"env": [*(each.get("env") or ()), variable]} for each in spec["containers"]],
+        },
+    }
+    return pods.made(JOBS, job, numbered, f"{name}-{index}-")
+
+
+def completed(job: Tree, counted: Tally) -> Tree:
+    """The part of the status that lists them."""
+    return {"completedIndexes": written(counted.indexes)} if is_indexed(job) and counted.indexes else {}
+
+
+def written(indexes: Iterable[int]) -> str:
+    """`0-2,5`; two neighbours are written with a comma, as the real one does."""
+    parts: list[list[int]] = []
+    for each in sorted(indexes):
+        if parts and parts[-1][-1] == each - 1:
+            parts[-1].append(each)
+        else:
+            parts.append([each])
+    return ",".join(_interval(part) for part in parts)
+
+
+def read(text: str) -> set[int]:
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _interval(part: Sequence[int]) -> str:
+    return f"{part[0]}-{part[-1]}" if len(part) > 2 else ",".join(map(str, part))
+
+
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+
+
+@dataclass(frozen=True)
+class Tally:
+    active: list[Tree]
+    succeeded: int
+    """Pods, or indexes of an indexed job; those counted earlier included."""
+    failed: int
+    terminating: int
+    failures_in_row: int
+    """Failed pods that finished after the last success."""
+    since_failure: float
+    restarts_exceeded: bool = False
+    indexes: frozenset[int] = frozenset()
+    repeated: list[Tree] = field(default_factory=list)
+    """Active pods whose index another one has, or that is done or none at all."""
+
+    @property
+    def unrepeated(self) -> list[Tree]:
+        extra = {id(pod) for pod in self.repeated}
+        return [pod for pod in self.active if id(pod) not in extra]
+
+
+def is_tracked(pod: Tree) -> bool:
+    """Not counted yet: the count takes the finalizer away."""
+    return TRACKING in (pod["metadata"].get("finalizers") or ())
+
+
+def is_failed(pod: Tree) -> bool:
+    """Or about to: one that is deleted while it runs is replaced at once."""
+    return pods.phase(pod) == "Failed" or (pods.is_terminating(pod) and pods.phase(pod) != "Succeeded")
+
+
+def tally(job: Tree, owned: Sequence[Tree], now: datetime) -> Tally:
+    before = job.get("status") or {}
+    active = [pod for pod in owned if pods.is_active(pod)]
+    succeeded = [pod for pod in owned if pods.phase(pod) == "Succeeded"]
+    failed = [pod for pod in owned if is_failed(pod)]
+    row = _in_row(succeeded, failed)
+    indexes = succeeded_indexes(job, succeeded)
+    total = before.get("succeeded", 0) + sum(map(is_tracked, succeeded))
+    return Tally(
+        active=active,
+        succeeded=len(indexes) if is_indexed(job) else total,
+        failed=before.get("failed", 0) + sum(map(is_tracked, failed)),
+        terminating=sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned),
+        failures_in_row=len(row),
+        since_failure=(now - row[-1]).total_seconds() if row else 0.0,
+        restarts_exceeded=_restarts_exceeded(job, active),
+        indexes=indexes,
+        repeated=repeated(job, active, indexes),
+    )
+
+
+def _in_row(succeeded: Sequence[Tree], failed: Sequence[Tree]) -> list[datetime]:
+    """When each pod failed that failed after the last success, in order."""
+    last = max(filter(None, map(_finish_time, succeeded)), default=None)
+    times = sorted(filter(None, map(_finish_time, failed)))
+    return [time for time in times if last is None or time > last]
+
+
+def _finish_time(pod: Tree) -> datetime | None:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    states = [(each.get("state") or {}).get("terminated") or {} for each in statuses]
+    if states and all("finishedAt" in state for state in states):
+        return moments.read(max(state["finishedAt"] for state in states))
+    ready = conditions.find(conditions.listed(pod), "Ready") or {}
+    return moments.read(ready.get("lastTransitionTime") or pod["metadata"].get("creationTimestamp"))
+
+
+def _restarts_exceeded(job: Tree, active: Sequence[Tree]) -> bool:
+    """Containers that restart in place count against the limit too."""
+    spec = job["spec"]
+    if ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy") != "OnFailure":
+        return False
+    restarts = sum(map(pods.restarts, active))
+    limit: int = spec.get("backoffLimit", 6)
+    return restarts > 0 if limit == 0 else restarts >= limit
+
 
 BACKOFF: Final = Exponential(first=10.0, longest=600.0)
 ENDS: Final = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
@@ -41,10 +217,10 @@ class Jobs:
         job = views[JOBS].get(key)
         if job is None:
             return [_released(pod) for pod in views[PODS].within(key[0]) if _is_left_by(pod, key[1])]
-        return wanted(job, views[PODS].owned_by(job), self._desk.api.clock.wall())
+        return reconcile(job, views[PODS].owned_by(job), self._desk.api.clock.wall())
 
 
-def wanted(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
+def reconcile(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
     if _finished(job) is not None:
         return [*_expired(job, now), *(_released(pod) for pod in owned if is_tracked(pod))]
     counted = tally(job, owned, now)
@@ -145,9 +321,9 @@ def _new_pods(job: Tree, counted: Tally, count: int) -> list[Tree]:
     template = job["spec"]["template"]
     metadata = template.get("metadata") or {}
     tracked = template | {"metadata": metadata | {"finalizers": [*(metadata.get("finalizers") or []), TRACKING]}}
-    if not jobindexes.is_indexed(job):
+    if not is_indexed(job):
         return [pods.made(JOBS, job, tracked)] * count
-    return [jobindexes.pod(job, tracked, index) for index in jobindexes.missing(job, counted, count)]
+    return [pod(job, tracked, index) for index in missing(job, counted, count)]
 
 
 def _status(
@@ -171,7 +347,7 @@ def _status(
     }
     if start:
         status["startTime"] = start
-    status |= jobindexes.completed(job, counted)
+    status |= completed(job, counted)
     if end is not None:
         listed, more, times = _closed(job, listed, end, now)
         told, status = [*told, *more], status | times

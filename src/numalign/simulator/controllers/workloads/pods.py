@@ -1,12 +1,21 @@
 """Pods as the workload controllers look at them: do they count, are they ready, which goes first, how one is made.
 
-Pure; trees are read only."""
+Pure; trees are read only.
+
+Pod templates: whether two are the same, and the short hash that names one.
+
+Deployments and daemon sets tell old pods from new ones by it. The hash is our own: the real one is made of the memory
+of a Go struct; it only has to be short, stable and fit for a label.
+"""
 
 import math
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from numalign.api.objects.pod import FINISHED
 from numalign.simulator.apiserver.storage.resources import Resource
@@ -118,3 +127,30 @@ def made(resource: Resource, owner: Tree, template: Tree, prefix: str = "") -> T
 
 def oldest_first(trees: Iterable[Tree]) -> list[Tree]:
     return sorted(trees, key=lambda tree: (tree["metadata"].get("creationTimestamp") or "", tree["metadata"]["name"]))
+
+
+HASH_LABEL: Final = "pod-template-hash"
+SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""No vowels, so that no hash is ever a word."""
+
+
+def digest(template: Tree, collisions: int = 0) -> str:
+    written = msgspec.json.encode([unhashed(template), collisions], order="deterministic")
+    return "".join(SAFE[ord(digit) % len(SAFE)] for digit in str(zlib.crc32(written)))
+
+
+def same(left: Tree, right: Tree) -> bool:
+    return unhashed(left) == unhashed(right)
+
+
+def hashed(template: Tree, digest: str, label: str = HASH_LABEL) -> Tree:
+    metadata = template.get("metadata") or {}
+    return template | {"metadata": metadata | {"labels": (metadata.get("labels") or {}) | {label: digest}}}
+
+
+def unhashed(template: Tree) -> Tree:
+    metadata = template.get("metadata") or {}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
+    # The API fills this in or not; it never means anything in a template.
+    rest = {key: value for key, value in metadata.items() if key not in ("labels", "creationTimestamp")}
+    return template | {"metadata": rest | ({"labels": labels} if labels else {})}

@@ -42,10 +42,12 @@ class ReplicaSets:
             return []
         refused = self._desk.performer.refused.get(replicaset["metadata"]["uid"], "")
         claims = owners.claimed(REPLICASETS, replicaset, PODS, views[PODS].unfinished_candidates_of(replicaset))
-        return claims or wanted(replicaset, views[PODS].unfinished_of(replicaset), self._desk.api.clock.wall(), refused)
+        return claims or reconcile(
+            replicaset, views[PODS].unfinished_of(replicaset), self._desk.api.clock.wall(), refused
+        )
 
 
-def wanted(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str = "") -> list[Action]:
+def reconcile(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str = "") -> list[Action]:
     """`refused` is why the last pod could not be created, empty if it could."""
     active = [pod for pod in owned if pods.is_active(pod)]
     # The status first: it must be told even if a pod cannot be created.

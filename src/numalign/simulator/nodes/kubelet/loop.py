@@ -22,15 +22,13 @@ from numalign.kubelet.predicates import Lacking
 from numalign.kubelet.start import Kubelet
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
-from numalign.simulator.nodes import nodetypes
-from numalign.simulator.nodes.agenda import Entry
+from numalign.simulator.nodes import specs
+from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
 from numalign.simulator.nodes.kubelet import predicates
-from numalign.simulator.nodes.kubelet.mirrors import MIRROR
 from numalign.simulator.nodes.kubelet.podlife import Move, PodLife
-from numalign.simulator.nodes.kubelet.podwriter import PodWriter
-from numalign.simulator.nodes.kubelet.standing import Standing
-from numalign.simulator.nodes.publisher.occurrences import Occurrence
-from numalign.simulator.nodes.surroundings import Surroundings
+from numalign.simulator.nodes.kubelet.podstatus import PodWriter
+from numalign.simulator.nodes.kubelet.staticpods import MIRROR
+from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.trees import Tree
 
 PORTS: Final = "NodePorts"
@@ -237,5 +235,5 @@ class KubeletLoop:
 
     def _lenient(self) -> Kubelet:
         kubelet = self._standing.kubelet
-        well = nodetypes.all_well(kubelet.machine)
+        well = specs.all_well(kubelet.machine)
         return kubelet if well == kubelet.machine else self._around.makes.of(well, kubelet.settings).kubelet

@@ -1,21 +1,33 @@
 """The status that a kubelet writes for a pod: pure, from its life and the status that was there before.
 
 `kubeletloop` asks for it after every change. What belongs to others is kept (conditions of schedulers and controllers,
-the nomination); what belongs to the kubelet is written anew, in its own words."""
+the nomination); what belongs to the kubelet is written anew, in its own words.
+
+What a kubelet writes about pods: their status, events, and the last word on one that is being deleted.
+
+`kubeletloop` decides, this writes. A pod that went away in the meantime, or came again under its name, is left
+alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from numalign.api.objects import qos
+from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod, ResourceRequirements
 from numalign.kubelet.demand import Role
-from numalign.simulator.nodes.kubelet.containers import ContainerRun, Ended
-from numalign.simulator.nodes.kubelet.podlife import PodLife
+from numalign.kubelet.predicates import Lacking
+from numalign.simulator.apiserver.storage.resources import PODS
+from numalign.simulator.nodes.environment import Surroundings
+from numalign.simulator.nodes.kubelet.podlife import ContainerRun, Ended, PodLife
+from numalign.simulator.nodes.nodeobjects import Happening
+from numalign.simulator.nodes.nodestate import Standing
 from numalign.simulator.trees import Tree
 
 KUBELETS_OWN: Final = (
@@ -196,3 +208,51 @@ def _container_id(life: PodLife, each: ContainerRun, number: int) -> str:
 def _duration(seconds: int) -> str:
     minutes, rest = divmod(seconds, 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+class PodWriter:
+    __slots__ = ("_addresses", "_around", "_standing")
+
+    def __init__(self, standing: Standing, around: Surroundings) -> None:
+        self._standing = standing
+        self._around = around
+        self._addresses = 0
+        """How many pods were given one."""
+
+    def current(self, metadata: Tree) -> Tree | None:
+        """The pod as the API server has it now; None if it is gone, or another one bears its name."""
+        name, namespace = metadata["name"], metadata.get("namespace", "")
+        tree = self._around.written(lambda: self._around.api.get(PODS, name, namespace))
+        return tree if tree is not None and tree["metadata"]["uid"] == metadata["uid"] else None
+
+    def report(self, life: PodLife) -> None:
+        clock = self._around.clock
+        self._write(life.pod.metadata, lambda before: of(life, before, self._site(before, clock.now())))
+
+    def rejected(self, pod: Pod, lacking: Lacking) -> None:
+        now = self._around.clock.rfc3339()
+        self._write(pod.metadata, lambda before: rejected(pod, before, lacking.reason, lacking.message, now))
+
+    def confirm(self, metadata: Tree) -> None:
+        """Nothing of a pod that is being deleted is left on this node."""
+        name, namespace, uid = metadata["name"], metadata.get("namespace", ""), metadata["uid"]
+        self._around.written(lambda: self._around.api.delete(PODS, name, namespace, grace=0, uid=uid))
+
+    def tell(self, pod: Pod, reason: str, message: str, kind: str = "Normal") -> None:
+        metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
+        about = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+        self._around.tell(Happening(about, reason, message, kind), self._standing.name)
+
+    def _site(self, before: Tree, now: float) -> Site:
+        identity = self._standing.identity
+        address = before.get("podIP")
+        if not address:
+            address = identity.pod_ip(self._addresses)
+            self._addresses += 1
+        return Site(identity.host_ip, address, now, self._around.clock.rfc3339)
+
+    def _write(self, metadata: ObjectMeta, status: Callable[[Tree], Tree]) -> None:
+        tree = self.current({"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid})
+        if tree is not None:
+            tree["status"] = status(tree.get("status") or {})
+            self._around.written(partial(self._around.api.update, PODS, tree, part="status"))

@@ -13,13 +13,11 @@ from msgspec import Struct
 
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.simulator.apiserver.storage.errors import StatusError
-from numalign.simulator.nodes.agenda import Entry
-from numalign.simulator.nodes.kubelet.standing import Standing
-from numalign.simulator.nodes.publisher import badreports, reports
-from numalign.simulator.nodes.publisher.occurrences import Occurrence
-from numalign.simulator.nodes.publisher.reportwriting import ReportWriter
+from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
+from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.publisher import reports
+from numalign.simulator.nodes.publisher.reports import ReportWriter
 from numalign.simulator.nodes.specs import Dialect
-from numalign.simulator.nodes.surroundings import Surroundings
 from numalign.simulator.trees import Tree
 
 Trigger = Literal["periodic", "reactive"]
@@ -194,7 +192,7 @@ class Exporter:
             tree["metadata"].setdefault("annotations", {})[reports.UPDATE] = trigger
         if publishing.faults.without:
             tree = reports.without(tree, publishing.faults.without)
-        return badreports.garbled(tree, chances) if _falls(publishing.faults.garbage, chances.random) else tree
+        return reports.garbled(tree, chances) if _falls(publishing.faults.garbage, chances.random) else tree
 
     def _send(self, tree: Tree) -> None:
         publishing, around = self._standing.spec.publishing, self._around

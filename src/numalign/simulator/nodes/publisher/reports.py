@@ -2,12 +2,23 @@
 
 `exporter` asks for it whenever a publisher looks at its node. The numbers are `kubelet.report`'s and
 `kubelet.plainreport`'s, the forms are `agent.forms`'s.
-RTE and NFD list resources in random order, so that every write of theirs is a change (exporter spec, D-09)."""
+RTE and NFD list resources in random order, so that every write of theirs is a change (exporter spec, D-09).
+
+How publishers put a report into the API server: each with the verbs of the real one.
+
+Our agent applies its object. RTE patches what it remembers, with a full update every ten patches and whenever a patch
+fails (exporter spec 4.10). NFD applies too, owned by its namespace, and dies of a refusal (exporter spec 5.7).
+
+Reports that say what no node can be, in forms that the schema lets pass.
+
+`exporter` garbles a report when its faults say so. Each way has been seen, or is what a publisher's known defect would
+write (exporter spec 12): readers must survive all of them and believe none.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -19,7 +30,11 @@ from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet import plainreport, report
 from numalign.simulator import trees
-from numalign.simulator.nodes.kubelet.standing import Standing
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import NAMESPACES
+from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.nodes.specs import Dialect
 from numalign.simulator.trees import Tree
 
@@ -53,7 +68,7 @@ def body(topology: NodeTopology, dialect: Dialect, chances: random.Random) -> Tr
     return tree
 
 
-def owned(tree: Tree, owner: Tree) -> Tree:
+def with_owner(tree: Tree, owner: Tree) -> Tree:
     return tree | {"metadata": tree["metadata"] | {"ownerReferences": [owner]}}
 
 
@@ -66,3 +81,129 @@ def _shuffle(tree: Tree, chances: random.Random) -> None:
     for zone in tree["zones"]:
         if zone["type"] == nrtwire.NUMA_ZONE and "resources" in zone:
             chances.shuffle(zone["resources"])
+
+
+AGENT: Final = "numalign-agent"
+NFD: Final = "node-feature-discovery-topology-updater"
+NFD_NAMESPACE: Final = "node-feature-discovery"
+RTE: Final = "resource-topology-exporter"
+PATCHES_BEFORE_UPDATE: Final = 10
+
+
+class ReportWriter:
+    """What one publisher process remembers of what it wrote."""
+
+    __slots__ = ("_api", "_dialect", "_node", "_owner", "_patches")
+
+    def __init__(self, api: Api, dialect: Dialect, node: str) -> None:
+        self._api = api
+        self._dialect = dialect
+        self._node = node
+        self._patches: int | None = None
+        """Since the last full write; None: nothing is remembered."""
+        self._owner: Tree | None = None
+
+    def write(self, tree: Tree, node_uid: str) -> None:
+        """StatusError where the server does not take it."""
+        if self._dialect == "nfd":
+            owner = self._namespace()
+            self._apply(tree if owner is None else with_owner(tree, owner), NFD)
+            return
+        owned = with_owner(tree, _reference("Node", self._node, node_uid))
+        if self._dialect == "rte":
+            self._patch_or_update(owned)
+        else:
+            self._apply(owned, AGENT)
+
+    def is_there(self) -> bool:
+        try:
+            self._api.get(RESOURCE, self._node)
+        except StatusError:
+            return False
+        return True
+
+    def _apply(self, tree: Tree, manager: str) -> None:
+        self._api.patch(RESOURCE, self._node, "", Patch("apply", tree), manager=manager, force=True)
+
+    def _patch_or_update(self, tree: Tree) -> None:
+        if self._patches is not None and self._patches < PATCHES_BEFORE_UPDATE:
+            try:
+                self._api.patch(RESOURCE, self._node, "", Patch("merge", tree), manager=RTE)
+            except StatusError:
+                self._patches = None
+            else:
+                self._patches += 1
+                return
+        self._update(tree)
+        self._patches = 0
+
+    def _update(self, tree: Tree) -> None:
+        try:
+            there = self._api.get(RESOURCE, self._node)
+        except StatusError:
+            self._api.create(RESOURCE, tree, manager=RTE)
+            return
+        annotations = (there["metadata"].get("annotations") or {}) | (tree["metadata"].get("annotations") or {})
+        metadata = there["metadata"] | tree["metadata"] | {"annotations": annotations}
+        self._api.update(RESOURCE, there | tree | {"metadata": metadata}, manager=RTE)
+
+    def _namespace(self) -> Tree | None:
+        if self._owner is None:
+            try:
+                found = self._api.get(NAMESPACES, NFD_NAMESPACE)
+            except StatusError:
+                return None
+            self._owner = _reference("Namespace", NFD_NAMESPACE, found["metadata"]["uid"])
+        return self._owner
+
+
+def _reference(kind: str, name: str, uid: str) -> Tree:
+    return {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}
+
+
+def garbled(tree: Tree, chances: random.Random) -> Tree:
+    """A copy of the report, spoilt in one way."""
+    spoilt = trees.copied(tree)
+    chances.choice(WAYS)(spoilt)
+    return spoilt
+
+
+def _negative(tree: Tree) -> None:
+    for each in _resources(tree):
+        each["available"] = "-1"
+
+
+def _more_than_there_is(tree: Tree) -> None:
+    for each in _resources(tree):
+        each["available"] = "9223372036854775807"
+
+
+def _strange_names(tree: Tree) -> None:
+    for zone in tree["zones"]:
+        zone["name"] = zone["name"].replace("-", "_")
+
+
+def _twice(tree: Tree) -> None:
+    tree["zones"] = tree["zones"] + tree["zones"]
+
+
+def _no_zones(tree: Tree) -> None:
+    tree["zones"] = []
+
+
+def _unreadable_attributes(tree: Tree) -> None:
+    tree["attributes"] = [each | {"value": "\u2620 0,,-"} for each in tree.get("attributes") or ()]
+
+
+def _resources(tree: Tree) -> list[Tree]:
+    return [each for zone in tree["zones"] for each in zone.get("resources") or ()]
+
+
+WAYS: Final[tuple[Callable[[Tree], None], ...]] = (
+    _negative,
+    _more_than_there_is,
+    _strange_names,
+    _twice,
+    _no_zones,
+    _unreadable_attributes,
+)

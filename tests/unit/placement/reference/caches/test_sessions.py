@@ -7,7 +7,7 @@ from msgspec import to_builtins
 
 from numalign.api.decode import structs
 from numalign.api.nrt import fingerprint
-from numalign.oracle.plugin.suites import caches, scenarios
+from numalign.oracle.plugin.suites import caches, cachesessions
 from numalign.placement.reference.caches import repairs
 from tests.unit.placement.reference.caches import made
 
@@ -90,23 +90,23 @@ ALIKE = {
 
 @pytest.mark.parametrize("given", ALIKE.values(), ids=ALIKE)
 def test_where_nothing_is_mended_nothing_differs_on_purpose(given: dict[str, Any]) -> None:
-    assert scenarios.play(given) == scenarios.play(given, repairs.NONE)
+    assert cachesessions.play(given) == cachesessions.play(given, repairs.NONE)
     assert not any(each.applies(given) for each in SUITE.deliberate)
 
 
 def test_quantities_are_compared_by_value_and_everything_else_to_the_letter() -> None:
     given = session(reserve(RUNNING), LOOK_UP)
-    expected: Any = {"steps": scenarios.play(given)}
+    expected: Any = {"steps": cachesessions.play(given)}
     zone = expected["steps"][1]["nrt"]["zones"][0]
     zone["resources"][0]["available"] = "8000m"
-    assert not SUITE.compare(expected, {"steps": scenarios.play(given)})
+    assert not SUITE.compare(expected, {"steps": cachesessions.play(given)})
     zone["resources"][0]["available"] = "8001m"
-    assert SUITE.compare(expected, {"steps": scenarios.play(given)})
+    assert SUITE.compare(expected, {"steps": cachesessions.play(given)})
 
 
 def test_every_step_has_an_answer_or_none() -> None:
     given = session(REJECTED, DESYNCED, RESYNC, {"op": "placement", "node": "n"}, {"op": "placement", "node": "m"})
-    assert scenarios.play(given) == [
+    assert cachesessions.play(given) == [
         None,
         {"maybeOverReserved": ("n",), "configChanged": ()},
         {"generation": 0},

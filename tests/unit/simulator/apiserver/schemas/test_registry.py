@@ -6,6 +6,7 @@ import pytest
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import crdvalidation, registry
+from numalign.simulator.apiserver.storage import names
 from numalign.simulator.trees import Tree
 from tests.embedded import definitions
 
@@ -61,7 +62,7 @@ def test_a_definition_is_established_at_once_and_stays_so_since_then() -> None:
 
 
 PLAIN = {"type": "object", "properties": {"n": {"type": "string"}}}
-OWN_LABEL = "may have mixed case, but should otherwise match: " + crdvalidation.LABEL_WORDS
+OWN_LABEL = "may have mixed case, but should otherwise match: " + names.DNS1035_LABEL_RULE
 HOISTED = (
     '"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,'
     '"AdditionalPrinterColumns":null,"SelectableFields":null'

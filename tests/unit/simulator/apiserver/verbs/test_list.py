@@ -6,9 +6,15 @@ import pytest
 
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
-from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs.api import Api
-from numalign.simulator.apiserver.verbs.list import ListOptions, ListPage, SelectionPredicate
+from numalign.simulator.apiserver.verbs.list import (
+    ListOptions,
+    ListPage,
+    SelectionPredicate,
+    encode_token,
+    list_objects,
+    predicate,
+)
 from tests.unit.simulator.apiserver import doors
 
 ALL = SelectionPredicate("default")
@@ -22,7 +28,7 @@ def filled(count: int = 5, **how: int) -> Api:
 
 
 def page(api: Api, chosen: SelectionPredicate = ALL, **asked: Any) -> ListPage:
-    return pages.list_objects(api.state.store, CONFIGMAPS, chosen, ListOptions(**asked))
+    return list_objects(api.state.store, CONFIGMAPS, chosen, ListOptions(**asked))
 
 
 def names(found: ListPage) -> list[str]:
@@ -48,7 +54,7 @@ def test_later_pages_show_the_version_of_the_first() -> None:
 
 
 def test_what_remains_is_not_counted_for_selections() -> None:
-    first = page(filled(), pages.predicate(CONFIGMAPS, "default", "odd=0"), limit=1)
+    first = page(filled(), predicate(CONFIGMAPS, "default", "odd=0"), limit=1)
     assert (names(first), first.remaining, bool(first.token)) == (["c0"], 0, True)
 
 
@@ -74,7 +80,7 @@ def test_an_exact_version_is_shown_as_it_was() -> None:
 
 
 def token(version: int, start: str) -> str:
-    return pages.encode_token(version, start)
+    return encode_token(version, start)
 
 
 # Sentences as a kube-apiserver 1.37 answered.
@@ -122,5 +128,5 @@ def test_lists_are_in_the_order_of_etcd_s_keys() -> None:
     api = doors.door()
     for namespace in ("a", "a-b", "b"):
         api.create(CONFIGMAPS, doors.named("x", namespace))
-    found = pages.list_objects(api.state.store, CONFIGMAPS, SelectionPredicate())
+    found = list_objects(api.state.store, CONFIGMAPS, SelectionPredicate())
     assert [entry.namespace for entry in found.entries] == ["a-b", "a", "b"]

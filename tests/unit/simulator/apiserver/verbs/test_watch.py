@@ -5,8 +5,8 @@ import pytest
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, PODS
-from numalign.simulator.apiserver.verbs import list as pages
 from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.apiserver.verbs.list import SelectionPredicate, predicate
 from numalign.simulator.apiserver.verbs.watch import Watch, WatchEvent, WatchStart
 from tests.unit.simulator.apiserver import doors
 
@@ -14,7 +14,7 @@ from tests.unit.simulator.apiserver import doors
 def watched(api: Api, since: WatchStart, labels: str = "") -> list[WatchEvent]:
     """What comes first; later events are added as they come."""
     seen: list[WatchEvent] = []
-    watch = Watch(api.state.store, CONFIGMAPS, pages.predicate(CONFIGMAPS, "default", labels), seen.append)
+    watch = Watch(api.state.store, CONFIGMAPS, predicate(CONFIGMAPS, "default", labels), seen.append)
     seen[:0] = watch.begin(since)
     return seen
 
@@ -79,7 +79,7 @@ def test_a_watch_from_a_forgotten_version_is_refused() -> None:
 def test_a_closed_watch_hears_nothing() -> None:
     api = doors.door()
     seen: list[WatchEvent] = []
-    watch = Watch(api.state.store, PODS, pages.SelectionPredicate(), seen.append)
+    watch = Watch(api.state.store, PODS, SelectionPredicate(), seen.append)
     watch.begin(WatchStart())
     watch.close()
     api.create(PODS, doors.pod("a"))

@@ -22,11 +22,11 @@ def bound(actions: list[Action]) -> dict[str, str]:
 
 def test_the_smallest_volume_that_fits_is_taken() -> None:
     volumes = [volume("large", "100Gi"), volume("right", "10Gi"), volume("small", "1Gi")]
-    assert bound(claims.wanted([claim("c", "5Gi")], volumes)) == {"c": "right"}
+    assert bound(claims.reconcile([claim("c", "5Gi")], volumes)) == {"c": "right"}
 
 
 def test_who_comes_first_is_served_first() -> None:
-    assert bound(claims.wanted([claim("a", "1Gi"), claim("b", "1Gi")], [volume("v", "1Gi")])) == {"a": "v"}
+    assert bound(claims.reconcile([claim("a", "1Gi"), claim("b", "1Gi")], [volume("v", "1Gi")])) == {"a": "v"}
 
 
 def test_class_mode_and_name_have_to_match() -> None:
@@ -36,18 +36,18 @@ def test_class_mode_and_name_have_to_match() -> None:
         volume("other-access", "1Gi", accessModes=["ReadOnlyMany"]),
         volume("kept", "1Gi", claimRef={"namespace": "default", "name": "somebody"}),
     ]
-    assert bound(claims.wanted([claim("c", "1Gi"), claim("d", "1Gi", volumeName="nowhere")], volumes)) == {}
+    assert bound(claims.reconcile([claim("c", "1Gi"), claim("d", "1Gi", volumeName="nowhere")], volumes)) == {}
 
 
 def test_a_volume_kept_for_a_claim_goes_to_it() -> None:
     volumes = [volume("a", "1Gi"), volume("b", "9Gi", claimRef={"namespace": "default", "name": "c"})]
-    assert bound(claims.wanted([claim("c", "1Gi")], volumes)) == {"c": "b"}
+    assert bound(claims.reconcile([claim("c", "1Gi")], volumes)) == {"c": "b"}
 
 
 def test_a_claim_that_waits_for_its_first_pod_gets_just_what_a_scheduler_set_aside_for_it() -> None:
     aside = volume("v", "9Gi", claimRef={"namespace": "default", "name": "c", "uid": "c"})
     both = [claim("c", "1Gi"), claim("d", "1Gi")]
-    actions = claims.wanted(both, [volume("w", "1Gi"), aside], {"fast"})
+    actions = claims.reconcile(both, [volume("w", "1Gi"), aside], {"fast"})
     assert bound(actions) == {"c": "v"}
     told = [each.body["status"]["phase"] for each in actions if isinstance(each, Merge) and each.part == "status"]
     assert told == ["Bound", "Bound"]
@@ -55,6 +55,6 @@ def test_a_claim_that_waits_for_its_first_pod_gets_just_what_a_scheduler_set_asi
 
 def test_a_volume_whose_claim_is_gone_is_released() -> None:
     held = volume("v", "1Gi", "Bound", claimRef={"namespace": "default", "name": "c", "uid": "c"})
-    [change] = claims.wanted([], [held])
+    [change] = claims.reconcile([], [held])
     assert isinstance(change, Merge)
     assert (change.resource, change.body) == (PERSISTENTVOLUMES, {"status": {"phase": "Released"}})

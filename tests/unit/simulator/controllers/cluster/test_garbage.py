@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.controllers.cluster import garbage
-from numalign.simulator.controllers.cluster.ownership import Graph, Item
+from numalign.simulator.controllers.cluster.garbage import Graph, Item
 from numalign.simulator.controllers.framework.actions import Action, Merge, Remove
 from numalign.simulator.trees import Tree
 
@@ -24,7 +24,7 @@ def graph(*items: Item) -> Graph:
 
 
 def wanted(looked_at: Item, *others: Item, served: bool = True) -> list[Action]:
-    return garbage.wanted(looked_at, graph(looked_at, *others), lambda reference: served)
+    return garbage.reconcile(looked_at, graph(looked_at, *others), lambda reference: served)
 
 
 def test_what_nobody_owns_stays() -> None:
@@ -90,7 +90,7 @@ def test_nothing_with_a_living_owner_is_ever_removed(drawn: dict[str, tuple[list
     ]
     known = graph(*items)
     for each in items:
-        removed = any(isinstance(action, Remove) for action in garbage.wanted(each, known, lambda reference: True))
+        removed = any(isinstance(action, Remove) for action in garbage.reconcile(each, known, lambda reference: True))
         owners = [known.get(reference["uid"]) for reference in each.owners]
         living = [owner for owner in owners if owner is not None and not owner.waits_for_dependents()]
         assert not (removed and living)

@@ -33,17 +33,17 @@ SILENCE = {
 
 @pytest.mark.parametrize("observed, silent, reason", SILENCE.values(), ids=SILENCE)
 def test_silence(observed: Tree, silent: float, reason: str | None) -> None:
-    tree = written(nodelifecycle.wanted(observed, [], silent, NOW), "status")
+    tree = written(nodelifecycle.reconcile(observed, [], silent, NOW), "status")
     found = tree and next(each for each in tree["status"]["conditions"] if each["type"] == "Ready")
     assert (found and (found["status"], found["reason"])) == (reason and ("Unknown", reason))
 
 
 def test_a_node_is_looked_at_when_it_would_have_been_silent_too_long() -> None:
-    assert Again(25.0) in nodelifecycle.wanted(node(), [], 15.0, NOW)
+    assert Again(25.0) in nodelifecycle.reconcile(node(), [], 15.0, NOW)
 
 
 def test_the_last_heartbeat_stays_the_kubelets_own() -> None:
-    tree = written(nodelifecycle.wanted(node(), [], 50.0, NOW), "status")
+    tree = written(nodelifecycle.reconcile(node(), [], 50.0, NOW), "status")
     assert tree is not None
     assert tree["status"]["conditions"][0]["lastHeartbeatTime"] == "then"
 
@@ -58,25 +58,25 @@ TAINTS = {
 
 @pytest.mark.parametrize("observed, taints", TAINTS.values(), ids=TAINTS)
 def test_conditions_become_taints(observed: Tree, taints: list[Tree]) -> None:
-    tree = written(nodelifecycle.wanted(observed, [], 0.0, NOW), "")
+    tree = written(nodelifecycle.reconcile(observed, [], 0.0, NOW), "")
     assert (tree["spec"]["taints"] if tree else []) == taints
 
 
 def test_taints_of_others_stay_and_ours_go() -> None:
     theirs = {"key": "example.com/mine", "effect": "NoSchedule"}
     observed = node(taints=[theirs, taint("not-ready", "NoSchedule"), taint("unreachable", "NoExecute")])
-    tree = written(nodelifecycle.wanted(observed, [], 0.0, NOW), "")
+    tree = written(nodelifecycle.reconcile(observed, [], 0.0, NOW), "")
     assert tree is not None
     assert tree["spec"]["taints"] == [theirs]
 
 
 def test_a_tainted_node_that_stays_as_it_is_is_not_written() -> None:
     observed = node("Unknown", [taint("unreachable", "NoSchedule"), taint("unreachable", "NoExecute")])
-    assert nodelifecycle.wanted(observed, [], 99.0, NOW) == []
+    assert nodelifecycle.reconcile(observed, [], 99.0, NOW) == []
 
 
 def test_pods_of_a_lost_node_are_no_longer_ready() -> None:
-    actions = nodelifecycle.wanted(node(), [pod("a"), pod("b", ready=False)], 50.0, NOW)
+    actions = nodelifecycle.reconcile(node(), [pod("a"), pod("b", ready=False)], 50.0, NOW)
     patched = {each.target["metadata"]["name"]: each.body for each in actions if isinstance(each, Merge)}
     assert list(patched) == ["a"]
     assert patched["a"]["status"]["conditions"][0]["status"] == "False"

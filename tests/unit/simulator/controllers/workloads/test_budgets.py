@@ -22,7 +22,7 @@ CASES = {
 
 
 def status(spec: Tree, selected: list[Tree], scale: int | None, before: Tree | None = None) -> Tree:
-    actions = budgets.wanted(owner("b", before, **spec), selected, scale, NOW)
+    actions = budgets.reconcile(owner("b", before, **spec), selected, scale, NOW)
     [update] = [action for action in actions if isinstance(action, Update)]
     found: Tree = update.tree["status"]
     return found
@@ -40,7 +40,7 @@ def test_an_evicted_pod_counts_as_gone_until_it_is_or_two_minutes_have_passed() 
     found = status({"maxUnavailable": 1}, THREE, 3, before)
     assert found["disruptedPods"] == {"a": ago(30)}
     assert (found["currentHealthy"], found["disruptionsAllowed"]) == (2, 0)
-    actions = budgets.wanted(owner("b", before, maxUnavailable=1), THREE, 3, NOW)
+    actions = budgets.reconcile(owner("b", before, maxUnavailable=1), THREE, 3, NOW)
     assert [each for each in actions if isinstance(each, Again)] == [Again(90.0)]
 
 
@@ -51,4 +51,4 @@ def test_pods_without_a_scale_may_not_be_disrupted() -> None:
 
 def test_what_is_true_is_not_written_again() -> None:
     told = status({"maxUnavailable": 1}, THREE, 3)
-    assert budgets.wanted(owner("b", told, maxUnavailable=1), THREE, 3, NOW) == []
+    assert budgets.reconcile(owner("b", told, maxUnavailable=1), THREE, 3, NOW) == []

@@ -3,14 +3,7 @@ from datetime import timedelta
 import pytest
 
 from numalign.simulator.controllers.framework.actions import Action, Create, Note, Remove, Update
-from numalign.simulator.controllers.workloads import (
-    deployments,
-    deploymentsets,
-    deploymentstatus,
-    replicasets,
-    revisions,
-    templates,
-)
+from numalign.simulator.controllers.workloads import deployments, pods, replicasets
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, ago, owner
 
@@ -20,20 +13,20 @@ OTHER: Tree = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{
 
 def deployment(status: Tree | None = None, **spec: object) -> Tree:
     made = owner("web", status, **{"template": TEMPLATE, "replicas": 4, **spec})
-    made["metadata"]["annotations"] = {revisions.REVISION: "2"}
+    made["metadata"]["annotations"] = {deployments.REVISION: "2"}
     return made
 
 
 def replicaset(name: str, replicas: int, available: int, template: Tree = TEMPLATE, revision: int = 2) -> Tree:
     made = owner(name, {"replicas": replicas, "availableReplicas": available, "observedGeneration": 1})
-    made["spec"] |= {"template": templates.hashed(template, "hash"), "replicas": replicas}
-    annotations = {revisions.REVISION: str(revision)} | revisions.sizes(4, 5)
+    made["spec"] |= {"template": pods.hashed(template, "hash"), "replicas": replicas}
+    annotations = {deployments.REVISION: str(revision)} | deployments.size_annotations(4, 5)
     made["metadata"] |= {"annotations": annotations, "creationTimestamp": ago(9 - revision)}
     return made
 
 
 def look(deployment: Tree, *sets: Tree, running: set[str] | None = None) -> list[Action]:
-    return deployments.wanted(deployment, sets, running or set(), NOW)
+    return deployments.reconcile(deployment, sets, running or set(), NOW)
 
 
 def scaled(actions: list[Action]) -> dict[str, int]:
@@ -45,7 +38,7 @@ def test_the_first_replica_set_has_the_hash_in_name_labels_and_selector() -> Non
     [create, told, _] = look(deployment())
     assert isinstance(create, Create)
     assert isinstance(told, Note)
-    digest = templates.digest(TEMPLATE)
+    digest = pods.digest(TEMPLATE)
     assert create.tree["metadata"]["name"] == f"web-{digest}"
     assert create.tree["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": digest}
     assert create.tree["spec"]["template"]["metadata"]["labels"]["pod-template-hash"] == digest
@@ -81,7 +74,7 @@ def test_rolling_back_gives_the_old_set_the_next_revision() -> None:
     [update, *_] = look(deployment(), back, bad)
     assert isinstance(update, Update)
     annotations = update.tree["metadata"]["annotations"]
-    assert (annotations[revisions.REVISION], annotations[revisions.HISTORY]) == ("3", "1")
+    assert (annotations[deployments.REVISION], annotations[deployments.HISTORY]) == ("3", "1")
 
 
 def test_scaling_in_the_middle_of_a_rollout_keeps_the_proportion() -> None:
@@ -93,16 +86,16 @@ def test_the_oldest_empty_sets_go() -> None:
     done = {"updatedReplicas": 4, "replicas": 4, "availableReplicas": 4, "observedGeneration": 1}
     old = [replicaset(f"r{number}", 0, 0, OTHER, number) for number in (1, 2, 3)]
     finished = deployment(done, revisionHistoryLimit=1)
-    finished["metadata"]["annotations"] = {revisions.REVISION: "4"}
+    finished["metadata"]["annotations"] = {deployments.REVISION: "4"}
     actions = look(finished, *old, replicaset("new", 4, 4, TEMPLATE, 4))
     assert [each.target["metadata"]["name"] for each in actions if isinstance(each, Remove)] == ["r1", "r2"]
 
 
 def test_a_template_whose_hash_is_taken_gets_another() -> None:
     taken = replicaset("old", 0, 0, OTHER, 1)
-    taken["metadata"]["labels"] = {templates.HASH_LABEL: templates.digest(TEMPLATE)}
-    made = deploymentsets.first(deployment(), [taken], 1)
-    assert made["metadata"]["name"] == f"web-{templates.digest(TEMPLATE, 1)}"
+    taken["metadata"]["labels"] = {pods.HASH_LABEL: pods.digest(TEMPLATE)}
+    made = deployments.first(deployment(), [taken], 1)
+    assert made["metadata"]["name"] == f"web-{pods.digest(TEMPLATE, 1)}"
 
 
 def progressing(reason: str, updated: str, **more: object) -> Tree:
@@ -123,28 +116,28 @@ PROGRESS = {
 @pytest.mark.parametrize("observed, available, reason", PROGRESS.values(), ids=PROGRESS)
 def test_progress(observed: Tree, available: int, reason: str) -> None:
     new = replicaset("new", 4, available)
-    status = deploymentstatus.status(observed, [new], new, 3, NOW)
+    status = deployments.new_status(observed, [new], new, 3, NOW)
     found = next(each for each in status["conditions"] if each["type"] == "Progressing")
     assert found["reason"] == reason
 
 
 def test_lack_of_progress_is_looked_for_in_time() -> None:
     observed = progressing("ReplicaSetUpdated", ago(40))
-    status = deploymentstatus.status(observed, [], None, 3, NOW)
-    assert deploymentstatus.recheck(observed, status, NOW) == 21
-    assert deploymentstatus.recheck(observed, status, NOW + timedelta(seconds=90)) == 1
+    status = deployments.new_status(observed, [], None, 3, NOW)
+    assert deployments.recheck(observed, status, NOW) == 21
+    assert deployments.recheck(observed, status, NOW + timedelta(seconds=90)) == 1
 
 
 def test_a_hash_label_makes_no_other_template() -> None:
-    assert templates.same(TEMPLATE, templates.hashed(TEMPLATE, "x"))
-    assert templates.digest(TEMPLATE) == templates.digest(templates.hashed(TEMPLATE, "x")) != templates.digest(OTHER)
+    assert pods.same(TEMPLATE, pods.hashed(TEMPLATE, "x"))
+    assert pods.digest(TEMPLATE) == pods.digest(pods.hashed(TEMPLATE, "x")) != pods.digest(OTHER)
 
 
 def test_a_long_history_loses_its_beginning() -> None:
     long = owner("old")
-    long["metadata"]["annotations"] = {revisions.REVISION: "900", revisions.HISTORY: ",".join(["100"] * 499)}
-    kept = revisions.inherited(deployment(), long, 901)[revisions.HISTORY]
-    assert len(kept) <= revisions.LONGEST_HISTORY
+    long["metadata"]["annotations"] = {deployments.REVISION: "900", deployments.HISTORY: ",".join(["100"] * 499)}
+    kept = deployments.inherited(deployment(), long, 901)[deployments.HISTORY]
+    assert len(kept) <= deployments.LONGEST_HISTORY
     assert kept.endswith("100,900")
 
 

@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.simulator.controllers.framework.actions import Action, Create, Merge, Remove, Update
-from numalign.simulator.controllers.workloads import jobindexes, jobs, jobtally
+from numalign.simulator.controllers.workloads import jobs
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, owner, pod
 
-TRACKED = [jobtally.TRACKING]
+TRACKED = [jobs.TRACKING]
 
 
 def job(status: Tree | None = None, **spec: object) -> Tree:
@@ -41,16 +41,16 @@ WANTED = {
 
 @pytest.mark.parametrize("spec, owned, count", WANTED.values(), ids=WANTED)
 def test_how_many_pods_a_job_starts(spec: Tree, owned: list[Tree], count: int) -> None:
-    assert created(jobs.wanted(job(**spec), owned, NOW)) == count
+    assert created(jobs.reconcile(job(**spec), owned, NOW)) == count
 
 
 def test_a_finished_pod_is_counted_once_and_released() -> None:
     done = pod("a", "Succeeded", finalizers=TRACKED)
-    actions = jobs.wanted(job(completions=2), [done], NOW)
+    actions = jobs.reconcile(job(completions=2), [done], NOW)
     [released] = [action for action in actions if isinstance(action, Merge)]
     assert status(actions)["succeeded"] == 1
     assert released.body["metadata"]["finalizers"] is None
-    counted = jobs.wanted(job(status(actions), completions=2), [pod("a", "Succeeded")], NOW)
+    counted = jobs.reconcile(job(status(actions), completions=2), [pod("a", "Succeeded")], NOW)
     assert not any(isinstance(action, Update | Merge) and action.part == "" for action in counted)
 
 
@@ -64,14 +64,14 @@ def test_backoff(failures: int, since: float, left: float) -> None:
 
 def test_containers_that_restart_in_place_count_against_the_limit() -> None:
     template = {"metadata": {}, "spec": {"containers": [], "restartPolicy": "OnFailure"}}
-    actions = jobs.wanted(job(template=template, backoffLimit=3), [pod("a", restarts=3)], NOW)
+    actions = jobs.reconcile(job(template=template, backoffLimit=3), [pod("a", restarts=3)], NOW)
     assert status(actions)["conditions"][-1]["reason"] == "BackoffLimitExceeded"
     assert any(isinstance(action, Remove) for action in actions)
 
 
 def test_a_finished_job_does_nothing_more() -> None:
     complete = {"conditions": [{"type": "Complete", "status": "True"}]}
-    assert jobs.wanted(job(complete, completions=5), [], NOW) == []
+    assert jobs.reconcile(job(complete, completions=5), [], NOW) == []
 
 
 INDEXES = {"": [], "0": [0], "0,1": [0, 1], "0-2": [0, 1, 2], "1,3-5,7,8": [1, 3, 4, 5, 7, 8]}
@@ -79,19 +79,19 @@ INDEXES = {"": [], "0": [0], "0,1": [0, 1], "0-2": [0, 1, 2], "1,3-5,7,8": [1, 3
 
 @pytest.mark.parametrize("text, indexes", INDEXES.items())
 def test_completed_indexes_as_text(text: str, indexes: list[int]) -> None:
-    assert jobindexes.written(indexes) == text
+    assert jobs.written(indexes) == text
 
 
 @given(st.sets(st.integers(0, 200)))
 def test_completed_indexes_are_read_back(indexes: set[int]) -> None:
-    assert jobindexes.read(jobindexes.written(indexes)) == indexes
+    assert jobs.read(jobs.written(indexes)) == indexes
 
 
 @given(st.integers(0, 8), st.integers(0, 8), st.lists(st.sampled_from(["Running", "Failed", "Succeeded"]), max_size=8))
 def test_no_job_ever_runs_more_than_allowed(completions: int, parallelism: int, phases: list[str]) -> None:
     owned = [pod(f"p{number}", phase, finalizers=TRACKED) for number, phase in enumerate(phases)]
     spec = job(completions=completions, parallelism=parallelism, backoffLimit=100)
-    actions = jobs.wanted(spec, owned, NOW)
+    actions = jobs.reconcile(spec, owned, NOW)
     removed = sum(isinstance(action, Remove) for action in actions)
     running = phases.count("Running") + created(actions) - removed
     assert running <= max(0, min(parallelism, completions - phases.count("Succeeded")))

@@ -28,17 +28,17 @@ OBSERVED = {
 def test_pods_are_made_and_removed_until_the_number_is_right(
     owned: list[Tree], replicas: int, wanted: tuple[int, list[str]]
 ) -> None:
-    assert counted(replicasets.wanted(owner(replicas=replicas), owned, NOW)) == wanted
+    assert counted(replicasets.reconcile(owner(replicas=replicas), owned, NOW)) == wanted
 
 
 def test_a_replica_set_that_is_deleted_changes_nothing() -> None:
     going = owner(replicas=5)
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert counted(replicasets.wanted(going, [], NOW)) == (0, [])
+    assert counted(replicasets.reconcile(going, [], NOW)) == (0, [])
 
 
 def test_no_more_than_500_at_once() -> None:
-    assert counted(replicasets.wanted(owner(replicas=2000), [], NOW))[0] == 500
+    assert counted(replicasets.reconcile(owner(replicas=2000), [], NOW))[0] == 500
 
 
 # The pod that goes first, and one that stays.
@@ -76,12 +76,12 @@ def test_the_status_counts() -> None:
 
 
 def test_a_pod_becomes_available_by_waiting() -> None:
-    actions = replicasets.wanted(owner(replicas=1, minReadySeconds=30), [pod("a", ready_for=10)], NOW)
+    actions = replicasets.reconcile(owner(replicas=1, minReadySeconds=30), [pod("a", ready_for=10)], NOW)
     assert [action for action in actions if isinstance(action, Again)] == [Again(20.0)]
 
 
 def test_why_no_pod_can_be_made_is_told() -> None:
-    [update, _] = replicasets.wanted(owner(replicas=1), [], NOW, refused="quota")
+    [update, _] = replicasets.reconcile(owner(replicas=1), [], NOW, refused="quota")
     assert isinstance(update, Update)
     [told] = update.tree["status"]["conditions"]
     assert (told["type"], told["reason"], told["message"]) == ("ReplicaFailure", "FailedCreate", "quota")
@@ -98,7 +98,7 @@ POD = st.builds(
 
 @given(st.lists(POD, max_size=12), st.integers(0, 12))
 def test_after_one_look_there_are_as_many_as_wanted(owned: list[Tree], replicas: int) -> None:
-    created, removed = counted(replicasets.wanted(owner(replicas=replicas), owned, NOW))
+    created, removed = counted(replicasets.reconcile(owner(replicas=replicas), owned, NOW))
     left = [each for each in owned if pods.is_active(each) and each["metadata"]["name"] not in removed]
     assert len(left) + created == replicas
     assert not created or not removed
@@ -107,5 +107,5 @@ def test_after_one_look_there_are_as_many_as_wanted(owned: list[Tree], replicas:
 @given(st.lists(POD, max_size=12), st.integers(0, 12))
 def test_a_status_that_is_true_is_not_written_again(owned: list[Tree], replicas: int) -> None:
     told = replicasets.status(owner(replicas=replicas), owned, NOW)
-    actions = replicasets.wanted(owner(replicas=replicas, status=told), owned, NOW)
+    actions = replicasets.reconcile(owner(replicas=replicas, status=told), owned, NOW)
     assert not any(isinstance(action, Update) for action in actions)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Container, Pod
 from numalign.simulator.nodes.kubelet.podlife import PodLife
-from numalign.simulator.nodes.kubelet.workloads import Run
+from numalign.simulator.nodes.workloads import Run
 
 FOR_EVER = Run()
 Runs = Mapping[str, Sequence[Run]]

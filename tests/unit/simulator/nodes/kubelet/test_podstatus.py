@@ -7,7 +7,7 @@ from numalign.api.objects.pod import Pod
 from numalign.simulator.nodes.kubelet import podstatus
 from numalign.simulator.nodes.kubelet.podlife import PodLife
 from numalign.simulator.nodes.kubelet.podstatus import Site
-from numalign.simulator.nodes.kubelet.workloads import Run
+from numalign.simulator.nodes.workloads import Run
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage
 

@@ -10,7 +10,7 @@ from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet import report
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES
-from numalign.simulator.nodes.publisher import nrtcrd
+from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import Faults, NodeSpec, Publishing
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage
@@ -157,7 +157,7 @@ def test_rte_repairs_an_object_that_somebody_deleted() -> None:
     async def story(on: Stage) -> int:
         on.fleet.add(publishing(dialect="rte"))
         await on.passes(5.0)
-        on.api.delete(nrtcrd.RESOURCE, "n1")
+        on.api.delete(crd.RESOURCE, "n1")
         await on.passes(60.0)
         return len(on.reports())
 
@@ -168,7 +168,7 @@ def test_our_agent_notices_within_a_period_that_its_object_is_gone() -> None:
     async def story(on: Stage) -> int:
         on.fleet.add(NODE)
         await on.passes(5.0)
-        on.api.delete(nrtcrd.RESOURCE, "n1")
+        on.api.delete(crd.RESOURCE, "n1")
         await on.passes(60.0)
         return len(on.reports())
 
@@ -229,10 +229,10 @@ def test_a_machine_that_is_gone_has_no_publisher_to_come_back() -> None:
         node = on.fleet.add(publishing(dialect="nfd", lag=5.0))
         on.create(stage.pod("web"))
         await on.passes(1.0)
-        on.api.delete(CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd()["metadata"]["name"])
+        on.api.delete(CUSTOMRESOURCEDEFINITIONS, crd.crd()["metadata"]["name"])
         on.fleet.remove(node.name)
         await on.passes(10.0)
-        on.api.create(CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd())
+        on.api.create(CUSTOMRESOURCEDEFINITIONS, crd.crd())
         await on.passes(200.0)
         return on.moments()
 
@@ -241,10 +241,10 @@ def test_a_machine_that_is_gone_has_no_publisher_to_come_back() -> None:
 
 def test_nfd_dies_of_a_refusal_and_comes_back() -> None:
     async def story(on: Stage) -> list[float]:
-        on.api.delete(CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd()["metadata"]["name"])
+        on.api.delete(CUSTOMRESOURCEDEFINITIONS, crd.crd()["metadata"]["name"])
         on.fleet.add(publishing(dialect="nfd"))
         await on.passes(65.0)
-        on.api.create(CUSTOMRESOURCEDEFINITIONS, nrtcrd.crd())
+        on.api.create(CUSTOMRESOURCEDEFINITIONS, crd.crd())
         await on.passes(70.0)
         return on.moments()
 

@@ -5,11 +5,10 @@ import pytest
 from numalign.agent.publish import forms
 from numalign.api.nrt import normalise, topologymanager, wire
 from numalign.kubelet import plainreport, presets, report
-from numalign.simulator.nodes.kubelet.standing import Standing
 from numalign.simulator.nodes.nodeobjects import Identity
-from numalign.simulator.nodes.nodetypes import Makes
-from numalign.simulator.nodes.publisher import badreports, reports
-from numalign.simulator.nodes.specs import Dialect, NodeSpec
+from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.publisher import reports
+from numalign.simulator.nodes.specs import Dialect, Makes, NodeSpec
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage
 
@@ -84,8 +83,8 @@ def test_attributes_are_left_out_by_name() -> None:
 
 def test_every_kind_of_garbage_changes_the_report_and_can_be_read() -> None:
     tree = body("agent")
-    spoilt = [badreports.garbled(tree, random.Random(seed)) for seed in range(60)]
+    spoilt = [reports.garbled(tree, random.Random(seed)) for seed in range(60)]
     assert all(each != tree for each in spoilt)
-    assert len({str(each) for each in spoilt}) == len(badreports.WAYS)
+    assert len({str(each) for each in spoilt}) == len(reports.WAYS)
     read = [normalise.normalise(wire.decode(each)) for each in spoilt]
     assert all(each.guesses or not each.zones for each in read)

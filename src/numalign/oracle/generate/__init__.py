@@ -1,1 +1,0 @@
-"""Generators of cases for the kubelet's managers and the scheduler plugin."""

@@ -1,0 +1,1 @@
+"""What all comparisons share: oracle programs, cases, differences, suites, random draws and shrinking."""

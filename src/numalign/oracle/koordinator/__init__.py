@@ -1,1 +1,0 @@
-"""Recorded cases of Koordinator."""

@@ -1,0 +1,1 @@
+"""Generates cases for the kubelet's managers."""

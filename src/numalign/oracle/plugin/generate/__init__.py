@@ -1,0 +1,1 @@
+"""Generates histories for the scheduler plugin."""

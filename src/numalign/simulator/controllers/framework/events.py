@@ -1,0 +1,198 @@
+"""Which events are written and which are counted, as the controllers' recorder in client-go does it.
+
+`recording` asks for each event. Equal ones raise a count; from the tenth of a kind on that differs only in its text,
+within ten minutes, all become one combined event; and after 25 about one object only one more is let through every five
+minutes. So a storm of rejected pods leaves a few events behind, here as there. Pure: time is an argument.
+
+Writes the controllers' events, in the form that kube-controller-manager gives them.
+
+`performing` and the drivers hand an object and a sentence over; `announcing` decides what becomes of it. An event that
+cannot be written (its namespace is going away) is dropped: nobody ever waits for one.
+"""
+
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import EVENTS
+from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.controllers.framework import moments
+from numalign.simulator.trees import Tree
+
+V = TypeVar("V")
+
+COMBINED: Final = "(combined from similar events): "
+MOST_ALIKE: Final = 10
+ALIKE_WITHIN: Final = 600.0
+BURST: Final = 25
+REFILL: Final = 300.0
+MOST_REMEMBERED: Final = 4096
+
+
+class Told(Struct, frozen=True):
+    """One event, without the object's version, which differs every time. `about` is its uid, or its name."""
+
+    component: str
+    about: str
+    gravity: str
+    reason: str
+    message: str
+
+
+class Write(Struct, frozen=True):
+    """`serial` 0 is a new event; else the one that was written with it happened `count` times now."""
+
+    serial: int
+    count: int
+    message: str
+
+
+class _Similar(Struct):
+    messages: dict[str, None]
+    last: float
+
+
+class _Written(Struct):
+    serial: int
+    count: int
+
+
+class _Bucket(Struct):
+    tokens: float
+    last: float
+
+
+class Announcer:
+    def __init__(self) -> None:
+        self._similar: dict[tuple[str, ...], _Similar] = {}
+        self._written: dict[tuple[str, ...], _Written] = {}
+        self._buckets: dict[tuple[str, ...], _Bucket] = {}
+
+    def heard(self, told: Told, now: float) -> Write | None:
+        """What is to be written for it, if anything; `wrote` tells under which number it was."""
+        key, message = self._combined(told, now)
+        if not self._allowed((told.component, told.about, told.gravity), now):
+            return None
+        known = self._written.get(key)
+        if known is None:
+            return Write(0, 1, message)
+        known.count += 1
+        return Write(known.serial, known.count, message)
+
+    def wrote(self, told: Told, message: str, serial: int) -> None:
+        """A new event was written under this number."""
+        self._written[self._key(told, message)] = _Written(serial, 1)
+        _cut(self._written)
+
+    def _combined(self, told: Told, now: float) -> tuple[tuple[str, ...], str]:
+        group = (told.component, told.about, told.gravity, told.reason)
+        similar = self._similar.get(group)
+        if similar is None or now - similar.last > ALIKE_WITHIN:
+            similar = self._similar[group] = _Similar({}, now)
+            _cut(self._similar)
+        similar.last = now
+        similar.messages[told.message] = None
+        if len(similar.messages) < MOST_ALIKE:
+            return self._key(told, told.message), told.message
+        similar.messages.pop(next(iter(similar.messages)))
+        message = COMBINED + told.message
+        return self._key(told, message), message
+
+    def _key(self, told: Told, message: str) -> tuple[str, ...]:
+        # All combined ones are one event, whose text follows the latest.
+        text = COMBINED if message.startswith(COMBINED) else message
+        return told.component, told.about, told.gravity, told.reason, text
+
+    def _allowed(self, source: tuple[str, ...], now: float) -> bool:
+        bucket = self._buckets.get(source)
+        if bucket is None:
+            bucket = self._buckets[source] = _Bucket(BURST, now)
+            _cut(self._buckets)
+        bucket.tokens = min(BURST, bucket.tokens + (now - bucket.last) / REFILL)
+        bucket.last = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+
+def _cut(remembered: dict[tuple[str, ...], V]) -> None:
+    if len(remembered) > MOST_REMEMBERED:
+        del remembered[next(iter(remembered))]
+
+
+HOME = "default"
+"""Namespace of events about what has none."""
+
+
+class Recorder:
+    """One component's; all share the numbers that keep event names apart."""
+
+    def __init__(self, api: Api, component: str) -> None:
+        self._api = api
+        self._component = component
+        self._announcer = Announcer()
+        self._names: dict[int, tuple[str, str]] = {}
+        self._serial = 0
+
+    def record(self, regarding: Tree, gravity: str, reason: str, message: str) -> None:
+        about = regarding["metadata"].get("uid") or regarding["metadata"]["name"]
+        told = Told(self._component, about, gravity, reason, message)
+        write = self._announcer.heard(told, self._api.clock.now())
+        if write is None:
+            return
+        try:
+            self._count(write) if write.serial else self._create(regarding, told, write)
+        except StatusError:
+            return
+
+    def _create(self, regarding: Tree, told: Told, write: Write) -> None:
+        event = self._event(regarding, told, write)
+        self._api.create(EVENTS, event)
+        self._serial += 1
+        self._names[self._serial] = (event["metadata"]["name"], event["metadata"]["namespace"])
+        self._announcer.wrote(told, write.message, self._serial)
+
+    def _count(self, write: Write) -> None:
+        name, namespace = self._names[write.serial]
+        body = {
+            "count": write.count,
+            "message": write.message,
+            "lastTimestamp": moments.written(self._api.clock.wall()),
+        }
+        self._api.patch(EVENTS, name, namespace, Patch("merge", body))
+
+    def _event(self, regarding: Tree, told: Told, write: Write) -> Tree:
+        metadata, wall = regarding["metadata"], self._api.clock.wall()
+        # The real name ends in nanoseconds; here many events share a moment, so the serial number follows.
+        stamp = f"{int(wall.timestamp() * 1e6):x}{self._serial + 1:x}"
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata['name']}.{stamp}", "namespace": metadata.get("namespace") or HOME},
+            "involvedObject": reference(regarding),
+            "type": told.gravity,
+            "reason": told.reason,
+            "message": write.message,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+            "firstTimestamp": moments.written(wall),
+            "lastTimestamp": moments.written(wall),
+            "count": 1,
+        }
+
+
+def reference(regarding: Tree) -> Tree:
+    """To an object, as events carry it; fields that the object lacks are left out."""
+    metadata = regarding["metadata"]
+    found = {
+        "apiVersion": regarding.get("apiVersion"),
+        "kind": regarding.get("kind"),
+        "name": metadata["name"],
+        "namespace": metadata.get("namespace"),
+        "uid": metadata.get("uid"),
+        "resourceVersion": metadata.get("resourceVersion"),
+    }
+    return {key: value for key, value in found.items() if value}

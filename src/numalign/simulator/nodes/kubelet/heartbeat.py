@@ -1,0 +1,82 @@
+"""How a node tells that it is there: registration, a Lease every ten seconds, its status every five minutes.
+
+One `Heartbeat` per node, moved by the agenda. The status is also written at the next beat after something in it
+changed, or after somebody else said that the node is not ready; a kubelet that does not run does not beat."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numalign.kube.clock import microtime
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import LEASES, NODES
+from numalign.simulator.nodes import nodeobjects
+from numalign.simulator.nodes.environment import Entry, Surroundings
+from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.trees import Tree
+
+BEAT: Final = 10.0
+BEAT_JITTER: Final = 0.04
+"""Of a beat, as the kubelet's lease controller has it."""
+STATUS_PERIOD: Final = 300.0
+
+
+class Heartbeat:
+    __slots__ = ("_around", "_next", "_reported", "_stale", "_standing", "uid")
+
+    def __init__(self, standing: Standing, around: Surroundings) -> None:
+        self._standing = standing
+        self._around = around
+        self._next: Entry | None = None
+        self._reported = 0.0
+        self._stale = False
+        self.uid = ""
+        """Of the Node object."""
+
+    def begin(self) -> None:
+        """The kubelet comes up: it registers its node, or tells the one that is there that it is ready."""
+        around, standing, clock = self._around, self._standing, self._around.clock
+        tree = nodeobjects.node(standing.spec, standing.kubelet, standing.state, standing.identity, clock.rfc3339())
+        try:
+            self.uid = around.api.create(NODES, tree)["metadata"]["uid"]
+        except StatusError:
+            self._tell()
+        # Nodes that come up together must not beat together for ever.
+        self._reported = clock.now() - STATUS_PERIOD * around.chances.random()
+        self._renew()
+        self._again(BEAT * around.chances.random())
+
+    def stop(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+
+    def refresh(self) -> None:
+        """What the Node says is not so any more."""
+        self._stale = True
+
+    def _beat(self) -> None:
+        self._renew()
+        if self._stale or self._around.clock.now() - self._reported >= STATUS_PERIOD:
+            self._tell()
+        self._again(BEAT * (1 + BEAT_JITTER * self._around.chances.random()))
+
+    def _again(self, pause: float) -> None:
+        self._next = self._around.agenda.at(self._around.clock.now() + pause, self._beat)
+
+    def _renew(self) -> None:
+        lease = nodeobjects.lease(self._standing.name, self.uid, microtime(self._around.clock.wall()))
+        self._around.written(lambda: self._around.api.update(LEASES, lease))
+
+    def _tell(self) -> None:
+        around = self._around
+        tree = around.written(lambda: around.api.get(NODES, self._standing.name))
+        if tree is not None:
+            self.uid = tree["metadata"]["uid"]
+            around.written(lambda: around.api.update(NODES, self._status(tree), part="status"))
+        self._stale, self._reported = False, around.clock.now()
+
+    def _status(self, tree: Tree) -> Tree:
+        standing, before = self._standing, tree.get("status") or {}
+        now = nodeobjects.status(standing.spec, standing.kubelet, standing.state, standing.identity)
+        said = nodeobjects.conditions(before.get("conditions") or [], self._around.clock.rfc3339())
+        return tree | {"status": before | now | {"conditions": said}}

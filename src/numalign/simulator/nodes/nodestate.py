@@ -1,0 +1,36 @@
+"""What one node is at this moment: its kubelet, what the managers hold, and whether the kubelet runs.
+
+Written by `kubeletloop` and `node`, read by `heartbeat` and `exporter`. The state outlives the kubelet process, as the
+managers' checkpoints do; the model itself is shared with all nodes of the same make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from numalign.api.objects.node import Taint
+from numalign.kubelet.start import Kubelet
+from numalign.kubelet.state import KubeletState
+from numalign.simulator.nodes.nodeobjects import Identity
+from numalign.simulator.nodes.specs import Make, NodeSpec
+
+
+class Standing:
+    __slots__ = ("identity", "labels", "make", "spec", "state", "taints", "up")
+
+    def __init__(self, spec: NodeSpec, make: Make, identity: Identity) -> None:
+        self.spec = spec
+        self.make = make
+        self.identity = identity
+        self.state: KubeletState = make.empty
+        self.up = False
+        # As the Node object has them; people and controllers change it.
+        self.labels: Mapping[str, str] = spec.labels
+        self.taints: tuple[Taint, ...] = spec.taints
+
+    @property
+    def kubelet(self) -> Kubelet:
+        return self.make.kubelet
+
+    @property
+    def name(self) -> str:
+        return self.spec.name

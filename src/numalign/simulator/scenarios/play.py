@@ -1,0 +1,252 @@
+"""A story played on the embedded cluster, in virtual time: its load, its faults, and a recording of what happened.
+
+`play` is all that the command line and tests call. Stories are deterministic: the same story, seed and scheduler give
+the same history to the last line.
+
+A scenario's load as calls in time: which object is created or deleted when.
+
+`playing` performs them. Drawn from a seed, so that two schedulers meet the same load; whoever has no scheduler of its
+own gets the one that plays. Pure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from msgspec import Struct
+
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
+from numalign.scheduler import profiles
+from numalign.simulator import cluster, schedulers, virtualtime
+from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.errors import StatusError
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.cluster import Cluster
+from numalign.simulator.nodes import workloads
+from numalign.simulator.nodes.node import SimulatedNode
+from numalign.simulator.scenarios.durations import Span
+from numalign.simulator.scenarios.history import Line, Recorder
+from numalign.simulator.scenarios.story import Choice, Deletion, Fault, Objects, Story, Stream, Traffic
+from numalign.simulator.trees import Tree
+
+TEMPLATES: Final = {
+    "Pod": ("spec",),
+    "Deployment": ("spec", "template", "spec"),
+    "ReplicaSet": ("spec", "template", "spec"),
+    "DaemonSet": ("spec", "template", "spec"),
+    "Job": ("spec", "template", "spec"),
+}
+"""Where kinds keep the spec of their pods."""
+
+
+class Creation(Struct, frozen=True):
+    at: float
+    tree: Tree
+
+
+Call = Creation | Deletion
+
+
+def calls(traffic: Iterable[Traffic], scheduler: str, seed: int) -> list[Call]:
+    """In the order of time; what is due at once stays in the order of the file."""
+    made = [call for number, each in enumerate(traffic) for call in _calls(each, scheduler, f"{seed}/{number}")]
+    return sorted(made, key=lambda call: call.at)
+
+
+def _calls(each: Traffic, scheduler: str, seed: str) -> Iterator[Call]:
+    match each:
+        case Stream():
+            yield from _arrivals(each, scheduler, random.Random(seed))
+        case Objects(at=at, objects=objects):
+            yield from (Creation(at, with_scheduler(tree, scheduler)) for tree in objects)
+        case Deletion():
+            yield each
+
+
+def _arrivals(stream: Stream, scheduler: str, chances: random.Random) -> Iterator[Creation]:
+    at = stream.at
+    weights = [choice.weight for choice in stream.mix]
+    for number in range(stream.pods):
+        (choice,) = chances.choices(stream.mix, weights)
+        tree = _pod(stream, choice, number, chances)
+        yield Creation(at, with_scheduler(tree, scheduler))
+        at += drawn(stream.every, chances)
+
+
+def _pod(stream: Stream, choice: Choice, number: int, chances: random.Random) -> Tree:
+    annotations, spec = dict(choice.annotations), dict(choice.spec)
+    if stream.lifetime is not None:
+        # What lives for a time is done then, unless the story says otherwise.
+        spec = {"restartPolicy": "Never"} | spec
+        annotations[workloads.RUN_SECONDS] = f"{drawn(stream.lifetime, chances):.3f}"
+    metadata: dict[str, Any] = {
+        "name": f"{choice.name}-{number}",
+        "namespace": stream.namespace,
+        "labels": {"app": choice.name} | dict(choice.labels),
+        "annotations": annotations,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def drawn(span: Span, chances: random.Random) -> float:
+    return span.least if span.least == span.most else chances.uniform(span.least, span.most)
+
+
+def with_scheduler(tree: Tree, scheduler: str) -> Tree:
+    """A copy whose pods are for this scheduler, unless they name one themselves."""
+    return _with(tree, TEMPLATES.get(tree.get("kind", ""), ()), scheduler)
+
+
+def _with(tree: Tree, path: tuple[str, ...], scheduler: str) -> Tree:
+    if not path:
+        return tree
+    inner = tree.get(path[0], {})
+    spec = {"schedulerName": scheduler} | inner if len(path) == 1 else _with(inner, path[1:], scheduler)
+    return tree | {path[0]: spec}
+
+
+SETTLING: Final = 10.0
+"""Seconds until the nodes have reported, before the first pod comes; the story's own time begins then."""
+
+Progress = Callable[[float], None]
+"""Told the time of the story every so often."""
+
+
+class Played(Struct, frozen=True):
+    """`refused` are calls of the story itself that the API server did not take, as sentences."""
+
+    lines: list[Line]
+    refused: list[str]
+
+
+def play(
+    story: Story,
+    scheduler: str = DEFAULT_SCHEDULER,
+    seed: int | None = None,
+    progress: Progress = lambda at: None,
+    at_end: Callable[[Cluster], None] = lambda embedded: None,
+) -> Played:
+    """`at_end` may look at the cluster before it goes."""
+    return virtualtime.run(_played(story, scheduler, story.seed if seed is None else seed, progress, at_end))
+
+
+async def _played(
+    story: Story, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
+) -> Played:
+    clock = virtualtime.clock(random.Random(f"{seed}/clock"))
+    chances = random.Random(f"{seed}/{scheduler}")
+    async with cluster.running(story.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
+        if scheduler == profiles.NAME:
+            await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
+        await asyncio.sleep(SETTLING)
+        recorder = Recorder(embedded.api)
+        refused = await perform(story, embedded, scheduler, seed, progress)
+        recorder.stop()
+        at_end(embedded)
+        return Played(recorder.lines, refused)
+
+
+async def perform(
+    story: Story, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
+) -> list[str]:
+    """The story's load and faults on a cluster that is up, to the story's end; what was refused on the way."""
+    clock, refused = embedded.clock, list[str]()
+    begun = clock.now()
+    for at, act in sorted(_acts(story, scheduler, seed, embedded), key=lambda pair: pair[0]):
+        await clock.sleep(max(0.0, begun + at - clock.now()))
+        progress(at)
+        try:
+            act()
+        except StatusError as refusal:
+            refused.append(f"at {at:g} s: {refusal}")
+    await clock.sleep(max(0.0, begun + story.lasts - clock.now()))
+    progress(story.lasts)
+    return refused
+
+
+Act = tuple[float, Callable[[], None]]
+
+
+def _acts(story: Story, scheduler: str, seed: int, embedded: Cluster) -> Iterator[Act]:
+    for call in calls(story.traffic, scheduler, seed):
+        yield call.at, _performing(embedded.api, call)
+    for fault in story.faults:
+        yield fault.at, _befalling(embedded, fault)
+
+
+def _performing(api: Api, call: Call) -> Callable[[], None]:
+    def perform() -> None:
+        match call:
+            case Creation(tree=tree):
+                api.create(_resource(api, tree["apiVersion"], tree["kind"]), tree, manager="scenario")
+            case Deletion():
+                _delete(api, call)
+
+    return perform
+
+
+def _delete(api: Api, what: Deletion) -> None:
+    resource = _resource(api, what.api_version, what.kind)
+    if what.name:
+        api.delete(resource, what.name, what.namespace)
+        return
+    for tree in api.list(resource, what.namespace, labels=what.labels).items:
+        api.delete(resource, tree["metadata"]["name"], tree["metadata"].get("namespace", ""))
+
+
+def _resource(api: Api, api_version: str, kind: str) -> Resource:
+    group, _, version = api_version.rpartition("/")
+    found = api.state.registry.of_kind(group, version, kind)
+    if found is None:
+        raise StatusError(404, "NotFound", f"no kind {kind} in {api_version}", None)
+    return found
+
+
+def _befalling(embedded: Cluster, fault: Fault) -> Callable[[], None]:
+    def befall() -> None:
+        for name in fault.nodes:
+            if name in embedded.fleet.nodes:
+                BEFALLING[fault.kind](embedded, embedded.fleet.nodes[name], fault)
+
+    return befall
+
+
+def _health(healthy: bool) -> Callable[[Cluster, SimulatedNode, Fault], None]:
+    def befall(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
+        for device in fault.devices or node.devices(fault.resource):
+            node.set_health(fault.resource, device, healthy=healthy)
+
+    return befall
+
+
+def _schedulable(schedulable: bool) -> Callable[[Cluster, SimulatedNode, Fault], None]:
+    def befall(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
+        spec = {"spec": {"unschedulable": None if schedulable else True}}
+        embedded.api.patch(resources.NODES, node.name, "", Patch("merge", spec), manager="scenario")
+
+    return befall
+
+
+def _deleted(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
+    embedded.fleet.remove(node.name)
+    embedded.api.delete(resources.NODES, node.name)
+
+
+BEFALLING: Final[dict[str, Callable[[Cluster, SimulatedNode, Fault], None]]] = {
+    "reboot": lambda embedded, node, fault: node.reboot(),
+    "restart-kubelet": lambda embedded, node, fault: node.restart(),
+    "stop-kubelet": lambda embedded, node, fault: node.stop(),
+    "start-kubelet": lambda embedded, node, fault: node.start(),
+    "stop-reports": lambda embedded, node, fault: node.stop_exporter(),
+    "start-reports": lambda embedded, node, fault: node.start_exporter(),
+    "break-devices": _health(healthy=False),
+    "mend-devices": _health(healthy=True),
+    "delete-node": _deleted,
+    "cordon": _schedulable(False),
+    "uncordon": _schedulable(True),
+}
