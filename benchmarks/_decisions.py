@@ -20,7 +20,7 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import cluster, main
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
@@ -52,7 +52,7 @@ class Placer:
     """The scheduler's choice and placement on one cluster."""
 
     def __init__(self, objects: Objects, *, compiled: bool = False) -> None:
-        world = World()
+        world = ClusterState()
         self.engine = Engine()
         if compiled and not self.engine.warm():
             raise RuntimeError("numba is not there; `make install` brings it")

@@ -17,7 +17,7 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.settings import Settings
 from numalign.scheduler import main
 from numalign.scheduler.bind import placementannotation
@@ -35,7 +35,7 @@ class Placing:
     """A cluster and the default profile on it; `compiled`: with machine code."""
 
     def __init__(self, settings: Settings | None = None, *, compiled: bool = False) -> None:
-        world = World()
+        world = ClusterState()
         self.cluster = Cluster(Engine(settings), world)
         self.profile = Plugins(world).profile(main.defaults().profiles[0])
         if compiled:

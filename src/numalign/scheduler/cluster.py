@@ -20,7 +20,7 @@ from numalign.placement import facts
 from numalign.placement.decisions import Decision, Wake
 from numalign.placement.engine import Engine
 from numalign.placement.facts import Fact, Forecast
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.process.log import about
 from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.rankcache import RankCache
@@ -40,7 +40,7 @@ class Assumed(Struct, eq=False):
 
 
 class Cluster:
-    def __init__(self, engine: Engine, world: World) -> None:
+    def __init__(self, engine: Engine, world: ClusterState) -> None:
         self.engine = engine
         self.world = world
         self.ranks = RankCache(engine, world)

@@ -25,7 +25,7 @@ from numalign.kube.leader import leading
 from numalign.kube.leader.lease import Election
 from numalign.placement.decisions import Randomness
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
@@ -84,7 +84,7 @@ class Scheduler:
         own = settings.ours(config)
         self._client, self._clock, self._election = client, clock, election
         self._parallel_binds = own.parallel_binds
-        world, self.metrics, self.rejections = World(), Metrics(), StormGuard()
+        world, self.metrics, self.rejections = ClusterState(), Metrics(), StormGuard()
         self.stories, self.recollection = PodHistories(clock.now), DecisionLog()
         self.config = config
         self.cluster = Cluster(Engine(settings.engine(config)), world)

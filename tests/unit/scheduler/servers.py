@@ -16,7 +16,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import predicates, presets, report, start
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose as choosing
 from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
@@ -68,7 +68,7 @@ class Servers:
     """A cluster, and the default profile on it."""
 
     def __init__(self, *names: str, reports: bool = True) -> None:
-        world = World()
+        world = ClusterState()
         self.cluster = Cluster(Engine(), world)
         self.profile: Profile = Plugins(world).profile(main.defaults().profiles[0])
         for name in names:

@@ -32,7 +32,7 @@ from numalign.api.schedulerconfig.ruleargs import (
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
 )
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
@@ -64,14 +64,14 @@ T = TypeVar("T", bound=Wire)
 class Seen(Struct, frozen=True):
     """The state that the rules read."""
 
-    world: World
+    world: ClusterState
     stock: VolumeStock
     namespaces: Namespaces
     owners: Owners
 
 
 def read(snapshot: Raw) -> Seen:
-    seen = Seen(World(), VolumeStock(), Namespaces(), Owners())
+    seen = Seen(ClusterState(), VolumeStock(), Namespaces(), Owners())
     for namespace in _each(Namespace, snapshot, "namespaces"):
         seen.namespaces.put(namespace.metadata.name, namespace.metadata.labels)
     for service in _each(Service, snapshot, "services"):
@@ -106,7 +106,7 @@ def _stock(stock: VolumeStock, snapshot: Raw) -> None:
         stock.attachments.put(attachment)
 
 
-def _populate(world: World, snapshot: Raw) -> None:
+def _populate(world: ClusterState, snapshot: Raw) -> None:
     """Add nodes and their pods. Pods on missing nodes get rows without a node."""
     rows: dict[str, int] = {}
     for node in _each(Node, snapshot, "nodes"):
@@ -128,7 +128,7 @@ WEIGHTS: Final = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 
 
 
 class Stage(Struct, frozen=True):
-    world: World
+    world: ClusterState
     filters: tuple[FilterRule[Any], ...]
     scores: tuple[ScoreRule[Any], ...]
 

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from numalign.api.caches import LruCache
-from numalign.placement.rules.rowclasses import Facet
+from numalign.placement.rules.rowclasses import RowClasses
 
 MOST_KEYS: Final = 512
 NO_LABELS: Final[Mapping[str, str]] = {}
 
 
-class Labels:
+class NodeLabels:
     def __init__(self, rows: int) -> None:
         self.of_row: list[Mapping[str, str]] = [NO_LABELS] * rows
         self.generation = 0
         """Raised whenever a row's labels change."""
-        self._by_key: LruCache[str, Facet[str]] = LruCache(MOST_KEYS)
+        self._by_key: LruCache[str, RowClasses[str]] = LruCache(MOST_KEYS)
 
     def put(self, row: int, labels: Mapping[str, str]) -> None:
         if self.of_row[row] == labels:
@@ -31,7 +31,7 @@ class Labels:
         for key, facet in self._by_key.items():
             facet.put(row, labels.get(key))
 
-    def column(self, key: str) -> Facet[str]:
+    def column(self, key: str) -> RowClasses[str]:
         """The values of one label: ask again whenever it is needed, do not keep it."""
         return self._by_key.get(key, lambda: self._made(key))
 
@@ -41,7 +41,7 @@ class Labels:
         for _, facet in self._by_key.items():
             facet.grow(rows)
 
-    def _made(self, key: str) -> Facet[str]:
-        facet: Facet[str] = Facet(len(self.of_row))
+    def _made(self, key: str) -> RowClasses[str]:
+        facet: RowClasses[str] = RowClasses(len(self.of_row))
         facet.fill(labels.get(key) for labels in self.of_row)
         return facet

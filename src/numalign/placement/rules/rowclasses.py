@@ -25,7 +25,7 @@ Ids = NDArray[np.int32]
 Answers = NDArray[np.int32]
 
 
-class Facet(Generic[T]):
+class RowClasses(Generic[T]):
     """`ids` has a class per row, `values` the value per class; class 0 is no value at all."""
 
     def __init__(self, rows: int) -> None:
@@ -103,14 +103,14 @@ class _Table(Generic[T]):
         self._by_row: Answers | None = None
         self._generation = 0
 
-    def rows(self, facet: Facet[T]) -> Answers:
+    def rows(self, facet: RowClasses[T]) -> Answers:
         if self._by_row is None or self._generation != facet.generation:
             self._refresh(facet)
             self._by_row = self._by_class[facet.ids]
             self._by_row.flags.writeable = False
         return self._by_row
 
-    def _refresh(self, facet: Facet[T]) -> None:
+    def _refresh(self, facet: RowClasses[T]) -> None:
         classes = len(facet.values)
         if classes > len(self._by_class):
             self._by_class = grown(self._by_class, len(facet.defined))

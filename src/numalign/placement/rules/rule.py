@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rowtables import Follows
 
 FITS: Final = 0
@@ -78,7 +78,7 @@ class FilterRule(Protocol[P]):
     def name(self) -> str:
         """The stock plugin's."""
 
-    def prepare(self, pod: Pod, world: World) -> P | Refusal | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> P | Refusal | None:
         """None: the rule has nothing to say about this pod. A refusal: no node will do."""
 
     def filter(self, prepared: P) -> Codes: ...
@@ -91,7 +91,7 @@ class ScoreRule(Protocol[S]):
     @property
     def name(self) -> str: ...
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> S | None:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> S | None:
         """`rows` passed all filters. None: the rule adds nothing to any node's score."""
 
     def score(self, prepared: S, rows: Rows) -> Scores: ...

@@ -12,11 +12,11 @@ from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import Refusal
 from numalign.placement.rules.volumes import volumeactions, volumeprogress
 from numalign.placement.rules.volumes.volumeactions import VolumePlan
-from numalign.placement.rules.volumes.volumeprogress import Failed, Progress
+from numalign.placement.rules.volumes.volumeprogress import VolumeFailure, VolumeProgress
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 from numalign.scheduler.profiles import Profile
 
@@ -28,7 +28,7 @@ VOLUMES: Final = resources.of("v1", "persistentvolumes", "PersistentVolume", Per
 CLAIMS: Final = resources.of("v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim)
 
 
-def planned(pod: Pod, profile: Profile, world: World, node: str) -> VolumePlan | None:
+def planned(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
     """What the pod's claims need on that node; None: nothing."""
     if profile.volumes is None or not pod.spec.volumes:
         return None
@@ -40,7 +40,7 @@ def planned(pod: Pod, profile: Profile, world: World, node: str) -> VolumePlan |
 
 
 class VolumeBinder:
-    def __init__(self, client: Client, stock: VolumeStock, world: World) -> None:
+    def __init__(self, client: Client, stock: VolumeStock, world: ClusterState) -> None:
         self._client = client
         self._stock = stock
         self._world = world
@@ -61,9 +61,9 @@ class VolumeBinder:
         until = clock.now() + seconds
         while True:
             match volumeprogress.of(plan, self._stock, self._world):
-                case Progress.DONE:
+                case VolumeProgress.DONE:
                     return NOTHING
-                case Failed(why):
+                case VolumeFailure(why):
                     return why
             if clock.now() >= until:
                 return "timed out waiting for volumes"

@@ -28,7 +28,7 @@ from numalign.placement.decisions import Codes, Decision
 from numalign.placement.engine import Engine
 from numalign.placement.explain import whatif as engines
 from numalign.placement.explain.whatif import NO_PODS, NOBODY_HOLDS, WhatIf
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows
 from numalign.scheduler.profiles import Profile
 
@@ -96,7 +96,7 @@ class Filtered(Struct, frozen=True, kw_only=True):
         return found
 
 
-def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> Filtered | Refused:
+def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) -> Filtered | Refused:
     steps = prepared(pod, rules, world)
     if isinstance(steps, Refused):
         return steps
@@ -121,7 +121,7 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> Filter
     return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused if only else None)
 
 
-def _among_few(steps: tuple[PreparedFilter, ...], only: _Only, world: World) -> Filtered:
+def _among_few(steps: tuple[PreparedFilter, ...], only: _Only, world: ClusterState) -> Filtered:
     """The same where a few nodes are named, as by pods of DaemonSets: one by one."""
     rows = world.node_rows
     by, codes = np.full(len(rows), LEFT_OUT, np.int16), np.zeros(len(rows), np.int32)
@@ -161,7 +161,7 @@ def _with_others(steps: Sequence[PreparedFilter], row: int, others: Sequence[Pod
     return NOBODY, FITS
 
 
-def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> tuple[PreparedFilter, ...] | Refused:
+def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) -> tuple[PreparedFilter, ...] | Refused:
     steps: list[PreparedFilter] = []
     refusals: list[Refused] = []
     for rule in rules:
@@ -185,7 +185,7 @@ class _Only(Struct, frozen=True):
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.plugins))}]"
         return Refused(Refusal((text,), unresolvable=True), self.plugins)
 
-    def rows(self, world: World) -> Rows:
+    def rows(self, world: ClusterState) -> Rows:
         return np.array([world.rows[name] for name in self.names if name in world.rows], np.intp)
 
 

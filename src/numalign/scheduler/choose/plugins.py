@@ -37,7 +37,7 @@ from numalign.api.schedulerconfig.ruleargs import (
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
 )
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
@@ -94,7 +94,7 @@ class DynamicResources:
     def surroundings(self) -> int:
         return self._classes.generation
 
-    def prepare(self, pod: Pod, world: World) -> Refusal | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> Refusal | None:
         return self._refusal(pod)
 
     def filter(self, prepared: Coded) -> Codes:
@@ -191,7 +191,7 @@ Args = Mapping[str, Wire]
 
 
 class Plugins:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClusterState) -> None:
         self.world = world
         self.namespaces = Namespaces()
         self.owners = Owners()

@@ -42,7 +42,7 @@ from numalign.api.objects.podvolumes import Volume
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, AloneScore, Fixed, LooksAround, Refusal, Rows, Scores
 from numalign.placement.verdicts.verdicts import VerdictTable
@@ -120,7 +120,7 @@ class RankTerms(Struct, frozen=True, kw_only=True):
 
 
 class NodeRanks:
-    def __init__(self, terms: RankTerms, shape: Shape, engine: Engine, world: World) -> None:
+    def __init__(self, terms: RankTerms, shape: Shape, engine: Engine, world: ClusterState) -> None:
         self._terms, self._shape, self._engine, self._log = terms, shape, engine, world.totals.log
         fixed = [each.values != FITS for each in terms.filters if isinstance(each, Fixed)]
         self._open: Flags = ~np.logical_or.reduce(fixed)
@@ -371,7 +371,7 @@ class KnownKind(Struct, frozen=True):
 
 
 class RankCache:
-    def __init__(self, engine: Engine, world: World) -> None:
+    def __init__(self, engine: Engine, world: ClusterState) -> None:
         self._engine, self._world = engine, world
         self._known: LruCache[Hashable, list[KindRanks]] = LruCache(MOST_KINDS)
         self._met: LruCache[Hashable, list[bool]] = LruCache(MOST_MET)

@@ -28,7 +28,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import LAST_RESORT, Codes
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import Rows, Scores
 from numalign.scheduler.profiles import ZONES, Scored
 
@@ -36,7 +36,7 @@ Parts = dict[str, Scores]
 """By plugin, what it adds to the total of each row."""
 
 
-def totals(pod: Pod, rules: Sequence[Scored], world: World, rows: Rows, parts: Parts | None = None) -> Scores:
+def totals(pod: Pod, rules: Sequence[Scored], world: ClusterState, rows: Rows, parts: Parts | None = None) -> Scores:
     """`parts`: filled in, for whoever wants to know where totals come from."""
     total: NDArray[np.int64] = np.zeros(len(rows), np.int64)
     for scored in rules:
@@ -130,7 +130,7 @@ class ScoreDetails:
         self._parts[ZONES] = zones
         self.ended(Phase.SCORE)
 
-    def best(self, world: World, chosen: str) -> tuple[NodeScore, ...]:
+    def best(self, world: ClusterState, chosen: str) -> tuple[NodeScore, ...]:
         """The chosen node first, then others by their totals."""
         order = np.argsort(-self._totals, kind="stable")[: MOST + 1].tolist()
         names = {world.names[int(self._rows[place])]: place for place in order}
@@ -138,12 +138,12 @@ class ScoreDetails:
         places += [place for name, place in names.items() if name != chosen]
         return tuple(self._ranked(world, place) for place in places[:MOST])
 
-    def of(self, world: World, node: str) -> NodeScore | None:
+    def of(self, world: ClusterState, node: str) -> NodeScore | None:
         """None: it was not among those that were scored."""
         places = np.flatnonzero(self._rows == world.rows.get(node, -1)).tolist()
         return self._ranked(world, places[0]) if places else None
 
-    def _ranked(self, world: World, place: int) -> NodeScore:
+    def _ranked(self, world: ClusterState, place: int) -> NodeScore:
         plugins = {name: int(part[place]) for name, part in self._parts.items()}
         return NodeScore(world.names[int(self._rows[place])], int(self._totals[place]), plugins)
 

@@ -17,7 +17,7 @@ from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Container, Pod
 from numalign.placement.explain.whatif import WhatIf
-from numalign.placement.rules.clusterstate import Assigned
+from numalign.placement.rules.clusterstate import AssignedPod
 from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import AttemptContext
 from numalign.scheduler.choose.filtering import Refused
@@ -70,7 +70,7 @@ class FitSearch:
         """Whether its kubelet would admit the pod with another policy, and no other pod on it."""
         return self._spend() and self._zones(pod).admits_under(self.cluster.world.rows[node], policy)
 
-    def pods_on(self, node: str) -> tuple[Assigned, ...]:
+    def pods_on(self, node: str) -> tuple[AssignedPod, ...]:
         return tuple(self.cluster.world.on_row[self.cluster.world.rows[node]].values())
 
     def _fitting(self, pod: Pod, leave_out: Collection[str]) -> Iterator[str]:

@@ -27,11 +27,11 @@ from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.explain import wording
 from numalign.placement.explain.whatif import WhatIf
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes import hostports
 from numalign.placement.rules.nodes.nodeports import NodePorts
 from numalign.placement.rules.resources.candidates import FreedRow, FreedRows
-from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit, Want, Wants
+from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit, ResourceRequest, ResourceRequests
 from numalign.placement.rules.rule import FITS, Rows, StaticFilter
 from numalign.scheduler.choose.filtering import PreparedFilter
 from numalign.scheduler.choose.plugins import Budgets
@@ -55,12 +55,14 @@ class TrialPod(Struct, frozen=True, kw_only=True):
     pod: Pod
     steps: tuple[PreparedFilter, ...]
     whatif: WhatIf
-    world: World
+    world: ClusterState
 
     @property
-    def wants(self) -> tuple[Want, ...] | None:
+    def wants(self) -> tuple[ResourceRequest, ...] | None:
         """What NodeResourcesFit looks for; None: the profile does not have it."""
-        return next((step.prepared.refusals.wants for step in self.steps if isinstance(step.prepared, Wants)), None)
+        return next(
+            (step.prepared.refusals.wants for step in self.steps if isinstance(step.prepared, ResourceRequests)), None
+        )
 
 
 class DryRun(TrialPod, frozen=True, kw_only=True):
@@ -100,7 +102,7 @@ class Trial:
         self.holders = asked.whatif.holders(row)
         """What pods hold in which zones; whoever holds nothing does not matter there."""
         self._admitted: dict[frozenset[str], bool] = {}
-        self._others = tuple(step for step in asked.steps if not isinstance(step.prepared, Wants))
+        self._others = tuple(step for step in asked.steps if not isinstance(step.prepared, ResourceRequests))
 
     def fits(self, removed: Collection[str]) -> bool:
         """The same as `refused`, without saying why."""
@@ -208,7 +210,7 @@ class DryRunTable:
 
 
 class DryRunCache:
-    def __init__(self, world: World, zones: ChangeLog, nominations: Nominations, budgets: Budgets) -> None:
+    def __init__(self, world: ClusterState, zones: ChangeLog, nominations: Nominations, budgets: Budgets) -> None:
         """`zones`: rows of which the engine knows something new."""
         self._world, self._logs, self._nominations = world, (world.totals.log, zones), nominations
         self._budgets = budgets

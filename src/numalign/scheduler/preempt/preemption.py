@@ -36,7 +36,7 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Code, Randomness
 from numalign.placement.explain import wording
 from numalign.placement.rules.resources.candidates import NO_VICTIMS, FreedRows
-from numalign.placement.rules.resources.resourcesfit import Wants
+from numalign.placement.rules.resources.resourcesfit import ResourceRequests
 from numalign.placement.rules.rule import FITS, Rows
 from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import NoNode
@@ -241,7 +241,7 @@ class Preemption:
 
     def _with_room(self, pod: Pod, steps: Sequence[PreparedFilter], rows: Rows, counts: Counter[str]) -> Rows:
         """By totals alone, which is quickly said of all nodes; of the others it is counted why not."""
-        fit = next((step.prepared for step in steps if isinstance(step.prepared, Wants)), None)
+        fit = next((step.prepared for step in steps if isinstance(step.prepared, ResourceRequests)), None)
         wants = fit.refusals.wants if fit is not None else ()
         codes = FreedRows(wants, pod.spec.priority, self._cluster.world).codes()[rows]
         for code in np.unique(codes[codes != FITS]).tolist():

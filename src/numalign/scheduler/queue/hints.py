@@ -25,7 +25,7 @@ from numalign.api.objects.affinity import PodAffinity, PodAffinityTerm, Topology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes import hostports, nodeunschedulable
 from numalign.placement.rules.pods import podterms
 from numalign.placement.rules.pods.spreadconstraints import HONOR, MUST
@@ -166,7 +166,7 @@ class SingleNodes:
 
     def __init__(self) -> None:
         # An update is about two of them, before and after.
-        self._worlds: deque[tuple[Node, World]] = deque(maxlen=2)
+        self._worlds: deque[tuple[Node, ClusterState]] = deque(maxlen=2)
 
     def newly_fits(self, rule: FilterRule[Any], pod: Pod, old: Node | None, new: Node | None) -> bool:
         if new is None or not self.fits(rule, pod, new):
@@ -185,11 +185,11 @@ class SingleNodes:
             return prepared is None
         return int(rule.filter(prepared)[0]) == FITS
 
-    def _world(self, node: Node) -> World:
+    def _world(self, node: Node) -> ClusterState:
         for seen, world in self._worlds:
             if seen is node:
                 return world
-        world = World()
+        world = ClusterState()
         world.put_node(0, node)
         self._worlds.append((node, world))
         return world

@@ -19,7 +19,7 @@ from numalign.placement import dump
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
 from numalign.placement.ledger.charges import Cover, PodLife
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import settings
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
 from numalign.scheduler.choose.plugins import Plugins
@@ -53,13 +53,13 @@ class Restored(Struct, frozen=True, kw_only=True):
         return self.cluster.engine
 
     @property
-    def world(self) -> World:
+    def world(self) -> ClusterState:
         return self.cluster.world
 
 
 def restored(taken: Snapshot, without: frozenset[str] = frozenset()) -> Restored:
     """`without`: uids of pods that are to count nowhere, as if they had not been tried yet."""
-    world = World()
+    world = ClusterState()
     cluster, stock = Cluster(Engine(settings.engine(taken.config)), world), Plugins(world)
     made = Restored(
         config=taken.config,

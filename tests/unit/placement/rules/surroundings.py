@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.pods.namespaces import Namespaces
 from numalign.placement.rules.pods.owners import Owners
 from numalign.placement.rules.pods.podcounts import PodCounts
@@ -13,7 +13,7 @@ from numalign.placement.rules.volumes.volumeusers import VolumeUsers
 
 
 class Surroundings:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClusterState) -> None:
         self.namespaces = Namespaces()
         self.owners = Owners()
         self.counts = PodCounts(world)

@@ -8,7 +8,7 @@ import pytest
 
 from numalign.api.decode import decode
 from numalign.api.objects.dynamicresources import DeviceClass
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler.choose import plugins
 from numalign.scheduler.choose.plugins import LEFT_ALONE, DynamicResources
 from tests.unit.scheduler import waitingpods
@@ -47,7 +47,7 @@ PODS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("spec, resource", PODS.values(), ids=PODS)
 def test_a_pod_that_asks_for_what_a_class_stands_for_is_refused_and_told_why(spec: Any, resource: str) -> None:
     pod, known = waitingpods.pod("p", spec), rule(FAST)
-    found = known.prepare(pod, World())
+    found = known.prepare(pod, ClusterState())
     expected = plugins.BACKED.format(resource=resource, name="fast") if resource else None
     assert (found.reasons[0] if found is not None else None) == expected
     assert known.concerns(pod) == bool(resource)
@@ -55,7 +55,7 @@ def test_a_pod_that_asks_for_what_a_class_stands_for_is_refused_and_told_why(spe
 
 def test_claims_are_told_first() -> None:
     spec = {**requesting(GPU), "resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
-    assert rule(FAST).prepare(waitingpods.pod("p", spec), World()) is LEFT_ALONE
+    assert rule(FAST).prepare(waitingpods.pod("p", spec), ClusterState()) is LEFT_ALONE
 
 
 def test_what_no_class_stands_for_any_more_is_a_resource_like_any_other() -> None:

@@ -20,7 +20,7 @@ from numalign.api.objects.node import ContainerImage, Node, Taint
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.workloads import Service
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
@@ -39,7 +39,7 @@ class Twin:
     code."""
 
     def __init__(self, *, quickly: bool, compiled: bool = False) -> None:
-        world = World()
+        world = ClusterState()
         self.cluster, stock = Cluster(Engine(), world), Plugins(world)
         assert not compiled or self.cluster.engine.warm()
         for name, labels in neighbourhoods.NAMESPACES.items():

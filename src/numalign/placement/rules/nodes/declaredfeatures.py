@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import Coded, Refusal, Refusals, StaticFilter
 
 RESTART_ALL: Final = "RestartAllContainersOnContainerExits"
@@ -25,7 +25,7 @@ class NodeDeclaredFeatures(StaticFilter):
     def concerns(self, pod: Pod) -> bool:
         return any(_needed(pod))
 
-    def prepare(self, pod: Pod, world: World) -> Coded | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded | None:
         needed = frozenset(_needed(pod))
         if not needed:
             return None

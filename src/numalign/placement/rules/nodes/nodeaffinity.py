@@ -17,7 +17,7 @@ from numalign.api.objects.affinity import NodeAffinity as Affinity
 from numalign.api.objects.affinity import NodeSelector, NodeSelectorTerm
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules import normalising
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.nodes import nodeselectors
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, Coded, Codes, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter
@@ -31,16 +31,16 @@ NO_AFFINITY: Final = Affinity()
 Weighted = list[tuple[int, Flags]]
 
 
-class Answered(Struct, frozen=True, eq=False):
+class PreparedAffinity(Struct, frozen=True, eq=False):
     """What was prepared, for all pods that share these."""
 
     affinity: PodAffinity | None
     selector: Mapping[str, str]
-    world: World
+    world: ClusterState
     generation: int
     answer: Coded | Refusal | None
 
-    def holds(self, pod: Pod, world: World) -> bool:
+    def holds(self, pod: Pod, world: ClusterState) -> bool:
         shared = pod.spec.affinity is self.affinity and pod.spec.node_selector is self.selector
         return shared and world is self.world and world.generation == self.generation
 
@@ -51,16 +51,16 @@ class NodeAffinity(StaticFilter):
     def __init__(self, added: Affinity = NO_AFFINITY) -> None:
         """`added` is the profile's own affinity, for every pod of it."""
         self._added = added
-        self._last: Answered | None = None
+        self._last: PreparedAffinity | None = None
 
-    def prepare(self, pod: Pod, world: World) -> Coded | Refusal | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded | Refusal | None:
         # Pods of one kind come one after the other, and share what they say of nodes.
         if self._last is None or not self._last.holds(pod, world):
             answer = self._prepared(pod, world)
-            self._last = Answered(pod.spec.affinity, pod.spec.node_selector, world, world.generation, answer)
+            self._last = PreparedAffinity(pod.spec.affinity, pod.spec.node_selector, world, world.generation, answer)
         return self._last.answer
 
-    def _prepared(self, pod: Pod, world: World) -> Coded | Refusal | None:
+    def _prepared(self, pod: Pod, world: ClusterState) -> Coded | Refusal | None:
         own = nodeselectors.required(world, pod)
         if own is None and self._added.required is None:
             return None
@@ -72,7 +72,7 @@ class NodeAffinity(StaticFilter):
     def filter_alone(self, prepared: Coded) -> Follows:
         return Fixed(prepared.codes)
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> Weighted | None:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> Weighted | None:
         terms = (*self._added.preferred, *_affinity(pod).preferred)
         return [(each.weight, nodeselectors.matching(world, each.preference)) for each in terms] if terms else None
 
@@ -85,7 +85,7 @@ class NodeAffinity(StaticFilter):
     def normalized(self, prepared: Weighted, raw: Scores) -> Scores:
         return normalising.by_largest(raw)
 
-    def _codes(self, own: Flags | None, world: World) -> Codes:
+    def _codes(self, own: Flags | None, world: ClusterState) -> Codes:
         codes = np.zeros(world.capacity, np.int32) if own is None else np.where(own, FITS, NOT_MATCHED_CODE)
         if self._added.required is not None:
             codes[~nodeselectors.picked(world, self._added.required)] = 1

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import Coded, Refusal, Refusals, StaticFilter
 
 OTHER_NAME: Final = Refusal(("node(s) didn't match the requested node name",), unresolvable=True)
@@ -21,7 +21,7 @@ class NodeName(StaticFilter):
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.spec.node_name)
 
-    def prepare(self, pod: Pod, world: World) -> Coded | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded | None:
         wanted = pod.spec.node_name
         if not wanted:
             return None

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes import hostports
 from numalign.placement.rules.nodes.hostports import HostPort
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals
@@ -23,7 +23,7 @@ NOT_FREE: Final = 1
 
 class WantedPorts(Struct, frozen=True):
     ports: tuple[HostPort, ...]
-    world: World
+    world: ClusterState
     refusals: Refusals
     only: frozenset[str] | None = None
 
@@ -34,7 +34,7 @@ class NodePorts:
     def concerns(self, pod: Pod) -> bool:
         return bool(hostports.wanted(pod))
 
-    def prepare(self, pod: Pod, world: World) -> WantedPorts | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> WantedPorts | None:
         ports = hostports.wanted(pod)
         return WantedPorts(ports=ports, world=world, refusals=Refusals(TAKEN)) if ports else None
 

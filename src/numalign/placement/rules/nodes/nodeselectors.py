@@ -13,11 +13,11 @@ import numpy as np
 from numalign.api.objects import nodematching
 from numalign.api.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import Flags, World
-from numalign.placement.rules.rowclasses import Facet
+from numalign.placement.rules.clusterstate import ClusterState, Flags
+from numalign.placement.rules.rowclasses import RowClasses
 
 
-def required(world: World, pod: Pod) -> Flags | None:
+def required(world: ClusterState, pod: Pod) -> Flags | None:
     """Rows that the pod's nodeSelector and required node affinity allow; None: it has neither."""
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     selector = affinity.required if affinity else None
@@ -26,29 +26,29 @@ def required(world: World, pod: Pod) -> Flags | None:
     return reduce(np.logical_and, parts) if parts else None
 
 
-def picked(world: World, selector: NodeSelector) -> Flags:
+def picked(world: ClusterState, selector: NodeSelector) -> Flags:
     terms = [matching(world, term) for term in selector.node_selector_terms]
     return reduce(np.logical_or, terms) if terms else _none(world)
 
 
-def matching(world: World, term: NodeSelectorTerm) -> Flags:
+def matching(world: ClusterState, term: NodeSelectorTerm) -> Flags:
     return world.mask(term, lambda: _matching(world, term))
 
 
-def with_labels(world: World, labels: Mapping[str, str]) -> Flags:
+def with_labels(world: ClusterState, labels: Mapping[str, str]) -> Flags:
     """Rows whose nodes have all these labels."""
     pairs = tuple(sorted(labels.items()))
     return world.mask(pairs, lambda: _all(world, (_among(world.labels.column(key), (value,)) for key, value in pairs)))
 
 
-def _matching(world: World, term: NodeSelectorTerm) -> Flags:
+def _matching(world: ClusterState, term: NodeSelectorTerm) -> Flags:
     if not nodematching.is_valid(term):
         return _none(world)
     labels, fields = term.match_expressions, term.match_fields
     return _all(world, (*(_with_label(world, each) for each in labels), *(_with_field(world, each) for each in fields)))
 
 
-def _with_label(world: World, requirement: NodeSelectorRequirement) -> Flags:
+def _with_label(world: ClusterState, requirement: NodeSelectorRequirement) -> Flags:
     column, operator = world.labels.column(requirement.key), requirement.operator
     if operator in ("In", "NotIn"):
         # By the numbers of the values: there may be as many different ones as nodes.
@@ -57,7 +57,7 @@ def _with_label(world: World, requirement: NodeSelectorRequirement) -> Flags:
     return column.table(requirement, lambda value: nodematching.holds(requirement, value)).astype(np.bool_)
 
 
-def _among(column: Facet[str], values: Iterable[str]) -> Flags:
+def _among(column: RowClasses[str], values: Iterable[str]) -> Flags:
     numbers = [number for number in map(column.number, values) if number is not None]
     if len(numbers) == 1:
         return np.equal(column.ids, numbers[0])
@@ -66,7 +66,7 @@ def _among(column: Facet[str], values: Iterable[str]) -> Flags:
     return wanted[column.ids]
 
 
-def _with_field(world: World, requirement: NodeSelectorRequirement) -> Flags:
+def _with_field(world: ClusterState, requirement: NodeSelectorRequirement) -> Flags:
     # A field other than the name is empty for every node.
     (value,) = requirement.values
     flags = _none(world)
@@ -77,9 +77,9 @@ def _with_field(world: World, requirement: NodeSelectorRequirement) -> Flags:
     return flags if requirement.operator == "In" else ~flags
 
 
-def _all(world: World, parts: Iterable[Flags]) -> Flags:
+def _all(world: ClusterState, parts: Iterable[Flags]) -> Flags:
     return reduce(np.logical_and, parts, np.ones(world.capacity, np.bool_))
 
 
-def _none(world: World) -> Flags:
+def _none(world: ClusterState) -> Flags:
     return np.zeros(world.capacity, np.bool_)

@@ -8,7 +8,7 @@ from typing import Final
 
 from numalign.api.objects import nodematching
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import TaintKey, World
+from numalign.placement.rules.clusterstate import ClusterState, TaintKey
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import Coded, Fixed, Refusal, Refusals, StaticFilter
 
@@ -19,7 +19,7 @@ UNSCHEDULABLE: Final = Refusal(("node(s) were unschedulable",), unresolvable=Tru
 class NodeUnschedulable(StaticFilter):
     name: Final = "NodeUnschedulable"
 
-    def prepare(self, pod: Pod, world: World) -> Coded | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded | None:
         if nodematching.tolerated(*CORDONED, pod.spec.tolerations):
             return None
         return Coded(codes=world.cordoned, refusals=Refusals(UNSCHEDULABLE))

@@ -11,7 +11,7 @@ import numpy as np
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules import normalising
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes import tolerations
 from numalign.placement.rules.rowclasses import Answers
 from numalign.placement.rules.rowtables import Follows
@@ -23,13 +23,13 @@ UNTOLERATED: Final = Refusal(("node(s) had untolerated taint(s)",), unresolvable
 class TaintToleration(StaticFilter):
     name: Final = "TaintToleration"
 
-    def prepare(self, pod: Pod, world: World) -> Coded:
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded:
         return Coded(codes=tolerations.kept_away(world, pod.spec.tolerations), refusals=Refusals(UNTOLERATED))
 
     def filter_alone(self, prepared: Coded) -> Follows:
         return Fixed(prepared.codes)
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> Answers:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> Answers:
         return tolerations.unwelcoming(world, pod.spec.tolerations)
 
     def score(self, prepared: Answers, rows: Rows) -> Scores:

@@ -9,14 +9,14 @@ from typing import Final
 
 from numalign.api.objects.nodematching import tolerated
 from numalign.api.objects.pod import Toleration
-from numalign.placement.rules.clusterstate import TaintKey, World
+from numalign.placement.rules.clusterstate import ClusterState, TaintKey
 from numalign.placement.rules.rowclasses import Answers
 
 KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 PREFERS_AWAY: Final = "PreferNoSchedule"
 
 
-def kept_away(world: World, tolerations: tuple[Toleration, ...]) -> Answers:
+def kept_away(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answers:
     """By row: 1 where some taint keeps a pod with these tolerations away."""
 
     def answer(taints: tuple[TaintKey, ...] | None) -> int:
@@ -25,7 +25,7 @@ def kept_away(world: World, tolerations: tuple[Toleration, ...]) -> Answers:
     return world.taints.table((KEEPS_AWAY, tolerations), answer)
 
 
-def unwelcoming(world: World, tolerations: tuple[Toleration, ...]) -> Answers:
+def unwelcoming(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answers:
     """By row: how many taints ask a pod with these tolerations to stay away if it can."""
     relevant = tuple(each for each in tolerations if each.effect in ("", PREFERS_AWAY))
 

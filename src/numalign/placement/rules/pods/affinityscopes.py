@@ -11,18 +11,18 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.pods import podterms
 from numalign.placement.rules.pods.namespaces import Namespaces
-from numalign.placement.rules.pods.podcounts import Question, Scope
-from numalign.placement.rules.pods.podterms import Role, Term
+from numalign.placement.rules.pods.podcounts import PodQuery, PodScope
+from numalign.placement.rules.pods.podterms import AffinityTerm, Role
 
 
 class ScopedTerm(Struct, frozen=True):
     key: str
-    scope: Scope
+    scope: PodScope
     weight: int = 0
 
     @property
-    def question(self) -> Question:
-        return Question(scopes=(self.scope,))
+    def question(self) -> PodQuery:
+        return PodQuery(scopes=(self.scope,))
 
 
 Terms = dict[Role, list[ScopedTerm]]
@@ -36,8 +36,8 @@ def of_pod(pod: Pod, namespaces: Namespaces) -> Terms:
     return terms
 
 
-def _scope(term: Term, namespaces: Namespaces) -> Scope:
+def _scope(term: AffinityTerm, namespaces: Namespaces) -> PodScope:
     chosen = None
     if not term.namespace_selector.is_empty:
         chosen = term.namespaces | namespaces.matching(term.namespace_selector)
-    return Scope(namespaces=chosen, selector=term.selector)
+    return PodScope(namespaces=chosen, selector=term.selector)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.pods import affinityscopes, domains
 from numalign.placement.rules.pods.domains import Domains
 from numalign.placement.rules.pods.namespaces import Namespaces
 from numalign.placement.rules.pods.podcounts import Counts, PodCounts
-from numalign.placement.rules.pods.podterms import Held, PodTerms, Role
+from numalign.placement.rules.pods.podterms import HeldTerm, PodTerms, Role
 from numalign.placement.rules.rowclasses import ABSENT
 from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
 
@@ -46,7 +46,7 @@ class AffinityScore:
     def surroundings(self) -> int:
         return self._terms.generation
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> AffinityScores | None:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> AffinityScores | None:
         if not self.concerns(pod):
             return None
         own = affinityscopes.of_pod(pod, self._namespaces)
@@ -85,7 +85,7 @@ class AffinityScore:
             if weight:
                 yield held.term.key, weight, by_row
 
-    def _weight(self, held: Held) -> int:
+    def _weight(self, held: HeldTerm) -> int:
         match held.role:
             case Role.MUST_BE_NEAR:
                 return self._args.hard_pod_affinity_weight

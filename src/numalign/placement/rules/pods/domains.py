@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from numalign.placement.rules.clusterstate import Flags
 from numalign.placement.rules.pods.podcounts import Counts
-from numalign.placement.rules.rowclasses import ABSENT, Facet, Ids
+from numalign.placement.rules.rowclasses import ABSENT, Ids, RowClasses
 
 N = TypeVar("N", bound=np.generic)
 
@@ -39,7 +39,7 @@ class Domains(Struct, frozen=True):
         return bool(self.of_row[row] != ABSENT)
 
 
-def summed(column: Facet[str], by_row: Counts, among: Flags | None = None) -> Domains:
+def summed(column: RowClasses[str], by_row: Counts, among: Flags | None = None) -> Domains:
     """`among` limits the rows that count."""
     sums = by_class(column.ids, by_row, among, len(column.values))
     sums[ABSENT] = 0
@@ -60,7 +60,7 @@ def gathered(by_class: NDArray[N], of_row: Ids) -> NDArray[N]:
     return np.take(by_class, of_row, mode="clip")
 
 
-def present(column: Facet[str], among: Flags) -> Flags:
+def present(column: RowClasses[str], among: Flags) -> Flags:
     """By class: whether one of those rows is in that domain."""
     found = np.zeros(len(column.values), np.bool_)
     found[column.ids[among]] = True

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.pods import affinityscopes, domains, podterms
 from numalign.placement.rules.pods.affinityscopes import ScopedTerm
 from numalign.placement.rules.pods.affinityscore import AffinityScore
 from numalign.placement.rules.pods.domains import Domains
 from numalign.placement.rules.pods.namespaces import Namespaces
-from numalign.placement.rules.pods.podcounts import Counts, PodCounts, Question
+from numalign.placement.rules.pods.podcounts import Counts, PodCounts, PodQuery
 from numalign.placement.rules.pods.podterms import PodTerms, Role
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals
 
@@ -33,11 +33,11 @@ ByKey = dict[str, Domains]
 """Sums by domain, of each label that terms use."""
 
 
-class Affine(Struct, frozen=True):
+class PreparedPodAffinity(Struct, frozen=True):
     """What the pod's terms and the terms about it find on nodes, by label and domain."""
 
     pod: Pod
-    world: World
+    world: ClusterState
     namespace_labels: Mapping[str, str]
     near: list[ScopedTerm]
     away: list[ScopedTerm]
@@ -63,7 +63,7 @@ class InterPodAffinity(AffinityScore):
     ) -> None:
         super().__init__(counts, terms, namespaces, args)
 
-    def prepare(self, pod: Pod, world: World) -> Affine | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> PreparedPodAffinity | None:
         if not self.concerns(pod):
             return None
         own = affinityscopes.of_pod(pod, self._namespaces)
@@ -72,7 +72,7 @@ class InterPodAffinity(AffinityScore):
         objections = self._objections(pod, world, labels)
         if not (near or away or any(each.sums.any() for each in objections.values())):
             return None
-        return Affine(
+        return PreparedPodAffinity(
             pod=pod,
             world=world,
             namespace_labels=labels,
@@ -84,7 +84,7 @@ class InterPodAffinity(AffinityScore):
             refusals=Refusals(NOT_NEAR, NOT_AWAY, UNWANTED),
         )
 
-    def filter(self, prepared: Affine) -> Codes:
+    def filter(self, prepared: PreparedPodAffinity) -> Codes:
         codes = np.zeros(prepared.world.capacity, np.int32)
         if prepared.objections:
             codes[_in_any(prepared.objections, prepared.world)] = UNWANTED_CODE
@@ -94,7 +94,9 @@ class InterPodAffinity(AffinityScore):
             codes[~_near(prepared)] = NOT_NEAR_CODE
         return codes
 
-    def filter_row(self, prepared: Affine, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+    def filter_row(
+        self, prepared: PreparedPodAffinity, row: int, removed: Collection[str], added: Sequence[Pod]
+    ) -> int:
         gone = [prepared.world.on_row[row][uid].pod for uid in removed]
         if not _is_near(prepared, row, _friends_among(added, prepared) - _friends_among(gone, prepared)):
             return NOT_NEAR_CODE
@@ -105,28 +107,28 @@ class InterPodAffinity(AffinityScore):
         objections = _change(_objections_among(added, prepared), _objections_among(gone, prepared), labels)
         return UNWANTED_CODE if _is_any(prepared.objections, row, objections) else FITS
 
-    def _friends(self, near: list[ScopedTerm], world: World) -> ByKey:
+    def _friends(self, near: list[ScopedTerm], world: ClusterState) -> ByKey:
         if not near:
             return {}
-        by_row = self._counts.by_row(Question(scopes=tuple(term.scope for term in near)))
+        by_row = self._counts.by_row(PodQuery(scopes=tuple(term.scope for term in near)))
         return {term.key: domains.summed(world.labels.column(term.key), by_row) for term in near}
 
-    def _foes(self, away: list[ScopedTerm], world: World) -> ByKey:
+    def _foes(self, away: list[ScopedTerm], world: ClusterState) -> ByKey:
         return by_key(((term.key, self._counts.by_row(term.question)) for term in away), world)
 
-    def _objections(self, pod: Pod, world: World, namespace_labels: Mapping[str, str]) -> ByKey:
+    def _objections(self, pod: Pod, world: ClusterState, namespace_labels: Mapping[str, str]) -> ByKey:
         about = self._terms.about(pod, namespace_labels)
         return by_key(((held.term.key, rows) for held, rows in about if held.role is Role.MUST_BE_AWAY), world)
 
 
-def by_key(parts: Iterable[tuple[str, Counts]], world: World) -> ByKey:
+def by_key(parts: Iterable[tuple[str, Counts]], world: ClusterState) -> ByKey:
     rows: dict[str, Counts] = {}
     for key, by_row in parts:
         rows[key] = rows[key] + by_row if key in rows else by_row
     return {key: domains.summed(world.labels.column(key), by_row) for key, by_row in rows.items()}
 
 
-def _near(prepared: Affine) -> Flags:
+def _near(prepared: PreparedPodAffinity) -> Flags:
     labelled = np.ones(prepared.world.capacity, np.bool_)
     with_friends = labelled.copy()
     for each in prepared.friends.values():
@@ -135,20 +137,20 @@ def _near(prepared: Affine) -> Flags:
     return labelled & (with_friends | _may_start(prepared, 0))
 
 
-def _may_start(prepared: Affine, friends: int) -> bool:
+def _may_start(prepared: PreparedPodAffinity, friends: int) -> bool:
     """Nobody in the cluster meets the terms, but the pod itself would: someone has to be first."""
     known = sum(int(each.sums.sum()) for each in prepared.friends.values())
     return known + friends == 0 and prepared.is_own_friend
 
 
-def _in_any(sums: ByKey, world: World) -> Flags:
+def _in_any(sums: ByKey, world: ClusterState) -> Flags:
     rows = np.zeros(world.capacity, np.bool_)
     for each in sums.values():
         rows |= each.at_rows() > 0
     return rows
 
 
-def _is_near(prepared: Affine, row: int, change: int) -> bool:
+def _is_near(prepared: PreparedPodAffinity, row: int, change: int) -> bool:
     if not all(each.has(row) for each in prepared.friends.values()):
         return False
     if all(each.at(row) + change > 0 for each in prepared.friends.values()):
@@ -165,15 +167,15 @@ def _is_friend(pod: Pod, near: Sequence[ScopedTerm]) -> bool:
     return bool(near) and all(term.scope.has_pod(pod) for term in near)
 
 
-def _friends_among(pods: Iterable[Pod], prepared: Affine) -> int:
+def _friends_among(pods: Iterable[Pod], prepared: PreparedPodAffinity) -> int:
     return sum(_is_friend(pod, prepared.near) for pod in pods)
 
 
-def _foes_among(pods: Iterable[Pod], prepared: Affine) -> list[str]:
+def _foes_among(pods: Iterable[Pod], prepared: PreparedPodAffinity) -> list[str]:
     return [term.key for pod in pods for term in prepared.away if term.scope.has_pod(pod)]
 
 
-def _objections_among(pods: Iterable[Pod], prepared: Affine) -> list[str]:
+def _objections_among(pods: Iterable[Pod], prepared: PreparedPodAffinity) -> list[str]:
     held = (each for pod in pods for each in podterms.of_pod(pod) if each.role is Role.MUST_BE_AWAY)
     return [each.term.key for each in held if each.term.is_about(prepared.pod, prepared.namespace_labels)]
 

@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.podruleargs import PodTopologySpreadArgs
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.pods import domains, spreadconstraints
 from numalign.placement.rules.pods.domains import Domains
 from numalign.placement.rules.pods.owners import Owners
 from numalign.placement.rules.pods.podcounts import PodCounts
-from numalign.placement.rules.pods.spreadconstraints import Constraint, SpreadSource
+from numalign.placement.rules.pods.spreadconstraints import SpreadConstraint, SpreadSource
 from numalign.placement.rules.pods.spreadscore import SpreadScore
 from numalign.placement.rules.rowclasses import ABSENT
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals
@@ -31,7 +31,7 @@ DEFAULTS: Final = PodTopologySpreadArgs()
 NO_DOMAIN: Final = 2**31 - 1
 
 
-class Lowest(Struct, frozen=True):
+class LowestCounts(Struct, frozen=True):
     """The smallest count, where it is, and the smallest anywhere else."""
 
     domain: int
@@ -40,13 +40,13 @@ class Lowest(Struct, frozen=True):
     domains: int
 
 
-class Judged(Struct, frozen=True):
+class CountedConstraint(Struct, frozen=True):
     """One constraint, with what the domains have now."""
 
-    constraint: Constraint
+    constraint: SpreadConstraint
     domains: Domains
     counted: Flags
-    lowest: Lowest
+    lowest: LowestCounts
     is_own: bool
     """The pod itself is one of those that are counted."""
 
@@ -55,10 +55,10 @@ class Judged(Struct, frozen=True):
         return count + self.is_own - base > self.constraint.max_skew
 
 
-class Spread(Struct, frozen=True):
+class PreparedSpread(Struct, frozen=True):
     pod: Pod
-    world: World
-    judged: list[Judged]
+    world: ClusterState
+    judged: list[CountedConstraint]
     refusals: Refusals
     only: None = None
 
@@ -69,21 +69,21 @@ class PodTopologySpread(SpreadScore):
     def __init__(self, counts: PodCounts, owners: Owners, args: PodTopologySpreadArgs = DEFAULTS) -> None:
         super().__init__(SpreadSource(counts, owners, args))
 
-    def prepare(self, pod: Pod, world: World) -> Spread | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> PreparedSpread | None:
         constraints = self._source.constraints(pod, spreadconstraints.MUST)
         if not constraints:
             return None
         judged = [self._judged(pod, world, each, constraints) for each in constraints]
-        return Spread(pod=pod, world=world, judged=judged, refusals=Refusals(TOO_MANY, MISSING_LABEL))
+        return PreparedSpread(pod=pod, world=world, judged=judged, refusals=Refusals(TOO_MANY, MISSING_LABEL))
 
-    def filter(self, prepared: Spread) -> Codes:
+    def filter(self, prepared: PreparedSpread) -> Codes:
         first, *others = [domains.gathered(_by_domain(each), each.domains.of_row) for each in prepared.judged]
         for codes in others:
             # The first constraint that is not met gives the reason.
             first = np.where(first == FITS, codes, first)
         return first
 
-    def filter_row(self, prepared: Spread, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+    def filter_row(self, prepared: PreparedSpread, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
         gone = [prepared.world.on_row[row][uid].pod for uid in removed]
         for each in prepared.judged:
             if not each.domains.has(row):
@@ -93,7 +93,9 @@ class PodTopologySpread(SpreadScore):
                 return TOO_MANY_CODE
         return FITS
 
-    def _judged(self, pod: Pod, world: World, constraint: Constraint, among: Sequence[Constraint]) -> Judged:
+    def _judged(
+        self, pod: Pod, world: ClusterState, constraint: SpreadConstraint, among: Sequence[SpreadConstraint]
+    ) -> CountedConstraint:
         labelled = spreadconstraints.with_all_keys(world, among)
         policies = spreadconstraints.included(world, pod, constraint)
         counted = labelled if policies is None else labelled & policies
@@ -106,7 +108,7 @@ class PodTopologySpread(SpreadScore):
             present = world.mask(question, lambda: domains.present(column, labelled))
         else:
             present = domains.present(column, counted)
-        return Judged(
+        return CountedConstraint(
             constraint=constraint,
             domains=summed,
             counted=counted,
@@ -115,7 +117,7 @@ class PodTopologySpread(SpreadScore):
         )
 
 
-def _by_domain(judged: Judged) -> Codes:
+def _by_domain(judged: CountedConstraint) -> Codes:
     base = 0 if judged.lowest.domains < judged.constraint.min_domains else judged.lowest.count
     skews = judged.domains.sums + judged.is_own - base
     codes = np.where(skews > judged.constraint.max_skew, TOO_MANY_CODE, FITS).astype(np.int32)
@@ -123,7 +125,7 @@ def _by_domain(judged: Judged) -> Codes:
     return codes
 
 
-def _is_over_with(judged: Judged, row: int, change: int) -> bool:
+def _is_over_with(judged: CountedConstraint, row: int, change: int) -> bool:
     count = judged.domains.at(row) + change
     lowest = judged.lowest
     if not judged.counted[row]:
@@ -132,14 +134,14 @@ def _is_over_with(judged: Judged, row: int, change: int) -> bool:
     return judged.is_over(count, min(count, others))
 
 
-def _lowest(summed: Domains, present: Flags) -> Lowest:
+def _lowest(summed: Domains, present: Flags) -> LowestCounts:
     counts = np.where(present, summed.sums, NO_DOMAIN)
     domain = int(counts.argmin())
     count, counts[domain] = int(counts[domain]), NO_DOMAIN
-    return Lowest(domain=domain, count=count, elsewhere=int(counts.min()), domains=int(np.count_nonzero(present)))
+    return LowestCounts(domain=domain, count=count, elsewhere=int(counts.min()), domains=int(np.count_nonzero(present)))
 
 
-def _matching(judged: Judged, pod: Pod, others: Iterable[Pod]) -> int:
+def _matching(judged: CountedConstraint, pod: Pod, others: Iterable[Pod]) -> int:
     # Unlike counting, what-if looks at pods that are being deleted, and at an empty selector, as at any other.
     selector, namespace = judged.constraint.selector, pod.metadata.namespace
     return sum(each.metadata.namespace == namespace and selector.matches(each.metadata.labels) for each in others)

@@ -16,11 +16,11 @@ from msgspec import Struct
 from numalign.api.objects.affinity import TopologySpreadConstraint
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.podruleargs import SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.nodes import nodeselectors, tolerations
 from numalign.placement.rules.pods.matchers import Matcher
 from numalign.placement.rules.pods.owners import Owners
-from numalign.placement.rules.pods.podcounts import Counts, PodCounts, Question, Scope
+from numalign.placement.rules.pods.podcounts import Counts, PodCounts, PodQuery, PodScope
 from numalign.placement.rules.rowclasses import ABSENT
 
 MUST: Final = "DoNotSchedule"
@@ -35,7 +35,7 @@ SYSTEM_DEFAULTS: Final = (
 )
 
 
-class Constraint(Struct, frozen=True):
+class SpreadConstraint(Struct, frozen=True):
     key: str
     max_skew: int
     min_domains: int
@@ -52,7 +52,7 @@ class SpreadSource:
         self._is_system = args.defaulting_type == SYSTEM_DEFAULTING
         self._defaults = SYSTEM_DEFAULTS if self._is_system else args.default_constraints
 
-    def constraints(self, pod: Pod, action: str) -> list[Constraint]:
+    def constraints(self, pod: Pod, action: str) -> list[SpreadConstraint]:
         own = pod.spec.topology_spread_constraints
         if own:
             return [_own(each, pod) for each in own if each.when_unsatisfiable == action]
@@ -75,15 +75,15 @@ class SpreadSource:
         """Whether nodes that lack one of the labels are left out of scoring; not for the system's own defaults."""
         return bool(pod.spec.topology_spread_constraints) or not self._is_system
 
-    def matching(self, pod: Pod, constraint: Constraint) -> Counts:
+    def matching(self, pod: Pod, constraint: SpreadConstraint) -> Counts:
         """Pods by row that count for the constraint."""
         # An empty selector selects every pod, but none is counted for it.
         selector = Matcher(None) if constraint.selector.is_empty else constraint.selector
-        scope = Scope(namespaces=frozenset((pod.metadata.namespace,)), selector=selector)
-        return self._counts.by_row(Question(scopes=(scope,), staying=True))
+        scope = PodScope(namespaces=frozenset((pod.metadata.namespace,)), selector=selector)
+        return self._counts.by_row(PodQuery(scopes=(scope,), staying=True))
 
 
-def with_all_keys(world: World, constraints: Iterable[Constraint]) -> Flags:
+def with_all_keys(world: ClusterState, constraints: Iterable[SpreadConstraint]) -> Flags:
     """Not to be written to."""
     keys = tuple(sorted({constraint.key for constraint in constraints}))
 
@@ -93,7 +93,7 @@ def with_all_keys(world: World, constraints: Iterable[Constraint]) -> Flags:
     return world.mask(("all keys", keys), make)
 
 
-def included(world: World, pod: Pod, constraint: Constraint) -> Flags | None:
+def included(world: ClusterState, pod: Pod, constraint: SpreadConstraint) -> Flags | None:
     """Rows that the constraint's policies let count; None: all."""
     rows = nodeselectors.required(world, pod) if constraint.honors_affinity else None
     if constraint.honors_taints:
@@ -102,14 +102,14 @@ def included(world: World, pod: Pod, constraint: Constraint) -> Flags | None:
     return rows
 
 
-def _own(written: TopologySpreadConstraint, pod: Pod) -> Constraint:
+def _own(written: TopologySpreadConstraint, pod: Pod) -> SpreadConstraint:
     labels = pod.metadata.labels
     values = {key: labels[key] for key in written.match_label_keys if key in labels}
     return _with(written, Matcher(written.label_selector).and_pairs(values))
 
 
-def _with(written: TopologySpreadConstraint, selector: Matcher) -> Constraint:
-    return Constraint(
+def _with(written: TopologySpreadConstraint, selector: Matcher) -> SpreadConstraint:
+    return SpreadConstraint(
         key=written.topology_key,
         max_skew=written.max_skew,
         min_domains=1 if written.min_domains is None else written.min_domains,

@@ -13,10 +13,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.pods import domains, spreadconstraints
-from numalign.placement.rules.pods.spreadconstraints import HOSTNAME, Constraint, SpreadSource
-from numalign.placement.rules.rowclasses import ABSENT, Facet, Ids
+from numalign.placement.rules.pods.spreadconstraints import HOSTNAME, SpreadConstraint, SpreadSource
+from numalign.placement.rules.rowclasses import ABSENT, Ids, RowClasses
 from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
 
 NO_VALUE: Final = ""
@@ -42,7 +42,7 @@ class SpreadScore:
     def surroundings(self) -> int:
         return self._source.generation
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> SpreadScores | None:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> SpreadScores | None:
         constraints = self._source.constraints(pod, spreadconstraints.SHOULD)
         if not constraints:
             return None
@@ -69,7 +69,7 @@ class SpreadScore:
         return np.where(ignored, 0, normal)
 
     def _points(
-        self, pod: Pod, world: World, constraint: Constraint, eligible: Flags, scored: Rows
+        self, pod: Pod, world: ClusterState, constraint: SpreadConstraint, eligible: Flags, scored: Rows
     ) -> NDArray[np.float64]:
         column = world.labels.column(constraint.key)
         by_row = self._source.matching(pod, constraint)
@@ -85,7 +85,7 @@ class SpreadScore:
         return np.where(column.ids != ABSENT, points, 0.0)
 
 
-def _with_unlabelled(column: Facet[str]) -> Ids:
+def _with_unlabelled(column: RowClasses[str]) -> Ids:
     """Domains where rows without the label count as having an empty one, which stock scoring does not tell apart."""
     empty = column.number(NO_VALUE)
     return column.ids if empty is None else np.where(column.ids == ABSENT, empty, column.ids)

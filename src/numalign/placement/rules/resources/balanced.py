@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from numalign.api.objects import noderequests
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.ruleargs import NodeResourcesBalancedAllocationArgs
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.resources import allocation
 from numalign.placement.rules.resources.allocation import Addition
 from numalign.placement.rules.resources.totals import Totals
@@ -54,7 +54,7 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: NodeResourcesBalancedAllocationArgs = DEFAULTS) -> None:
         self._resources = args.resources
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> AddedPod | None:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> AddedPod | None:
         additions = self._additions(pod, world.totals)
         # Pods that ask for nothing would all go to the same node.
         return AddedPod(additions=additions, amounts=world.totals) if any(each.amount for each in additions) else None

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.resources.resourcesfit import Codings, Want
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.resources.resourcesfit import FitCodes, ResourceRequest
 from numalign.placement.rules.resources.totals import Charge
 from numalign.placement.rules.rule import Codes, Rows
 
@@ -22,9 +22,9 @@ NO_VICTIMS: Final = -1
 
 
 class FreedRows(Struct, frozen=True):
-    wants: tuple[Want, ...]
+    wants: tuple[ResourceRequest, ...]
     priority: int
-    world: World
+    world: ClusterState
 
     def codes(self) -> Codes:
         """By row. Not to be written to, nor kept."""
@@ -36,7 +36,7 @@ class FreedRows(Struct, frozen=True):
     def row(self, row: int) -> int:
         there = self.world.on_row[row].values()
         going = [each.charge for each in there if each.pod.spec.priority < self.priority]
-        return Codings(self.wants, self.world.totals).with_others(row, going, ()) if going else NO_VICTIMS
+        return FitCodes(self.wants, self.world.totals).with_others(row, going, ()) if going else NO_VICTIMS
 
 
 class FreedRow:

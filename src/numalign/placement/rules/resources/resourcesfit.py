@@ -15,10 +15,10 @@ from msgspec import Struct
 from numalign.api.objects import noderequests, requests, resourcenames
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.ruleargs import NodeResourcesFitArgs
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.resources import allocation, strategies, totals
 from numalign.placement.rules.resources.allocation import Addition
-from numalign.placement.rules.resources.strategies import Strategy
+from numalign.placement.rules.resources.strategies import AllocationScore
 from numalign.placement.rules.resources.totals import Charge, Totals
 from numalign.placement.rules.rowtables import Follows
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Rows, Scores
@@ -30,7 +30,7 @@ TOO_LARGE: Final = 1 << 30
 DEFAULTS: Final = NodeResourcesFitArgs()
 
 
-class Want(Struct, frozen=True):
+class ResourceRequest(Struct, frozen=True):
     column: int
     amount: int
     name: str
@@ -39,7 +39,7 @@ class Want(Struct, frozen=True):
 class Shortfalls(Struct, frozen=True):
     """A code has a bit per reason: too many pods, each of the wants, and one of these beyond the node as a whole."""
 
-    wants: tuple[Want, ...]
+    wants: tuple[ResourceRequest, ...]
 
     def __getitem__(self, code: int) -> Refusal:
         short = (want for place, want in enumerate(self.wants) if code & _bit(place))
@@ -47,18 +47,18 @@ class Shortfalls(Struct, frozen=True):
         return Refusal(reasons, unresolvable=bool(code & TOO_LARGE))
 
 
-class Wants(Struct, frozen=True):
+class ResourceRequests(Struct, frozen=True):
     """What the pod asks for, in the order of the reasons, amounts of nothing left out."""
 
     refusals: Shortfalls
-    world: World
+    world: ClusterState
     only: frozenset[str] | None = None
 
 
-class Codings(Struct, frozen=True):
+class FitCodes(Struct, frozen=True):
     """Codes by row."""
 
-    wants: tuple[Want, ...]
+    wants: tuple[ResourceRequest, ...]
     amounts: Totals
 
     def rows(self, rows: Rows) -> Codes:
@@ -99,7 +99,7 @@ class Codings(Struct, frozen=True):
 class ScoredPod(Struct, frozen=True):
     """Scores by row."""
 
-    strategy: Strategy
+    strategy: AllocationScore
     additions: tuple[Addition, ...]
     amounts: Totals
 
@@ -117,24 +117,24 @@ class NodeResourcesFit:
         self._args = args
         self._strategy = strategies.of(args.scoring_strategy)
 
-    def prepare(self, pod: Pod, world: World) -> Wants:
-        wants = world.totals.once((Want, self._args), pod, lambda: tuple(self._wants(pod, world)))
-        return Wants(refusals=Shortfalls(wants), world=world)
+    def prepare(self, pod: Pod, world: ClusterState) -> ResourceRequests:
+        wants = world.totals.once((ResourceRequest, self._args), pod, lambda: tuple(self._wants(pod, world)))
+        return ResourceRequests(refusals=Shortfalls(wants), world=world)
 
-    def filter(self, prepared: Wants) -> Codes:
+    def filter(self, prepared: ResourceRequests) -> Codes:
         amounts = prepared.world.totals
-        return amounts.table(Codings(prepared.refusals.wants, amounts))
+        return amounts.table(FitCodes(prepared.refusals.wants, amounts))
 
-    def filter_alone(self, prepared: Wants) -> Follows:
-        return Codings(prepared.refusals.wants, prepared.world.totals)
+    def filter_alone(self, prepared: ResourceRequests) -> Follows:
+        return FitCodes(prepared.refusals.wants, prepared.world.totals)
 
-    def filter_row(self, prepared: Wants, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+    def filter_row(self, prepared: ResourceRequests, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
         amounts, there = prepared.world.totals, prepared.world.on_row[row]
         going = [there[uid].charge for uid in removed if uid in there]
         coming = list(map(amounts.charge_of, added))
-        return Codings(prepared.refusals.wants, amounts).with_others(row, going, coming)
+        return FitCodes(prepared.refusals.wants, amounts).with_others(row, going, coming)
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> ScoredPod:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> ScoredPod:
         additions = world.totals.once((Addition, self._args), pod, lambda: self._additions(pod, world.totals))
         return ScoredPod(strategy=self._strategy, additions=additions, amounts=world.totals)
 
@@ -147,14 +147,14 @@ class NodeResourcesFit:
     def score_alone(self, prepared: ScoredPod) -> Follows:
         return prepared
 
-    def _wants(self, pod: Pod, world: World) -> Iterator[Want]:
+    def _wants(self, pod: Pod, world: ClusterState) -> Iterator[ResourceRequest]:
         asked = requests.effective(pod)
         names = [name for name in totals.FIRST if name in asked]
         names += sorted(name for name in asked if totals.is_scalar(name) and not self._is_ignored(name))
         for name in names:
             amount = totals.counted(name, asked[name])
             if amount > 0:
-                yield Want(column=world.totals.known(name), amount=amount, name=name)
+                yield ResourceRequest(column=world.totals.known(name), amount=amount, name=name)
 
     def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
         asked = noderequests.unplaced(pod, noderequests.LEAST)

@@ -20,7 +20,7 @@ SHAPE_SCALE = 10
 """Shapes are drawn from 0 to 10."""
 
 
-class Strategy(Protocol):
+class AllocationScore(Protocol):
     def rows(self, usages: Iterable[Usage], count: int) -> Scores:
         """Scores of that many rows."""
 
@@ -28,16 +28,16 @@ class Strategy(Protocol):
         """The score of one row, by what it offers."""
 
 
-def of(strategy: ScoringStrategy) -> Strategy:
+def of(strategy: ScoringStrategy) -> AllocationScore:
     match strategy.type:
         case ruleargs.MOST_ALLOCATED:
-            return Fuller()
+            return MostAllocated()
         case ruleargs.REQUESTED_TO_CAPACITY_RATIO:
-            return Along(strategy.requested_to_capacity_ratio.shape)
-    return Emptier()
+            return RequestedToCapacityRatio(strategy.requested_to_capacity_ratio.shape)
+    return LeastAllocated()
 
 
-class Emptier:
+class LeastAllocated:
     """LeastAllocated."""
 
     def rows(self, usages: Iterable[Usage], count: int) -> Scores:
@@ -52,7 +52,7 @@ class Emptier:
         return total // weights if weights else 0
 
 
-class Fuller:
+class MostAllocated:
     """MostAllocated."""
 
     def rows(self, usages: Iterable[Usage], count: int) -> Scores:
@@ -66,7 +66,7 @@ class Fuller:
         return total // weights if weights else 0
 
 
-class Along:
+class RequestedToCapacityRatio:
     """RequestedToCapacityRatio; resources that score nothing do not weigh either."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:

@@ -21,7 +21,7 @@ from numalign.api.objects.volumes import (
     StorageClass,
     VolumeAttachment,
 )
-from numalign.placement.rules.clusterstate import Assigned, World
+from numalign.placement.rules.clusterstate import AssignedPod, ClusterState
 from numalign.placement.rules.labels import NO_LABELS
 from numalign.placement.rules.pods.podcounts import Counts
 from numalign.placement.rules.rowclasses import grown
@@ -32,14 +32,14 @@ NO_LIMIT: Final = -1
 TO_BE_MADE: Final = "claim:"
 
 
-class Attached(Struct, frozen=True):
+class AttachedVolume(Struct, frozen=True):
     """A volume as its driver knows it."""
 
     driver: str
     handle: str
 
 
-class Found(Struct, frozen=True):
+class NodeAttachments(Struct, frozen=True):
     driver: str
     handle: str
     is_built_in: bool = False
@@ -60,10 +60,10 @@ class DriverColumn:
 
 
 class AttachedVolumes:
-    def __init__(self, world: World, stock: VolumeStock) -> None:
+    def __init__(self, world: ClusterState, stock: VolumeStock) -> None:
         self._world, self._stock = world, stock
         self._drivers: dict[str, DriverColumn] = {}
-        self._of_pods: dict[int, frozenset[Attached]] = {}
+        self._of_pods: dict[int, frozenset[AttachedVolume]] = {}
         self._claim_rows: dict[str, dict[int, int]] = {}
         self._stale: set[int] = set()
         stock.claims.follow(self._claim_changed)
@@ -81,37 +81,37 @@ class AttachedVolumes:
         column.make_room(self._world.capacity)
         return column
 
-    def of_pods(self, row: int) -> frozenset[Attached]:
+    def of_pods(self, row: int) -> frozenset[AttachedVolume]:
         """Volumes of pods on the row."""
         return self._of_pods.get(row, frozenset())
 
-    def of_pod(self, pod: Pod, *, built_in: bool = True) -> Iterator[Attached]:
+    def of_pod(self, pod: Pod, *, built_in: bool = True) -> Iterator[AttachedVolume]:
         """A claim that does not exist is left out, and so is one that is somebody else's. Volumes of built-in plugins
         are a driver's only where the node has CSI drivers at all."""
         for volume in pod.spec.volumes:
             name = claims.of_volume(pod, volume)
             found = self._of_claim(name, pod) if name else _of_built_in(volume)
             if found is not None and found.driver and found.handle and (built_in or not found.is_built_in):
-                yield Attached(found.driver, found.handle)
+                yield AttachedVolume(found.driver, found.handle)
 
-    def attachments(self, node: str) -> frozenset[Attached]:
+    def attachments(self, node: str) -> frozenset[AttachedVolume]:
         found = set()
         for attachment in self._stock.attachments.among("node", node):
             volume = self._stock.volumes.known(attachment.spec.source.persistent_volume_name)
             if attachment.spec.attacher and volume is not None and volume.spec.csi is not None:
-                found.add(Attached(attachment.spec.attacher, volume.spec.csi.volume_handle))
+                found.add(AttachedVolume(attachment.spec.attacher, volume.spec.csi.volume_handle))
         return frozenset(found)
 
     def node_changed(self, row: int) -> None:
         self._stale.add(row)
 
-    def pod_added(self, assigned: Assigned) -> None:
+    def pod_added(self, assigned: AssignedPod) -> None:
         self._use(assigned, 1)
 
-    def pod_removed(self, assigned: Assigned) -> None:
+    def pod_removed(self, assigned: AssignedPod) -> None:
         self._use(assigned, -1)
 
-    def _use(self, assigned: Assigned, change: int) -> None:
+    def _use(self, assigned: AssignedPod, change: int) -> None:
         if not assigned.pod.spec.volumes:
             return
         self._stale.add(assigned.row)
@@ -156,7 +156,7 @@ class AttachedVolumes:
             column.attached[row] = counts[driver]
             column.limit[row] = limits.get(driver, NO_LIMIT)
 
-    def _of_claim(self, name: claims.ClaimName, pod: Pod) -> Found | None:
+    def _of_claim(self, name: claims.ClaimName, pod: Pod) -> NodeAttachments | None:
         claim = self._stock.claims.known(name.full)
         if claim is None or (name.is_ephemeral and not claims.is_for(claim, pod)):
             return None
@@ -164,22 +164,24 @@ class AttachedVolumes:
         if volume is None:
             return self._to_be_made(claim)
         if volume.spec.csi is not None:
-            return Found(volume.spec.csi.driver, volume.spec.csi.volume_handle)
+            return NodeAttachments(volume.spec.csi.driver, volume.spec.csi.volume_handle)
         return _of_built_in(volume.spec, volume.metadata.labels)
 
-    def _to_be_made(self, claim: PersistentVolumeClaim) -> Found | None:
+    def _to_be_made(self, claim: PersistentVolumeClaim) -> NodeAttachments | None:
         """A claim without a volume counts as one of its class's driver."""
         storage_class = self._stock.classes.known(claim.class_name) if claim.class_name else None
         if storage_class is None or storage_class.provisioner in intree.UNCOUNTED:
             return None
         plugin = intree.BY_NAME.get(storage_class.provisioner)
         handle = f"{TO_BE_MADE}{claim.metadata.full_name}"
-        return Found(plugin.driver if plugin else storage_class.provisioner, handle, is_built_in=plugin is not None)
+        return NodeAttachments(
+            plugin.driver if plugin else storage_class.provisioner, handle, is_built_in=plugin is not None
+        )
 
 
-def _of_built_in(source: intree.Source, labels: Mapping[str, str] = NO_LABELS) -> Found | None:
+def _of_built_in(source: intree.Source, labels: Mapping[str, str] = NO_LABELS) -> NodeAttachments | None:
     plugin = intree.plugin_of(source)
-    return Found(plugin.driver, intree.handle(source, labels) or "", is_built_in=True) if plugin else None
+    return NodeAttachments(plugin.driver, intree.handle(source, labels) or "", is_built_in=True) if plugin else None
 
 
 def _limits(node: CSINode | None) -> dict[str, int]:

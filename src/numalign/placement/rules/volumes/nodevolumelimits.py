@@ -13,19 +13,19 @@ import numpy as np
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals
 from numalign.placement.rules.volumes import claims, intree
-from numalign.placement.rules.volumes.attachedvolumes import Attached, AttachedVolumes
+from numalign.placement.rules.volumes.attachedvolumes import AttachedVolume, AttachedVolumes
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 TOO_MANY: Final = Refusal(("node(s) exceed max volume count",))
 TOO_MANY_CODE, PROBLEM_CODE = 1, 2
 
 
-class Limited(Struct, frozen=True):
-    world: World
-    new: frozenset[Attached]
+class PreparedLimits(Struct, frozen=True):
+    world: ClusterState
+    new: frozenset[AttachedVolume]
     codes: Codes
     """As far as they do not depend on what is attached: missing claims, and drivers that nodes lack."""
     refusals: Refusals
@@ -41,7 +41,7 @@ class NodeVolumeLimits:
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.spec.volumes) and claims.are_special(pod.spec.volumes)
 
-    def prepare(self, pod: Pod, world: World) -> Limited | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> PreparedLimits | None:
         if not pod.spec.volumes:
             return None
         if not any(claims.of_volume(pod, each) or intree.is_built_in(each) for each in pod.spec.volumes):
@@ -51,16 +51,16 @@ class NodeVolumeLimits:
         if problem is not None:
             codes[:] = PROBLEM_CODE
             refusals = Refusals(TOO_MANY, Refusal((problem,), unresolvable=True))
-            return Limited(world=world, new=frozenset(), codes=codes, refusals=refusals)
+            return PreparedLimits(world=world, new=frozenset(), codes=codes, refusals=refusals)
         new = frozenset(self._attached.of_pod(pod))
         demanding = sorted({each.driver for each in new if self._must_run(each.driver)})
         plain = {each.driver for each in self._attached.of_pod(pod, built_in=False)}
         # The first driver that is missing gives the reason.
         for place, driver in reversed(list(enumerate(demanding, start=TOO_MANY_CODE + 1))):
             codes[self._lacking(driver, world, driver in plain)] = place
-        return Limited(world=world, new=new, codes=codes, refusals=Refusals(TOO_MANY, *map(_missing, demanding)))
+        return PreparedLimits(world=world, new=new, codes=codes, refusals=Refusals(TOO_MANY, *map(_missing, demanding)))
 
-    def filter(self, prepared: Limited) -> Codes:
+    def filter(self, prepared: PreparedLimits) -> Codes:
         codes = prepared.codes.copy()
         for driver, count in _by_driver(prepared.new).items():
             column = self._attached.column(driver)
@@ -73,7 +73,7 @@ class NodeVolumeLimits:
                     codes[row] = TOO_MANY_CODE
         return codes
 
-    def filter_row(self, prepared: Limited, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+    def filter_row(self, prepared: PreparedLimits, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
         if prepared.codes[row] != FITS:
             return int(prepared.codes[row])
         there = prepared.world.on_row[row]
@@ -101,7 +101,7 @@ class NodeVolumeLimits:
         known = self._stock.drivers.known(driver)
         return known is not None and known.spec.prevent_pod_scheduling_if_missing
 
-    def _lacking(self, driver: str, world: World, without_node: bool) -> list[int]:
+    def _lacking(self, driver: str, world: ClusterState, without_node: bool) -> list[int]:
         """Rows whose node lacks the driver. A node that has no drivers at all does not count if the pod's volumes are
         all of a built-in plugin: there they are not taken for the driver's."""
         rows = []
@@ -117,5 +117,5 @@ def _missing(driver: str) -> Refusal:
     return Refusal((f"{driver} CSI driver is not installed on the node",))
 
 
-def _by_driver(volumes: Iterable[Attached]) -> Counter[str]:
+def _by_driver(volumes: Iterable[AttachedVolume]) -> Counter[str]:
     return Counter(each.driver for each in volumes)

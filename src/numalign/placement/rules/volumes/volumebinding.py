@@ -16,7 +16,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import LOST, WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
 from numalign.api.schedulerconfig.podruleargs import VolumeBindingArgs
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.rule import Codes, Refusal, Refusals, Rows, Scores, StaticFilter
 from numalign.placement.rules.volumes import claims as podclaims
@@ -24,7 +24,7 @@ from numalign.placement.rules.volumes import volumematching, volumereach, volume
 from numalign.placement.rules.volumes.claims import ClaimName
 from numalign.placement.rules.volumes.volumeactions import BindVolume, SelectNode, VolumePlan
 from numalign.placement.rules.volumes.volumecatalogue import Catalogues
-from numalign.placement.rules.volumes.volumematching import Match
+from numalign.placement.rules.volumes.volumematching import VolumeMatch
 from numalign.placement.rules.volumes.volumeprovisioning import Provision, Provisioning
 from numalign.placement.rules.volumes.volumereach import NONE
 from numalign.placement.rules.volumes.volumestock import VolumeStock
@@ -51,11 +51,11 @@ Moment = tuple[Pod, int, int]
 """The pod, and the generations of world and stock."""
 
 
-class Volumes(Struct, frozen=True):
+class PreparedVolumes(Struct, frozen=True):
     """A pod's claims by what is to be done about them, and what was found for those without a volume."""
 
     bound: list[PersistentVolumeClaim]
-    matches: list[Match]
+    matches: list[VolumeMatch]
     provisions: list[Provision]
     codes: Codes
     refusals: Refusals = REFUSALS
@@ -68,12 +68,12 @@ class VolumeBinding(StaticFilter):
     def __init__(self, stock: VolumeStock, args: VolumeBindingArgs = DEFAULTS) -> None:
         self._stock, self._catalogues, self._provisioning = stock, Catalogues(stock), Provisioning(stock)
         self._line = strategies.line(args.shape)
-        self._last: tuple[Moment, Volumes | Refusal | None] | None = None
+        self._last: tuple[Moment, PreparedVolumes | Refusal | None] | None = None
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
 
-    def prepare(self, pod: Pod, world: World) -> Volumes | Refusal | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> PreparedVolumes | Refusal | None:
         if not pod.spec.volumes:
             return None
         # Filter and score ask one after the other, with nothing in between.
@@ -82,24 +82,24 @@ class VolumeBinding(StaticFilter):
             self._last = (moment, self._prepared(pod, world))
         return self._last[1]
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> Volumes | None:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> PreparedVolumes | None:
         prepared = self.prepare(pod, world)
-        return prepared if isinstance(prepared, Volumes) else None
+        return prepared if isinstance(prepared, PreparedVolumes) else None
 
-    def score(self, prepared: Volumes, rows: Rows) -> Scores:
+    def score(self, prepared: PreparedVolumes, rows: Rows) -> Scores:
         return volumescore.score(self._line, prepared.matches, prepared.provisions, rows)
 
-    def normalized(self, prepared: Volumes, raw: Scores) -> Scores:
+    def normalized(self, prepared: PreparedVolumes, raw: Scores) -> Scores:
         return raw
 
-    def plan(self, prepared: Volumes, row: int, node: str) -> VolumePlan:
+    def plan(self, prepared: PreparedVolumes, row: int, node: str) -> VolumePlan:
         """What to write for the pod's claims when it goes to that row."""
         found = ((match.on(row), match.claim) for match in prepared.matches)
         binds = tuple(BindVolume(volume, claim) for volume, claim in found if volume is not None)
         made = tuple(SelectNode(each.claim, node) for each in prepared.provisions if each.wanted[row])
         return VolumePlan(node=node, binds=binds, selections=made)
 
-    def _prepared(self, pod: Pod, world: World) -> Volumes | Refusal | None:
+    def _prepared(self, pod: Pod, world: ClusterState) -> PreparedVolumes | Refusal | None:
         names = list(podclaims.named(pod))
         problem = next((each for each in (self._problem(name, pod) for name in names) if each), None)
         if problem is not None:
@@ -135,8 +135,8 @@ class VolumeBinding(StaticFilter):
         return None if waits and not claim.spec.volume_name else UNBOUND
 
     def _volumes(
-        self, bound: list[PersistentVolumeClaim], waiting: list[PersistentVolumeClaim], world: World
-    ) -> Volumes:
+        self, bound: list[PersistentVolumeClaim], waiting: list[PersistentVolumeClaim], world: ClusterState
+    ) -> PreparedVolumes:
         selected = [claim for claim in waiting if claim.selected_node is not None]
         searching = [claim for claim in waiting if claim.selected_node is None]
         matches = volumematching.matches(searching, self._catalogues, world)
@@ -144,10 +144,10 @@ class VolumeBinding(StaticFilter):
         codes = np.zeros(world.capacity, np.int32)
         self._judge_bound(bound, world, codes)
         _judge_waiting(selected, provisions, world, codes)
-        return Volumes(bound=bound, matches=matches, provisions=provisions, codes=codes)
+        return PreparedVolumes(bound=bound, matches=matches, provisions=provisions, codes=codes)
 
     def _provisions(
-        self, selected: Sequence[PersistentVolumeClaim], matches: Sequence[Match], world: World
+        self, selected: Sequence[PersistentVolumeClaim], matches: Sequence[VolumeMatch], world: ClusterState
     ) -> Iterator[Provision]:
         for claim in selected:
             yield self._provisioning.provision(claim, world.present, world)
@@ -156,7 +156,7 @@ class VolumeBinding(StaticFilter):
             if wanted.any():
                 yield self._provisioning.provision(match.claim, wanted, world)
 
-    def _judge_bound(self, bound: Sequence[PersistentVolumeClaim], world: World, codes: Codes) -> None:
+    def _judge_bound(self, bound: Sequence[PersistentVolumeClaim], world: ClusterState, codes: Codes) -> None:
         """A node gives the reason of the first claim that it cannot serve."""
         for claim in bound:
             volume = self._stock.volumes.get(claim.spec.volume_name)
@@ -167,7 +167,7 @@ class VolumeBinding(StaticFilter):
 
 
 def _judge_waiting(
-    selected: Sequence[PersistentVolumeClaim], provisions: Sequence[Provision], world: World, codes: Codes
+    selected: Sequence[PersistentVolumeClaim], provisions: Sequence[Provision], world: ClusterState, codes: Codes
 ) -> None:
     """The first claim that cannot be served on a node gives its reason, beside that of bound claims."""
     open_rows = world.present.copy()

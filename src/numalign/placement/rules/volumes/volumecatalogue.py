@@ -16,7 +16,7 @@ from msgspec import Struct
 from numalign.api.decode import quantity
 from numalign.api.objects import selectors
 from numalign.api.objects.volumes import AVAILABLE, PersistentVolume, PersistentVolumeClaim
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.rule import Rows
 from numalign.placement.rules.volumes import volumereach
 from numalign.placement.rules.volumes.volumereach import Choice
@@ -26,7 +26,7 @@ NEVER: Final = -1
 NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
 
 
-class Kind(Struct, frozen=True):
+class VolumeKind(Struct, frozen=True):
     """What decides whether a volume suits a claim, beside its size and labels."""
 
     mode: str
@@ -36,7 +36,7 @@ class Kind(Struct, frozen=True):
     is_free: bool
 
 
-class Entry:
+class CataloguedVolume:
     """A volume with what is known about it; the rows that reach it, as of a generation of the world."""
 
     __slots__ = ("_generation", "_rows", "kind", "place", "reserved", "volume")
@@ -48,15 +48,15 @@ class Entry:
         self.reserved = None if reference is None else (reference.namespace, reference.name)
         self._rows, self._generation = NO_ROWS, NEVER
 
-    def rows(self, world: World) -> Rows:
+    def rows(self, world: ClusterState) -> Rows:
         if self._generation != world.generation:
             self._rows = volumereach.rows(world, self.volume.spec.node_affinity.required)
             self._generation = world.generation
         return self._rows
 
 
-class Catalogue:
-    def __init__(self, entries: Sequence[Entry], kinds: Sequence[Kind]) -> None:
+class ClassCatalogue:
+    def __init__(self, entries: Sequence[CataloguedVolume], kinds: Sequence[VolumeKind]) -> None:
         """Entries, smallest first; kinds by the number that entries have."""
         self.entries = tuple(entries)
         self._sizes = [entry.place[0] for entry in entries]
@@ -67,7 +67,7 @@ class Catalogue:
             if reserved is not None:
                 self._reserved.setdefault(reserved, []).append(number)
 
-    def first(self, claim: PersistentVolumeClaim, world: World, taken: Sequence[Choice]) -> Choice:
+    def first(self, claim: PersistentVolumeClaim, world: ClusterState, taken: Sequence[Choice]) -> Choice:
         """By row, the first volume that the claim can have and that no claim before it has taken there."""
         smallest = bisect_left(self._sizes, _nanos(claim.size))
         fit = [_is_fit(kind, claim) for kind in self._kinds]
@@ -84,7 +84,7 @@ class Catalogue:
         ]
         return self._own_or(wanted, own, world, taken)
 
-    def _own_or(self, wanted: Flags, own: Sequence[int], world: World, taken: Sequence[Choice]) -> Choice:
+    def _own_or(self, wanted: Flags, own: Sequence[int], world: ClusterState, taken: Sequence[Choice]) -> Choice:
         """A volume that was set aside for the claim is the only one for it; but a pod may name a claim twice, and looks
         further for the second where the first has that volume."""
         if not own:
@@ -107,18 +107,18 @@ class Catalogues:
 
     def __init__(self, stock: VolumeStock) -> None:
         self._stock = stock
-        self._kinds: dict[Kind, int] = {}
-        self._by_name: dict[str, Entry] = {}
-        self._by_class: dict[str, list[Entry]] = {}
-        self._made: dict[str, Catalogue] = {}
+        self._kinds: dict[VolumeKind, int] = {}
+        self._by_name: dict[str, CataloguedVolume] = {}
+        self._by_class: dict[str, list[CataloguedVolume]] = {}
+        self._made: dict[str, ClassCatalogue] = {}
         self._stale: set[str] = set()
         stock.volumes.follow(self._changed)
 
-    def of(self, storage_class: str) -> Catalogue:
+    def of(self, storage_class: str) -> ClassCatalogue:
         while self._stale:
             self._look_again(self._stale.pop())
         if storage_class not in self._made:
-            self._made[storage_class] = Catalogue(self._by_class.get(storage_class, []), tuple(self._kinds))
+            self._made[storage_class] = ClassCatalogue(self._by_class.get(storage_class, []), tuple(self._kinds))
         return self._made[storage_class]
 
     def _changed(self, volume: PersistentVolume) -> None:
@@ -132,10 +132,10 @@ class Catalogues:
         volume = self._stock.volumes.get(name)
         if volume is not None:
             kind = self._kinds.setdefault(_kind(volume), len(self._kinds))
-            self._by_name[name] = entry = Entry(volume, kind)
+            self._by_name[name] = entry = CataloguedVolume(volume, kind)
             insort(self._of_class(entry), entry, key=_place)
 
-    def _of_class(self, entry: Entry) -> list[Entry]:
+    def _of_class(self, entry: CataloguedVolume) -> list[CataloguedVolume]:
         """To be changed, so its catalogue is made again."""
         name = entry.volume.class_name
         self._made.pop(name, None)
@@ -150,8 +150,8 @@ def is_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     return reference.uid in ("", meta.uid)
 
 
-def _kind(volume: PersistentVolume) -> Kind:
-    return Kind(
+def _kind(volume: PersistentVolume) -> VolumeKind:
+    return VolumeKind(
         mode=volume.spec.volume_mode,
         attributes=volume.spec.volume_attributes_class_name,
         access=frozenset(volume.spec.access_modes),
@@ -160,17 +160,17 @@ def _kind(volume: PersistentVolume) -> Kind:
     )
 
 
-def _is_fit(kind: Kind, claim: PersistentVolumeClaim) -> bool:
+def _is_fit(kind: VolumeKind, claim: PersistentVolumeClaim) -> bool:
     """Also asked of a volume that was set aside for the claim."""
     spec = claim.spec
     return (kind.mode, kind.attributes) == (spec.volume_mode, spec.volume_attributes_class_name) and not kind.is_leaving
 
 
-def _is_free_for(kind: Kind, claim: PersistentVolumeClaim) -> bool:
+def _is_free_for(kind: VolumeKind, claim: PersistentVolumeClaim) -> bool:
     return kind.is_free and kind.access.issuperset(claim.spec.access_modes)
 
 
-def _place(entry: Entry) -> tuple[int, str]:
+def _place(entry: CataloguedVolume) -> tuple[int, str]:
     return entry.place
 
 

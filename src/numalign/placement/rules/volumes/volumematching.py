@@ -12,17 +12,17 @@ from msgspec import Struct
 
 from numalign.api.decode import quantity
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.volumes.volumecatalogue import Catalogue, Catalogues
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.volumes.volumecatalogue import Catalogues, ClassCatalogue
 from numalign.placement.rules.volumes.volumereach import NONE, Choice
 
 
-class Match(Struct, frozen=True):
+class VolumeMatch(Struct, frozen=True):
     """The volume that a claim gets on each row, by number."""
 
     claim: PersistentVolumeClaim
     choice: Choice
-    catalogue: Catalogue
+    catalogue: ClassCatalogue
 
     def on(self, row: int) -> PersistentVolume | None:
         return self.volume(int(self.choice[row]))
@@ -31,11 +31,11 @@ class Match(Struct, frozen=True):
         return None if number == NONE else self.catalogue.entries[number].volume
 
 
-def matches(claims: Sequence[PersistentVolumeClaim], catalogues: Catalogues, world: World) -> list[Match]:
+def matches(claims: Sequence[PersistentVolumeClaim], catalogues: Catalogues, world: ClusterState) -> list[VolumeMatch]:
     """In the order in which claims are served."""
-    found: list[Match] = []
+    found: list[VolumeMatch] = []
     for claim in sorted(claims, key=lambda claim: claim.size or quantity.ZERO):
         catalogue = catalogues.of(claim.class_name)
         taken = [each.choice for each in found if each.catalogue is catalogue]
-        found.append(Match(claim, catalogue.first(claim, world, taken), catalogue))
+        found.append(VolumeMatch(claim, catalogue.first(claim, world, taken), catalogue))
     return found

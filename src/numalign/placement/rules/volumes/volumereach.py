@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from numalign.api.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from numalign.api.objects.selectors import LabelSelector
 from numalign.api.objects.volumes import PersistentVolume, TopologyTerm
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.nodes import nodeselectors
 from numalign.placement.rules.rule import Rows
 from numalign.placement.rules.volumes import intree
@@ -30,11 +30,11 @@ Choice = NDArray[np.int32]
 
 
 class Reachable(Protocol):
-    def rows(self, world: World) -> Rows:
+    def rows(self, world: ClusterState) -> Rows:
         """Rows that reach it; it is to keep them while the world's generation is the same."""
 
 
-def first(things: Sequence[Reachable], wanted: Flags, world: World, taken: Sequence[Choice] = ()) -> Choice:
+def first(things: Sequence[Reachable], wanted: Flags, world: ClusterState, taken: Sequence[Choice] = ()) -> Choice:
     """By row, the first of the wanted things, in their order, that the row reaches and that is not taken there."""
     choice = np.full(world.capacity, NONE, np.int32)
     numbers = np.flatnonzero(wanted)
@@ -56,12 +56,12 @@ def _offer(numbers: Rows, reached: Sequence[Rows], choice: Choice, taken: Sequen
     choice[rows[free][::-1]] = offered[free][::-1]
 
 
-def flags(world: World, selector: NodeSelector | None) -> Flags:
+def flags(world: ClusterState, selector: NodeSelector | None) -> Flags:
     """Without a selector, all nodes."""
     return world.present if selector is None else nodeselectors.picked(world, selector) & world.present
 
 
-def rows(world: World, selector: NodeSelector | None) -> Rows:
+def rows(world: ClusterState, selector: NodeSelector | None) -> Rows:
     pair = _only_pair(selector)
     if pair is None:
         return np.flatnonzero(flags(world, selector))
@@ -71,7 +71,7 @@ def rows(world: World, selector: NodeSelector | None) -> Rows:
     return np.zeros(0, np.intp) if number is None else np.flatnonzero(column.ids == number)
 
 
-def of_bound(volume: PersistentVolume, stock: VolumeStock, world: World) -> Flags:
+def of_bound(volume: PersistentVolume, stock: VolumeStock, world: ClusterState) -> Flags:
     """Volumes of built-in plugins are reached as their driver says, on nodes where it serves them."""
     written = flags(world, volume.spec.node_affinity.required)
     plugin = intree.plugin_of(volume.spec)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.podvolumes import Volume
 from numalign.api.objects.volumes import READ_WRITE_ONCE_POD
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals
 from numalign.placement.rules.volumes import claims as podclaims
 from numalign.placement.rules.volumes.volumestock import VolumeStock
@@ -30,8 +30,8 @@ CLAIM_TAKEN: Final = Refusal(
 DISK_CODE, CLAIM_CODE = 1, 2
 
 
-class Restricted(Struct, frozen=True):
-    world: World
+class PreparedRestrictions(Struct, frozen=True):
+    world: ClusterState
     disks: tuple[Volume, ...]
     claims: frozenset[str]
     """Names of the pod's claims that only one pod may use."""
@@ -50,7 +50,7 @@ class VolumeRestrictions:
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
 
-    def prepare(self, pod: Pod, world: World) -> Restricted | Refusal | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> PreparedRestrictions | Refusal | None:
         if not pod.spec.volumes:
             return None
         exclusive: set[str] = set()
@@ -65,16 +65,20 @@ class VolumeRestrictions:
         if not (disks or taken):
             return None
         refusals = Refusals(DISK_TAKEN, CLAIM_TAKEN)
-        return Restricted(world=world, disks=disks, claims=frozenset(exclusive), taken=taken, refusals=refusals)
+        return PreparedRestrictions(
+            world=world, disks=disks, claims=frozenset(exclusive), taken=taken, refusals=refusals
+        )
 
-    def filter(self, prepared: Restricted) -> Codes:
+    def filter(self, prepared: PreparedRestrictions) -> Codes:
         codes = np.full(prepared.world.capacity, CLAIM_CODE if prepared.taken else FITS, np.int32)
         for row, pods in self._users.with_disks.items():
             if _conflict(prepared.disks, (assigned.pod for assigned in pods.values())):
                 codes[row] = DISK_CODE
         return codes
 
-    def filter_row(self, prepared: Restricted, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+    def filter_row(
+        self, prepared: PreparedRestrictions, row: int, removed: Collection[str], added: Sequence[Pod]
+    ) -> int:
         there = prepared.world.on_row[row]
         left = [assigned.pod for uid, assigned in there.items() if uid not in removed]
         if _conflict(prepared.disks, (*left, *added)):
@@ -88,7 +92,7 @@ def disks_of(pod: Pod) -> tuple[Volume, ...]:
     return tuple(filter(is_disk, pod.spec.volumes))
 
 
-def _uses(prepared: Restricted, pods: Iterable[Pod]) -> int:
+def _uses(prepared: PreparedRestrictions, pods: Iterable[Pod]) -> int:
     # By name alone, as the stock scheduler does: a claim of that name in another namespace counts too.
     names = (each.persistent_volume_claim for pod in pods for each in pod.spec.volumes)
     return sum(each is not None and each.claim_name in prepared.claims for each in names)

@@ -14,12 +14,12 @@ from numalign.api.decode import quantity
 from numalign.placement.rules.clusterstate import Flags
 from numalign.placement.rules.resources.strategies import FULL
 from numalign.placement.rules.rule import Rows, Scores
-from numalign.placement.rules.volumes.volumematching import Match
+from numalign.placement.rules.volumes.volumematching import VolumeMatch
 from numalign.placement.rules.volumes.volumeprovisioning import Provision
 from numalign.placement.rules.volumes.volumereach import NONE
 
 
-class Use:
+class ClassUse:
     """What is asked for of one class, and what there is, by row."""
 
     def __init__(self, rows: int) -> None:
@@ -46,23 +46,25 @@ class Use:
         self.counts |= where
 
 
-def score(line: Scores, matches: Sequence[Match], provisions: Sequence[Provision], rows: Rows) -> Scores:
-    uses: dict[str, Use] = {}
+def score(line: Scores, matches: Sequence[VolumeMatch], provisions: Sequence[Provision], rows: Rows) -> Scores:
+    uses: dict[str, ClassUse] = {}
     exists = np.zeros(len(rows), np.bool_)
     for match in matches:
         exists |= match.choice[rows] != NONE
         for name, where, sizes in _by_class(match, rows):
-            uses.setdefault(name, Use(len(rows))).add(where, _value(match.claim.size), sizes)
+            uses.setdefault(name, ClassUse(len(rows))).add(where, _value(match.claim.size), sizes)
     for each in provisions:
         report = each.report[rows]
         # The last place is for rows without a report.
         space = np.append(each.space, 0)[report]
         where = each.wanted[rows] & (report != NONE) & ~exists
-        uses.setdefault(each.claim.spec.storage_class_name, Use(len(rows))).share(where, _value(each.claim.size), space)
+        uses.setdefault(each.claim.spec.storage_class_name, ClassUse(len(rows))).share(
+            where, _value(each.claim.size), space
+        )
     return _mean([use.score(line) for use in uses.values()], [use.counts for use in uses.values()], len(rows))
 
 
-def _by_class(match: Match, rows: Rows) -> Iterator[tuple[str, Flags, Scores]]:
+def _by_class(match: VolumeMatch, rows: Rows) -> Iterator[tuple[str, Flags, Scores]]:
     """Rows that get a volume, and its size, by the class that the volume says it is of."""
     numbers, places = np.unique(match.choice[rows], return_inverse=True)
     volumes = list(map(match.volume, numbers.tolist()))

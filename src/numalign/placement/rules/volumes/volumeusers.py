@@ -6,7 +6,7 @@ counted as used: nobody else can name them (kube-scheduler spec 1.14)."""
 from __future__ import annotations
 
 from numalign.api.objects.podvolumes import Volume
-from numalign.placement.rules.clusterstate import Assigned, World
+from numalign.placement.rules.clusterstate import AssignedPod, ClusterState
 from numalign.placement.rules.volumes import claims
 
 
@@ -16,10 +16,10 @@ def is_disk(volume: Volume) -> bool:
 
 
 class VolumeUsers:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClusterState) -> None:
         self._world = world
         self._rows: dict[str, dict[int, int]] = {}
-        self.with_disks: dict[int, dict[str, Assigned]] = {}
+        self.with_disks: dict[int, dict[str, AssignedPod]] = {}
         """By row and uid, pods that bring disks of their own."""
         world.follow(self)
 
@@ -30,21 +30,21 @@ class VolumeUsers:
     def node_changed(self, row: int) -> None:
         """Nothing here depends on what the node is."""
 
-    def pod_added(self, assigned: Assigned) -> None:
+    def pod_added(self, assigned: AssignedPod) -> None:
         if not assigned.pod.spec.volumes:
             return
         self._count(assigned, 1)
         if any(map(is_disk, assigned.pod.spec.volumes)):
             self.with_disks.setdefault(assigned.row, {})[assigned.uid] = assigned
 
-    def pod_removed(self, assigned: Assigned) -> None:
+    def pod_removed(self, assigned: AssignedPod) -> None:
         self._count(assigned, -1)
         if assigned.uid in self.with_disks.get(assigned.row, ()):
             del self.with_disks[assigned.row][assigned.uid]
             if not self.with_disks[assigned.row]:
                 del self.with_disks[assigned.row]
 
-    def _count(self, assigned: Assigned, change: int) -> None:
+    def _count(self, assigned: AssignedPod, change: int) -> None:
         for name in claims.named(assigned.pod):
             if not name.is_ephemeral:
                 rows = self._rows.setdefault(name.full, {})
