@@ -21,8 +21,8 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.scheduler import cluster, main
-from numalign.scheduler.choose import choose
+from numalign.scheduler import main
+from numalign.scheduler.choose import choose, cluster
 from numalign.scheduler.choose.choose import Attempt, Chosen
 from numalign.scheduler.choose.plugins import Plugins
 

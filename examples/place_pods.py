@@ -18,8 +18,8 @@ from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main as scheduler
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.cluster import Cluster
 
 SERVER = start.start(
     presets.machine("gpu-8"),

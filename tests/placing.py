@@ -23,8 +23,8 @@ from numalign.scheduler import main
 from numalign.scheduler.bind import placementannotation
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.plugins import Plugins
-from numalign.scheduler.cluster import Cluster
 from tests.conftest import require
 
 KERNELS = pytest.mark.parametrize("compiled", [False, True], ids=["plain Python", "machine code"])

@@ -10,7 +10,7 @@ import pytest
 from numalign.kube.leader.lease import Election
 from numalign.placement.decisions import Wake
 from numalign.scheduler.bind.binder import Binder, BindResults
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.simulator.apiserver.storage import resources
 from tests.embedded import schedulerhavoc as havoc

@@ -21,10 +21,10 @@ from numalign.scheduler.bind.binder import PendingBinding
 from numalign.scheduler.bind.volumes import VolumeBinder
 from numalign.scheduler.choose import choose, filtering, messages
 from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen, NoNode
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.decisionlog import FORGETFUL, DecisionLog, LoggedAttempt, RecordedRandomness
 from numalign.scheduler.choose.scoring import ScoreDetails
 from numalign.scheduler.choose.stormguard import StormGuard
-from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import SCHEDULER_ERROR, UNSCHEDULABLE, PendingReason, Publisher
 from numalign.scheduler.metrics import Metrics

@@ -32,10 +32,10 @@ from numalign.process import tasks
 from numalign.scheduler import settings
 from numalign.scheduler.bind.binder import Binder, BindResults
 from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.decisionlog import DecisionLog
 from numalign.scheduler.choose.plugins import DynamicResources, Plugins
 from numalign.scheduler.choose.stormguard import StormGuard
-from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.cycle import Cycle
 from numalign.scheduler.events.podhistory import PodHistories
 from numalign.scheduler.events.publish import Publisher

@@ -31,7 +31,7 @@ from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.holdings import Source
 from numalign.process import metrics, vitals
 from numalign.process.metrics import Gauge, Read, Registry, Sample
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.queue.queue import SchedulingQueue
 
 Asked = Callable[[], Iterable[Sample]]

@@ -20,8 +20,8 @@ from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose as choosing
 from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.plugins import Plugins
-from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.profiles import Profile
 from tests.unit.scheduler import waitingpods
 

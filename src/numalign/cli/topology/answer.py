@@ -25,7 +25,7 @@ from numalign.kube.resources import NODES, TOPOLOGIES
 from numalign.placement.explain import nodeview, wording
 from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
 from numalign.placement.ledger.holdings import Source
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.snapshot import restore
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot

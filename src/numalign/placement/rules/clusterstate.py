@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 from numalign.api.caches import StampedCache
 from numalign.api.objects.node import Node, Taint
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.labels import NO_LABELS, NodeLabels
-from numalign.placement.rules.nodes import hostports
-from numalign.placement.rules.nodes.hostports import HostPort, PortsInUse
-from numalign.placement.rules.nodes.images import Images
-from numalign.placement.rules.resources.totals import Charge, Totals
-from numalign.placement.rules.rowclasses import RowClasses, grown
+from numalign.placement.rules import nodestate
+from numalign.placement.rules.nodestate import HostPort, Images, PortsInUse
+from numalign.placement.rules.rowclasses import NO_LABELS, NodeLabels, RowClasses, grown
+from numalign.placement.rules.totals import Charge, Totals
 
 FIRST_ROWS: Final = 64
 MOST_MASKS: Final = 1024
@@ -96,7 +94,7 @@ class ClusterState:
         self._make_room(row)
         if uid in self.pods:
             self.drop_pod(uid)
-        charge, ports = self.totals.charge_of(pod), hostports.wanted(pod)
+        charge, ports = self.totals.charge_of(pod), nodestate.wanted(pod)
         assigned = AssignedPod(uid=uid, row=row, pod=pod, charge=charge, ports=ports)
         self.pods[uid] = self.on_row[row][uid] = assigned
         self.totals.add(row, charge)

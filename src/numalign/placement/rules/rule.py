@@ -2,7 +2,12 @@
 
 The scheduling cycle prepares every rule for a pod, asks for one code per row, and scores the rows that are left; a
 preemption asks again about one row with pods taken away. Reasons are the stock scheduler's own texts. Arrays are as
-long as `world.capacity`; what they say about rows without a node (`world.present`) means nothing."""
+long as `world.capacity`; what they say about rows without a node (`world.present`) means nothing.
+
+How raw scores become scores from 0 to 100 when a plugin has no way of its own.
+
+The largest raw score counts as 100, or as 0 where less is better. Only rows that passed all filters are in.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rowclasses import Follows
 
 FITS: Final = 0
 MAX_SCORE: Final = 100
@@ -161,3 +166,13 @@ class StaticFilter:
 
     def filter_row(self, prepared: Coded, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
         return int(prepared.codes[row])
+
+
+def by_largest(raw: Scores) -> Scores:
+    largest = max(int(raw.max(initial=0)), 0)
+    return raw * MAX_SCORE // largest if largest else raw
+
+
+def by_largest_reversed(raw: Scores) -> Scores:
+    largest = max(int(raw.max(initial=0)), 0)
+    return MAX_SCORE - raw * MAX_SCORE // largest if largest else raw * 0 + MAX_SCORE

@@ -32,7 +32,7 @@ from numalign.placement.rules.volumes.volumeactions import VolumePlan
 from numalign.process.log import about
 from numalign.scheduler import metrics, placementannotation
 from numalign.scheduler.bind.volumes import VolumeBinder
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import SCHEDULER_ERROR, PendingReason, Publisher
 from numalign.scheduler.metrics import Metrics

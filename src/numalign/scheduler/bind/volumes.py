@@ -14,9 +14,8 @@ from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import Refusal
-from numalign.placement.rules.volumes import volumeactions, volumeprogress
-from numalign.placement.rules.volumes.volumeactions import VolumePlan
-from numalign.placement.rules.volumes.volumeprogress import VolumeFailure, VolumeProgress
+from numalign.placement.rules.volumes import volumeactions
+from numalign.placement.rules.volumes.volumeactions import VolumeFailure, VolumePlan, VolumeProgress
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 from numalign.scheduler.profiles import Profile
 
@@ -60,7 +59,7 @@ class VolumeBinder:
         clock = self._client.sender.clock
         until = clock.now() + seconds
         while True:
-            match volumeprogress.of(plan, self._stock, self._world):
+            match volumeactions.of(plan, self._stock, self._world):
                 case VolumeProgress.DONE:
                     return NOTHING
                 case VolumeFailure(why):

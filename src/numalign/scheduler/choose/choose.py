@@ -24,11 +24,11 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.rules.rule import Refusal, Rows, Scores
 from numalign.scheduler.choose import filtering, scoring
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
 from numalign.scheduler.choose.rankcache import RankRequest
 from numalign.scheduler.choose.scoring import UNRANKED, Phase, ScoreDetails
 from numalign.scheduler.choose.stormguard import StormGuard
-from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue.nominations import ByRow, Nominations
 

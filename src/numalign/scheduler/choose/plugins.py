@@ -38,16 +38,12 @@ from numalign.api.schedulerconfig.ruleargs import (
     NodeResourcesFitArgs,
 )
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.nodename import NodeName
 from numalign.placement.rules.nodes.nodeports import NodePorts
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
 from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
-from numalign.placement.rules.pods.matchers import Matcher
-from numalign.placement.rules.pods.namespaces import Namespaces
+from numalign.placement.rules.pods.matchers import Matcher, Namespaces
 from numalign.placement.rules.pods.owners import Owners
 from numalign.placement.rules.pods.podcounts import PodCounts
 from numalign.placement.rules.pods.podterms import PodTerms
@@ -55,12 +51,10 @@ from numalign.placement.rules.pods.podtopologyspread import PodTopologySpread
 from numalign.placement.rules.resources.balanced import NodeResourcesBalancedAllocation
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import FITS, Coded, Codes, Refusal
-from numalign.placement.rules.volumes.attachedvolumes import AttachedVolumes
-from numalign.placement.rules.volumes.nodevolumelimits import NodeVolumeLimits
+from numalign.placement.rules.volumes.nodevolumelimits import AttachedVolumes, NodeVolumeLimits
 from numalign.placement.rules.volumes.volumebinding import VolumeBinding
-from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions
+from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions, VolumeUsers
 from numalign.placement.rules.volumes.volumestock import Shelf, VolumeStock
-from numalign.placement.rules.volumes.volumeusers import VolumeUsers
 from numalign.placement.rules.volumes.volumezone import VolumeZone
 from numalign.scheduler import settings
 from numalign.scheduler.profiles import Profile, Scored

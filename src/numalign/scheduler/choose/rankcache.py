@@ -43,7 +43,7 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState, Flags
-from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rowclasses import Follows
 from numalign.placement.rules.rule import FITS, AloneScore, Fixed, LooksAround, Refusal, Rows, Scores
 from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import scoring

@@ -31,8 +31,8 @@ from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
 from numalign.scheduler.choose import filtering, stormguard
 from numalign.scheduler.choose.choose import Attempt, AttemptContext
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
-from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.profiles import ZONES, Profile
 
 MOST_TRIALS: Final = 256

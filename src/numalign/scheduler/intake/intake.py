@@ -22,8 +22,8 @@ from numalign.placement.explain import wording
 from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.process.log import about
 from numalign.scheduler.choose import stormguard
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.stormguard import StormGuard
-from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.metrics import Metrics

@@ -27,11 +27,16 @@ from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.explain import wording
 from numalign.placement.explain.whatif import WhatIf
+from numalign.placement.rules import nodestate
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.nodes import hostports
 from numalign.placement.rules.nodes.nodeports import NodePorts
-from numalign.placement.rules.resources.candidates import FreedRow, FreedRows
-from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit, ResourceRequest, ResourceRequests
+from numalign.placement.rules.resources.resourcesfit import (
+    FreedRow,
+    FreedRows,
+    NodeResourcesFit,
+    ResourceRequest,
+    ResourceRequests,
+)
 from numalign.placement.rules.rule import FITS, Rows, StaticFilter
 from numalign.scheduler.choose.filtering import PreparedFilter
 from numalign.scheduler.choose.plugins import Budgets
@@ -91,7 +96,7 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
         if not all(isinstance(step.rule, NodeResourcesFit | NodePorts) for step in self.steps):
             return None
         shape = type(self.whatif), self.shape.number
-        return self.pod.spec.priority, shape, self.wants, hostports.wanted(self.pod), len(self.steps)
+        return self.pod.spec.priority, shape, self.wants, nodestate.wanted(self.pod), len(self.steps)
 
 
 class Trial:

@@ -35,14 +35,13 @@ from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Code, Randomness
 from numalign.placement.explain import wording
-from numalign.placement.rules.resources.candidates import NO_VICTIMS, FreedRows
-from numalign.placement.rules.resources.resourcesfit import ResourceRequests
+from numalign.placement.rules.resources.resourcesfit import NO_VICTIMS, FreedRows, ResourceRequests
 from numalign.placement.rules.rule import FITS, Rows
 from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import NoNode
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import PreparedFilter
 from numalign.scheduler.choose.plugins import Budgets
-from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.preempt import dryrun
 from numalign.scheduler.preempt.dryrun import DryRun, DryRunCache
 from numalign.scheduler.profiles import Profile

@@ -25,12 +25,13 @@ from numalign.api.objects.affinity import PodAffinity, PodAffinityTerm, Topology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from numalign.placement.rules import nodestate
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.nodes import hostports, nodeunschedulable
+from numalign.placement.rules.nodes import nodespec
 from numalign.placement.rules.pods import podterms
-from numalign.placement.rules.pods.spreadconstraints import HONOR, MUST
+from numalign.placement.rules.pods.podtopologyspread import HONOR, MUST
 from numalign.placement.rules.rule import FITS, FilterRule, Refusal
-from numalign.placement.rules.volumes import claims, volumerestrictions
+from numalign.placement.rules.volumes import volumecatalogue, volumerestrictions
 
 NO_AFFINITY = PodAffinity()
 
@@ -46,8 +47,8 @@ def scaled_down(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
 
 def frees_port(pod: Pod, gone: Pod | None, _: object = None) -> bool:
     """For NodePorts."""
-    used = hostports.wanted(gone) if gone is not None else ()
-    return any(hostports.conflict(wish, port) for port in used for wish in hostports.wanted(pod))
+    used = nodestate.wanted(gone) if gone is not None else ()
+    return any(nodestate.conflict(wish, port) for port in used for wish in nodestate.wanted(pod))
 
 
 def wishes_otherwise(_: Pod, old: Pod | None, new: Pod | None) -> bool:
@@ -203,13 +204,13 @@ def has_grown(pod: Pod, old: Node, new: Node) -> bool:
 
 def tolerates_cordons(pod: Pod) -> bool:
     """For NodeUnschedulable: the pod's new toleration is the one that counts."""
-    return nodematching.tolerated(*nodeunschedulable.CORDONED, pod.spec.tolerations)
+    return nodematching.tolerated(*nodespec.CORDONED, pod.spec.tolerations)
 
 
 def is_claimed(pod: Pod, claim: PersistentVolumeClaim) -> bool:
     """The claim is named by the pod, or made for one of its ephemeral volumes."""
     meta = claim.metadata
-    return any((each.namespace, each.name) == (meta.namespace, meta.name) for each in claims.named(pod))
+    return any((each.namespace, each.name) == (meta.namespace, meta.name) for each in volumecatalogue.named(pod))
 
 
 def is_in_other_zone(old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
@@ -231,4 +232,4 @@ def frees_attachment(_: Pod, gone: Pod | None, __: object = None) -> bool:
 
 
 def _claims(pod: Pod) -> set[str]:
-    return {each.name for each in claims.named(pod)}
+    return {each.name for each in volumecatalogue.named(pod)}

@@ -23,10 +23,8 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.placement.decisions import Wake
-from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeUnschedulable, TaintToleration
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.scheduler.profiles import ZONES
 from numalign.scheduler.queue import hints

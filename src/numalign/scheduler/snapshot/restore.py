@@ -22,9 +22,9 @@ from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import settings
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
+from numalign.scheduler.choose.cluster import Assumed, Cluster
 from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.choose.stormguard import GuardedNode, Replicas, StormGuard
-from numalign.scheduler.cluster import Assumed, Cluster
 from numalign.scheduler.intake import watching
 from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue.nominations import Nominations

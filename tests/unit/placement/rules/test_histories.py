@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.nodename import NodeName
 from numalign.placement.rules.nodes.nodeports import NodePorts
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
 from numalign.placement.rules.resources.balanced import NodeResourcesBalancedAllocation
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import FilterRule, ScoreRule

@@ -11,8 +11,8 @@ from numalign.api.objects.pod import Pod
 from numalign.placement.engine import Engine
 from numalign.placement.settings import Settings
 from numalign.scheduler.choose.choose import AttemptContext, Chosen, NoNode
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.stormguard import StormGuard
-from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.explain.explanations import explained
 from numalign.scheduler.preempt.preemption import Nomination
 from numalign.scheduler.queue.nominations import Nominations

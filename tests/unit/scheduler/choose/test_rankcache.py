@@ -24,8 +24,8 @@ from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.plugins import Plugins
-from numalign.scheduler.cluster import Cluster
 from tests.conftest import require
 from tests.unit.placement.rules import neighbourhoods, neighbours
 from tests.unit.scheduler import servers

@@ -12,7 +12,7 @@ import numpy as np
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.rowclasses import Follows
 from numalign.placement.rules.rule import MAX_SCORE, Fixed, Rows, Scores
 
 MIB: Final = 1 << 20

@@ -3,7 +3,14 @@
 Bound claims must be within the node's reach. Claims that wait for their first pod get a volume that is free
 (`volumematching`) or one to be made (`volumeprovisioning`); what to write for the node that was chosen comes out of
 `plan`. Claims that should be bound already refuse every node, and nothing here is for preemption to solve
-(kube-scheduler spec 1.17)."""
+(kube-scheduler spec 1.17).
+
+VolumeBinding's score: how well claims use the space of the volumes they would get.
+
+`volumebinding` calls it for the rows that are left. Volumes that exist count by their size; where none does, volumes to
+be made count by the space that the driver reports. Each class gives a score along the profile's line, and the node has
+their mean (kube-scheduler spec 1.17).
+"""
 
 from __future__ import annotations
 
@@ -13,21 +20,90 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from numalign.api.decode import quantity
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import LOST, WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
 from numalign.api.schedulerconfig.podruleargs import VolumeBindingArgs
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.resources import strategies
+from numalign.placement.rules.resources.strategies import FULL
 from numalign.placement.rules.rule import Codes, Refusal, Refusals, Rows, Scores, StaticFilter
-from numalign.placement.rules.volumes import claims as podclaims
-from numalign.placement.rules.volumes import volumematching, volumereach, volumescore
-from numalign.placement.rules.volumes.claims import ClaimName
+from numalign.placement.rules.volumes import volumecatalogue as podclaims
+from numalign.placement.rules.volumes import volumereach
 from numalign.placement.rules.volumes.volumeactions import BindVolume, SelectNode, VolumePlan
-from numalign.placement.rules.volumes.volumecatalogue import Catalogues
-from numalign.placement.rules.volumes.volumematching import VolumeMatch
+from numalign.placement.rules.volumes.volumecatalogue import Catalogues, ClaimName
 from numalign.placement.rules.volumes.volumeprovisioning import Provision, Provisioning
-from numalign.placement.rules.volumes.volumereach import NONE
+from numalign.placement.rules.volumes.volumereach import NONE, VolumeMatch
 from numalign.placement.rules.volumes.volumestock import VolumeStock
+
+
+class ClassUse:
+    """What is asked for of one class, and what there is, by row."""
+
+    def __init__(self, rows: int) -> None:
+        self._asked: Scores = np.zeros(rows, np.int64)
+        self._there: Scores = np.zeros(rows, np.int64)
+        self.counts: Flags = np.zeros(rows, np.bool_)
+
+    def add(self, where: Flags, asked: int, there: Scores) -> None:
+        self._there += np.where(where, there, 0)
+        self._ask(where, asked)
+
+    def share(self, where: Flags, asked: int, there: Scores) -> None:
+        """Several volumes are to be made of the same space."""
+        self._there = np.where(where, there, self._there)
+        self._ask(where, asked)
+
+    def score(self, line: Scores) -> Scores:
+        over = (self._there == 0) | (self._asked > self._there)
+        used: Scores = np.where(over, FULL, self._asked * FULL // np.maximum(self._there, 1))
+        return np.where(self.counts, line[used], 0)
+
+    def _ask(self, where: Flags, asked: int) -> None:
+        self._asked += np.where(where, asked, 0)
+        self.counts |= where
+
+
+def score(line: Scores, matches: Sequence[VolumeMatch], provisions: Sequence[Provision], rows: Rows) -> Scores:
+    uses: dict[str, ClassUse] = {}
+    exists = np.zeros(len(rows), np.bool_)
+    for match in matches:
+        exists |= match.choice[rows] != NONE
+        for name, where, sizes in _by_class(match, rows):
+            uses.setdefault(name, ClassUse(len(rows))).add(where, _value(match.claim.size), sizes)
+    for each in provisions:
+        report = each.report[rows]
+        # The last place is for rows without a report.
+        space = np.append(each.space, 0)[report]
+        where = each.wanted[rows] & (report != NONE) & ~exists
+        uses.setdefault(each.claim.spec.storage_class_name, ClassUse(len(rows))).share(
+            where, _value(each.claim.size), space
+        )
+    return _mean([use.score(line) for use in uses.values()], [use.counts for use in uses.values()], len(rows))
+
+
+def _by_class(match: VolumeMatch, rows: Rows) -> Iterator[tuple[str, Flags, Scores]]:
+    """Rows that get a volume, and its size, by the class that the volume says it is of."""
+    numbers, places = np.unique(match.choice[rows], return_inverse=True)
+    volumes = list(map(match.volume, numbers.tolist()))
+    sizes = np.array([_value(volume.size) if volume else 0 for volume in volumes], np.int64)[places]
+    names = [volume.spec.storage_class_name if volume else None for volume in volumes]
+    for name in sorted({name for name in names if name is not None}):
+        yield name, np.array([each == name for each in names], np.bool_)[places], sizes
+
+
+def _value(size: quantity.Quantity | None) -> int:
+    return size.value if size else 0
+
+
+def _mean(scores: Sequence[Scores], counts: Sequence[Flags], rows: int) -> Scores:
+    total, classes = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    for each, counted in zip(scores, counts, strict=True):
+        total += each
+        classes += counted
+    # Rounded to the nearest, halves up.
+    return np.where(classes > 0, (2 * total + classes) // np.maximum(2 * classes, 1), 0)
+
 
 NOT_IN_REACH: Final = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
@@ -87,7 +163,7 @@ class VolumeBinding(StaticFilter):
         return prepared if isinstance(prepared, PreparedVolumes) else None
 
     def score(self, prepared: PreparedVolumes, rows: Rows) -> Scores:
-        return volumescore.score(self._line, prepared.matches, prepared.provisions, rows)
+        return score(self._line, prepared.matches, prepared.provisions, rows)
 
     def normalized(self, prepared: PreparedVolumes, raw: Scores) -> Scores:
         return raw
@@ -139,7 +215,7 @@ class VolumeBinding(StaticFilter):
     ) -> PreparedVolumes:
         selected = [claim for claim in waiting if claim.selected_node is not None]
         searching = [claim for claim in waiting if claim.selected_node is None]
-        matches = volumematching.matches(searching, self._catalogues, world)
+        matches = volumereach.matches(searching, self._catalogues, world)
         provisions = list(self._provisions(selected, matches, world))
         codes = np.zeros(world.capacity, np.int32)
         self._judge_bound(bound, world, codes)

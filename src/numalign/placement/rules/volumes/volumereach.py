@@ -2,7 +2,14 @@
 
 The parts of VolumeBinding ask. Objects say it in three ways: by a node selector, by topologies that are allowed, by a
 label selector over nodes; all become node selectors. Local disks come in tens of thousands with a node each, so `first`
-looks at many of them in one go."""
+looks at many of them in one go.
+
+Which free volume each node would get for each claim that waits for its first pod.
+
+`volumebinding` asks. Claims are served smallest first; each takes the smallest volume that suits it and that the node
+can reach, unless one was set aside for it. On every node anew: claims compete only with each other (kube-scheduler
+spec 1.17). Of equal volumes the first by name is taken; the stock scheduler takes any.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +17,18 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
+from numalign.api.decode import quantity
 from numalign.api.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from numalign.api.objects.selectors import LabelSelector
-from numalign.api.objects.volumes import PersistentVolume, TopologyTerm
+from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim, TopologyTerm
 from numalign.placement.rules.clusterstate import ClusterState, Flags
-from numalign.placement.rules.nodes import nodeselectors
+from numalign.placement.rules.nodes import nodeaffinity
 from numalign.placement.rules.rule import Rows
 from numalign.placement.rules.volumes import intree
+from numalign.placement.rules.volumes.volumecatalogue import Catalogues, ClassCatalogue
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 BLOCK: Final = 256
@@ -58,7 +68,7 @@ def _offer(numbers: Rows, reached: Sequence[Rows], choice: Choice, taken: Sequen
 
 def flags(world: ClusterState, selector: NodeSelector | None) -> Flags:
     """Without a selector, all nodes."""
-    return world.present if selector is None else nodeselectors.picked(world, selector) & world.present
+    return world.present if selector is None else nodeaffinity.picked(world, selector) & world.present
 
 
 def rows(world: ClusterState, selector: NodeSelector | None) -> Rows:
@@ -117,3 +127,27 @@ def _only_pair(selector: NodeSelector | None) -> tuple[str, str] | None:
 
 def _in(key: str, values: tuple[str, ...]) -> NodeSelectorRequirement:
     return NodeSelectorRequirement(key=key, operator="In", values=values)
+
+
+class VolumeMatch(Struct, frozen=True):
+    """The volume that a claim gets on each row, by number."""
+
+    claim: PersistentVolumeClaim
+    choice: Choice
+    catalogue: ClassCatalogue
+
+    def on(self, row: int) -> PersistentVolume | None:
+        return self.volume(int(self.choice[row]))
+
+    def volume(self, number: int) -> PersistentVolume | None:
+        return None if number == NONE else self.catalogue.entries[number].volume
+
+
+def matches(claims: Sequence[PersistentVolumeClaim], catalogues: Catalogues, world: ClusterState) -> list[VolumeMatch]:
+    """In the order in which claims are served."""
+    found: list[VolumeMatch] = []
+    for claim in sorted(claims, key=lambda claim: claim.size or quantity.ZERO):
+        catalogue = catalogues.of(claim.class_name)
+        taken = [each.choice for each in found if each.catalogue is catalogue]
+        found.append(VolumeMatch(claim, catalogue.first(claim, world, taken), catalogue))
+    return found

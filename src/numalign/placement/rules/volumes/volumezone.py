@@ -17,7 +17,7 @@ from numalign.api.objects.volumes import WAIT_FOR_FIRST_CONSUMER, PersistentVolu
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.rowclasses import ABSENT
 from numalign.placement.rules.rule import Coded, Refusal, Refusals, StaticFilter
-from numalign.placement.rules.volumes import claims
+from numalign.placement.rules.volumes import volumecatalogue
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 OTHER_ZONE: Final = Refusal(("node(s) had no available volume zone",), unresolvable=True)
@@ -42,13 +42,13 @@ class VolumeZone(StaticFilter):
         self._stock = stock
 
     def concerns(self, pod: Pod) -> bool:
-        return bool(pod.spec.volumes) and claims.are_special(pod.spec.volumes)
+        return bool(pod.spec.volumes) and volumecatalogue.are_special(pod.spec.volumes)
 
     def prepare(self, pod: Pod, world: ClusterState) -> Coded | Refusal | None:
         if not pod.spec.volumes:
             return None
         places: list[VolumePlace] = []
-        for claim in claims.named(pod):
+        for claim in volumecatalogue.named(pod):
             if not claim.is_ephemeral:
                 found = self._places_of_claim(claim)
                 if isinstance(found, str):
@@ -56,13 +56,13 @@ class VolumeZone(StaticFilter):
                 places += found
         return _coded(places, world) if places else None
 
-    def _places_of_claim(self, name: claims.ClaimName) -> list[VolumePlace] | str:
+    def _places_of_claim(self, name: volumecatalogue.ClaimName) -> list[VolumePlace] | str:
         """Or the reason why no node will do."""
         if not name.name:
             return "PersistentVolumeClaim had no name"
         claim = self._stock.claims.known(name.full)
         if claim is None:
-            return claims.not_found(name.name)
+            return volumecatalogue.not_found(name.name)
         if not claim.spec.volume_name:
             return self._why_unbound(claim) or []
         volume = self._stock.volumes.known(claim.spec.volume_name)

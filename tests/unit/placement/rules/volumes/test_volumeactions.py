@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from numalign.api.objects.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
-from numalign.placement.rules.volumes import volumeactions, volumebinding, volumeprogress
-from numalign.placement.rules.volumes.volumeactions import VolumePlan
-from numalign.placement.rules.volumes.volumeprogress import VolumeFailure, VolumeProgress
+from numalign.placement.rules.volumes import volumeactions, volumebinding
+from numalign.placement.rules.volumes.volumeactions import VolumeFailure, VolumePlan, VolumeProgress
 from tests.unit.placement.rules import worlds
 from tests.unit.placement.rules.stores import Store, claim, pod, storage_class, volume
 
@@ -88,7 +87,7 @@ MADE = {"annotations": {BIND_COMPLETED: "yes", SELECTED_NODE: "a"}} | NEWER
 TAKEN = volume("v", node="a", metadata=NEWER, claimRef=REFERENCE)
 
 # What is put after both claims were planned for node a.
-STEPS: dict[str, tuple[tuple[str, ...], tuple[Any, ...], volumeprogress.Step]] = {
+STEPS: dict[str, tuple[tuple[str, ...], tuple[Any, ...], volumeactions.Step]] = {
     "nothing seen yet": (("c",), (), VolumeProgress.WAITING),
     "seen, not bound": (("c",), (TAKEN,), VolumeProgress.WAITING),
     "bound": (("c",), (TAKEN, claim("c", volumeName="v", metadata=BOUND)), VolumeProgress.DONE),
@@ -116,12 +115,12 @@ STEPS: dict[str, tuple[tuple[str, ...], tuple[Any, ...], volumeprogress.Step]] =
 
 @pytest.mark.parametrize("claims, things, expected", STEPS.values(), ids=STEPS)
 def test_binding_goes_on_until_it_is_done_or_fails(
-    claims: tuple[str, ...], things: tuple[Any, ...], expected: volumeprogress.Step
+    claims: tuple[str, ...], things: tuple[Any, ...], expected: volumeactions.Step
 ) -> None:
     there = store()
     plan = planned(there, *claims)
     there.put(*things)
-    assert volumeprogress.of(plan, there.stock, there.world) == expected
+    assert volumeactions.of(plan, there.stock, there.world) == expected
 
 
 GONE = {
@@ -134,9 +133,9 @@ def test_binding_fails_when_its_parts_are_gone() -> None:
     there = store()
     plan = planned(there, "c", "d")
     elsewhere = msgspec.structs.replace(plan, node="z")
-    assert volumeprogress.of(elsewhere, there.stock, there.world) == VolumeFailure(GONE["node"])
+    assert volumeactions.of(elsewhere, there.stock, there.world) == VolumeFailure(GONE["node"])
     there.stock.volumes.drop("v")
-    assert volumeprogress.of(plan, there.stock, there.world) == VolumeFailure(GONE["volume"])
+    assert volumeactions.of(plan, there.stock, there.world) == VolumeFailure(GONE["volume"])
 
 
 def test_binding_fails_when_a_claim_is_gone() -> None:
@@ -144,4 +143,4 @@ def test_binding_fails_when_a_claim_is_gone() -> None:
     plan = planned(there, "d")
     there.stock.claims.drop("default/d")
     why = 'failed to check provisioning pvc: persistentvolumeclaim "default/d" not found'
-    assert volumeprogress.of(plan, there.stock, there.world) == VolumeFailure(why)
+    assert volumeactions.of(plan, there.stock, there.world) == VolumeFailure(why)

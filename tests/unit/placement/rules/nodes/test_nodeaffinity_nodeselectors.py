@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.api.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from numalign.placement.rules.nodes import nodeselectors
+from numalign.placement.rules.nodes import nodeaffinity
 from tests.unit.placement.rules import worlds
 
 KEYS, VALUES = ("a", "b"), ("", "x", "y", "1", "5", "10")
@@ -75,7 +75,7 @@ def test_all_rows_at_once_equal_one_by_one_also_after_changes(
     for labels in (before, after):
         for row, name in enumerate(NAMES):
             world.put_node(row, worlds.node(name, labels=labels[row]))
-        picked = nodeselectors.picked(world, selector)[: len(NAMES)].tolist()
+        picked = nodeaffinity.picked(world, selector)[: len(NAMES)].tolist()
         assert picked == [
             any(matches(term, name, own) for term in terms) for name, own in zip(NAMES, labels, strict=True)
         ]
@@ -98,7 +98,7 @@ def test_all_rows_at_once_equal_one_by_one_also_after_changes(
 )
 def test_a_term_that_cannot_be_right_picks_nothing(unsound: NodeSelectorRequirement) -> None:
     world = worlds.world([worlds.node("n")])
-    assert not nodeselectors.matching(world, NodeSelectorTerm(match_expressions=(unsound,))).any()
+    assert not nodeaffinity.matching(world, NodeSelectorTerm(match_expressions=(unsound,))).any()
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_a_term_that_cannot_be_right_picks_nothing(unsound: NodeSelectorRequirem
 )
 def test_fields_are_names_one_at_a_time(field: NodeSelectorRequirement, picked: bool) -> None:
     world = worlds.world([worlds.node("n")])
-    assert nodeselectors.matching(world, NodeSelectorTerm(match_fields=(field,)))[0] == picked
+    assert nodeaffinity.matching(world, NodeSelectorTerm(match_fields=(field,)))[0] == picked
 
 
 def test_a_selector_without_terms_picks_nothing() -> None:
-    assert not nodeselectors.picked(worlds.world([worlds.node("n")]), NodeSelector()).any()
+    assert not nodeaffinity.picked(worlds.world([worlds.node("n")]), NodeSelector()).any()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import TaintToleration
 from tests.unit.placement.rules import worlds
 
 RULE = TaintToleration()

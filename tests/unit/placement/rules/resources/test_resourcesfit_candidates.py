@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.placement.rules.resources.candidates import NO_VICTIMS, FreedRow, FreedRows
-from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
+from numalign.placement.rules.resources.resourcesfit import NO_VICTIMS, FreedRow, FreedRows, NodeResourcesFit
 from numalign.placement.rules.rule import FITS
 from tests.unit.placement.rules import worlds
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from numalign.placement.columns.changelog import LENGTH, ChangeLog
-from numalign.placement.rules.rowtables import FEW, Rows, RowTable
+from numalign.placement.rules.rowclasses import FEW, Rows, RowTable
 
 ROWS = 4 * FEW
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from numalign.placement.rules import normalising
+from numalign.placement.rules import rule
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from numalign.placement.rules import normalising
 )
 def test_the_largest_counts_as_100(raw: list[int], scores: list[int]) -> None:
     """Kube-scheduler spec A.5."""
-    assert normalising.by_largest(np.array(raw, np.int64)).tolist() == scores
+    assert rule.by_largest(np.array(raw, np.int64)).tolist() == scores
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_the_largest_counts_as_100(raw: list[int], scores: list[int]) -> None:
 )
 def test_reversed_the_largest_counts_as_0(raw: list[int], scores: list[int]) -> None:
     """Kube-scheduler spec A.5."""
-    assert normalising.by_largest_reversed(np.array(raw, np.int64)).tolist() == scores
+    assert rule.by_largest_reversed(np.array(raw, np.int64)).tolist() == scores

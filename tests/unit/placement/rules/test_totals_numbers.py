@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from numalign.api.decode import quantity
 from numalign.api.objects.node import Node, NodeStatus
-from numalign.placement.rules.resources.totals import CPU, MEMORY, Charge, Totals
+from numalign.placement.rules.totals import CPU, MEMORY, Charge, Totals
 
 ROWS = 3
 CHARGES = [Charge(((CPU, 100),), (100, 200)), Charge(((CPU, 100), (MEMORY, 5)), (100, 5)), Charge((), (100, 200))]

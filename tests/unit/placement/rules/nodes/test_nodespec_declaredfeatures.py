@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures
 from tests.unit.placement.rules import worlds
 
 RULE = NodeDeclaredFeatures()

@@ -1,6 +1,6 @@
 """A pod that names its node goes nowhere else."""
 
-from numalign.placement.rules.nodes.nodename import NodeName
+from numalign.placement.rules.nodes.nodespec import NodeName
 from tests.unit.placement.rules import worlds
 
 CLUSTER = worlds.world([worlds.node("a"), worlds.node("b")])

@@ -19,8 +19,7 @@ from numalign.api.objects import noderequests, resourcenames
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.columns.changelog import ChangeLog
-from numalign.placement.rules.rowclasses import grown
-from numalign.placement.rules.rowtables import Follows, RowTable, Small
+from numalign.placement.rules.rowclasses import Follows, RowTable, Small, grown
 
 CPU, MEMORY = 0, 1
 SCORED: Final = (CPU, MEMORY)

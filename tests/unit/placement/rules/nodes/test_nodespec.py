@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
+from numalign.placement.rules.nodes.nodespec import NodeUnschedulable
 from tests.unit.placement.rules import worlds
 
 CLUSTER = worlds.world([worlds.node("open"), worlds.node("cordoned", unschedulable=True)])

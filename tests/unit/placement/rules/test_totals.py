@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from numalign.placement.rules.resources import totals
-from numalign.placement.rules.resources.totals import CPU, MEMORY, Totals
+from numalign.placement.rules import totals
+from numalign.placement.rules.totals import CPU, MEMORY, Totals
 from tests.unit.placement.rules import worlds
 
 LARGEST = 2**63 - 1
