@@ -19,7 +19,7 @@ from benchmarks import _child, _pods, _templates
 from benchmarks._inprocess import InProcess
 from numalign.api.decode import decode, structs
 from numalign.api.objects.pod import Pod
-from numalign.kube.watch import reading
+from numalign.kube import lists
 
 PODS_OF_A_SET: Final = 50
 POD_BYTES: Final = 5000
@@ -87,7 +87,7 @@ class Watching(InProcess):
     def read(self, plural: str, written: Line) -> None:
         """A line of the watch: decoded, kept and handed on."""
         resource = self.scheduler.watched.informers[plural]._target.resource
-        self.tell(plural, reading.event(resource, written).object)
+        self.tell(plural, lists.watch_event(resource, written).object)
 
 
 def measure(task: Task) -> dict[str, float]:

@@ -20,14 +20,14 @@ from numalign.api.decode import decode
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.workloads import Namespace, Service
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Server
 from numalign.kube.transport.tls import Contexts, Trust
 from numalign.kube.watch.watch import Meaning
-from numalign.process import garbage
+from numalign.process import tasks
 from numalign.scheduler.bind.binder import PendingBinding
 from numalign.scheduler.main import TICK, Scheduler, Setup
 
@@ -196,7 +196,7 @@ def measure(workload: Workload) -> dict[str, float]:
         raise RuntimeError(f"{wanted - before} of {wanted} pods that should be there before found no node")
     disturbance = Disturbance(workload.churn, running) if workload.churn else None
     # As the process does once it knows its world.
-    garbage.settle()
+    tasks.settle()
     started = time.process_time()
     for first in range(0, len(pods), AT_ONCE):
         running.arrive(pods[first : first + AT_ONCE])

@@ -14,7 +14,7 @@ import msgspec
 from benchmarks import _wire
 from benchmarks._cluster import node_name
 from benchmarks._wire import Endpoint
-from numalign.kube import loops, request
+from numalign.kube import clock, request
 from numalign.kube.request import EVERYTHING, Since
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.scheduler.bind import volumes
@@ -117,5 +117,5 @@ def event(pod: _Meta, namespace: str, node: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    with loops.runner() as runner:
+    with clock.event_loop_runner() as runner:
         runner.run(run(msgspec.json.decode(sys.argv[1], type=Task)))

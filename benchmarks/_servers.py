@@ -20,7 +20,7 @@ from benchmarks._cluster import Cluster
 from benchmarks._wire import Endpoint
 from numalign.api.decode import structs
 from numalign.api.nrt import normalise
-from numalign.kube import loops
+from numalign.kube.clock import event_loop_runner
 from numalign.lab import controlplane
 from numalign.lab.controlplane import Programs
 from numalign.simulator import clock
@@ -75,14 +75,14 @@ def embedded() -> Iterator[Served]:
 
 def serve(pipe: Pipe, files: Certificates) -> None:
     """Until it is terminated."""
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         runner.run(_serve(pipe, files))
 
 
 async def _serve(pipe: Pipe, files: Certificates) -> None:
     chance = random.Random(1)
     api = Api(clock.real(chance), chance, admission=admission)
-    bootstrap.furnish(api)
+    bootstrap.create_first_objects(api)
     async with server.serve(api, server.ListenOptions(certificates=files)) as address:
         pipe.send(address.port)
         await asyncio.Event().wait()

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from benchmarks import table
-from numalign.kube import loops
+from numalign.kube.clock import event_loop_runner
 from numalign.simulator import clock
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.http import server
@@ -54,7 +54,7 @@ def _run(processes: Any) -> Measured:
     process = processes.Process(target=serve, args=(theirs,), daemon=True)
     process.start()
     try:
-        with loops.runner() as runner:
+        with event_loop_runner() as runner:
             return runner.run(_measured(ours.recv()))
     finally:
         process.terminate()
@@ -63,7 +63,7 @@ def _run(processes: Any) -> Measured:
 
 def serve(pipe: Pipe) -> None:
     """Until it is terminated."""
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         runner.run(_serve(pipe))
 
 

@@ -23,13 +23,13 @@ import msgspec
 
 from benchmarks import apiserver, client, table
 from numalign.api.objects.meta import ObjectMeta
-from numalign.kube import binding, loops, request
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
+from numalign.kube import binding, request
 from numalign.kube.client import Client
-from numalign.kube.clock import SystemClock
+from numalign.kube.clock import SystemClock, event_loop_runner
 from numalign.kube.resources import PODS
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Server
 from numalign.kube.transport.tls import Contexts, Trust
 from numalign.simulator import clock
 from numalign.simulator.apiserver import admission
@@ -150,7 +150,7 @@ def _is_open(port: int) -> bool:
 
 
 def _measured(made: Certificates, port: int) -> Measured:
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         return runner.run(_rates(made, port))
 
 
@@ -183,12 +183,12 @@ async def _rate(call: Callable[[int], Awaitable[None]]) -> float:
 
 
 def serve_embedded(pipe: Pipe, made: Certificates) -> None:
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         runner.run(_serve(pipe, made, beside=0))
 
 
 def serve_crowded(pipe: Pipe, made: Certificates) -> None:
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         runner.run(_serve(pipe, made, beside=PODS_BESIDE))
 
 
@@ -207,7 +207,7 @@ async def _serve(pipe: Pipe, made: Certificates, beside: int) -> None:
 
 
 def serve_fixed(pipe: Pipe, made: Certificates) -> None:
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         runner.run(_serve_fixed(pipe, made))
 
 

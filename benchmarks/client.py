@@ -19,13 +19,13 @@ import msgspec
 
 from benchmarks import _pods, table
 from numalign.api.objects.meta import ObjectMeta
-from numalign.kube import binding, loops
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
+from numalign.kube import binding
 from numalign.kube.client import Client
-from numalign.kube.clock import SystemClock
+from numalign.kube.clock import SystemClock, event_loop_runner
 from numalign.kube.resources import PODS
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Server
 from numalign.kube.watch.informer import Informer, Options
 
 PODS_LISTED: Final = 20_000
@@ -80,7 +80,7 @@ def measured() -> Measured:
 
 
 def measure(port: int) -> Measured:
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         return runner.run(_measured(port))
 
 
@@ -120,7 +120,7 @@ def peak() -> float:
 
 def serve(pipe: Pipe) -> None:
     """A server of one list and of bindings, until it is terminated."""
-    with loops.runner() as runner:
+    with event_loop_runner() as runner:
         runner.run(_serve(pipe))
 
 

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from benchmarks import _pods, table
+from numalign.kube import lists
 from numalign.kube.resources import PODS
-from numalign.kube.watch import reading
 
 BYTES_PER_POD: Final = 7_000
 PODS_READ: Final = 2_000
@@ -26,7 +26,7 @@ def rows() -> Iterator[table.Row]:
     theirs = raw.decode()
     yield table.Row(
         name="decode: a pod of 7 kB, beside the official client",
-        ours=seconds(lambda: reading.page(PODS, raw)) / PODS_READ * 1e6,
+        ours=seconds(lambda: lists.page(PODS, raw)) / PODS_READ * 1e6,
         peer=seconds(lambda: official.deserialize(theirs, "V1PodList", "application/json"), runs=1) / PODS_READ * 1e6,
         unit="us",
         goal=GOAL,

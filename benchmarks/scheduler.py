@@ -21,7 +21,7 @@ from benchmarks._bursts import Outcome
 from benchmarks._cluster import Cluster, node_name
 from benchmarks._contenders import Contender
 from benchmarks._servers import Served
-from numalign.kube import loops
+from numalign.kube import clock
 from numalign.lab import controlplane, toolchain
 from numalign.placement.engine import Engine
 
@@ -69,7 +69,7 @@ def rows() -> Iterator[table.Row]:
 
 
 def _on_the_real_one(server: AbstractContextManager[Served]) -> Iterator[table.Row]:
-    with server as served, loops.runner() as runner:
+    with server as served, clock.event_loop_runner() as runner:
         runner.run(_servers.fill(served.endpoint, CLUSTER))
         bursts = Bursts(served, runner)
         runs = bursts.in_turns()
@@ -82,7 +82,7 @@ def _on_the_real_one(server: AbstractContextManager[Served]) -> Iterator[table.R
 
 
 def _on_the_embedded_one(server: AbstractContextManager[Served]) -> Iterator[table.Row]:
-    with server as served, loops.runner() as runner:
+    with server as served, clock.event_loop_runner() as runner:
         runner.run(_servers.fill(served.endpoint, CLUSTER))
         bursts = Bursts(served, runner)
         runs = bursts.in_turns()
@@ -141,7 +141,7 @@ class Bursts:
 
 
 def _at_rest(server: AbstractContextManager[Served]) -> Iterator[table.Row]:
-    with server as served, loops.runner() as runner:
+    with server as served, clock.event_loop_runner() as runner:
         runner.run(_servers.fill(served.endpoint, CLUSTER))
         megabytes, busy = runner.run(_resting(served))
     name = f"scheduler: process with {NODES:,} nodes and {PODS_BESIDE:,} pods"

@@ -26,7 +26,7 @@ class Bare:
     def __init__(self, seed: int = 1) -> None:
         self.clock = virtualtime.clock(random.Random(seed))
         self.api = Api(self.clock, random.Random(seed), admission=admission)
-        cluster.furnish(self.api)
+        cluster.create_first_objects(self.api)
         self.cluster = Cluster(self.api, Fleet(self.api, self.clock, random.Random(seed)), self.clock)
 
     def resource(self, tree: Tree) -> Resource:

@@ -18,10 +18,9 @@ from typing import Any, Final, cast
 import httptools
 from msgspec import Struct
 
-from numalign.kube.transport.dial import CannotConnect, Dial
-from numalign.kube.transport.exchange import Answer, Broken, Connection, Response
-from numalign.kube.transport.server import Server
-from numalign.kube.watch.lines import Lines
+from numalign.kube.lists import Lines
+from numalign.kube.transport.connection import Broken, Connection, IncomingResponse, Response
+from numalign.kube.transport.dial import CannotConnect, Dial, Server
 from numalign.simulator import pipes
 
 NOT_KEPT: Final = {"content-length", "transfer-encoding", "connection"}
@@ -185,7 +184,7 @@ class Front(asyncio.Protocol):
 class _Following:
     """A watch on its way, event by event."""
 
-    def __init__(self, front: Front, answer: Answer) -> None:
+    def __init__(self, front: Front, answer: IncomingResponse) -> None:
         self._front = front
         self._answer = answer
         self._said: list[bytes] = []

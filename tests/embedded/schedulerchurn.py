@@ -27,7 +27,7 @@ from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, JOBS, NO
 from numalign.simulator.apiserver.verbs.api import Change, Patch
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes import workloads
-from numalign.simulator.nodes.specs import Faults, NodeSpec, Publishing
+from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, Publishing
 from numalign.simulator.trees import Tree
 from tests import nodes
 from tests.embedded import fromnothing
@@ -38,7 +38,7 @@ SETTLING = 700.0
 """Seconds after which nodes that were down are there again, and have reported."""
 QUIET = 30.0
 """Seconds without a word of any pod after which every report about them has been written, whatever delayed it."""
-REPORTS = Publishing(period=600.0, lag=1.0, jitter=4.0, faults=Faults(duplicated=0.01, restarted=0.002))
+REPORTS = Publishing(period=600.0, lag=1.0, jitter=4.0, faults=PublisherFaults(duplicated=0.01, restarted=0.002))
 """None is lost for good: of a pod that ended and still stands in the last report only those know who saw it end."""
 GPU = "nvidia.com/gpu"
 MAKES = (("2x16", "single-numa-node"), ("2x16", "best-effort"), ("gpu-8", "restricted"), ("2x32-smt", "none"))

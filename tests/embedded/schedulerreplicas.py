@@ -18,9 +18,8 @@ import msgspec
 from numalign.kube.client import Client
 from numalign.kube.leader import leading
 from numalign.kube.leader.lease import Terms
-from numalign.kube.transport.dial import CannotConnect
-from numalign.kube.transport.exchange import Answer, Connection
-from numalign.kube.transport.server import Server
+from numalign.kube.transport.connection import Connection, IncomingResponse
+from numalign.kube.transport.dial import CannotConnect, Server
 from numalign.scheduler.bind.binder import PendingBinding
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator.cluster import HERE, Cluster
@@ -59,11 +58,11 @@ class Line:
         for connection in self._open:
             connection.close()
 
-    def _send(self, send: object, raw: bytes) -> Answer:
+    def _send(self, send: object, raw: bytes) -> IncomingResponse:
         self._replica.sends(raw)
         assert callable(send)
         answer = send(raw)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, IncomingResponse)
         return answer
 
 

@@ -22,7 +22,7 @@ from numalign.simulator.apiserver.verbs.api import Api, Change
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import judge
-from numalign.simulator.scenarios.history import Line, Recorder
+from numalign.simulator.scenarios.history import HistoryEntry, HistoryRecorder
 from numalign.simulator.trees import Tree
 from tests.embedded.faultproxy import Weather
 from tests.embedded.schedulerreplicas import NAME, Books, Replica
@@ -33,7 +33,7 @@ STEP, SHORTEST_REST = 30.0, 90.0
 
 @dataclass
 class Told:
-    lines: list[Line]
+    lines: list[HistoryEntry]
     pods: list[Tree]
     replicas: list[Replica]
     books: list[Books]
@@ -56,7 +56,7 @@ class Told:
         return [*map(str, judge.bound_twice(self.lines)), *breaches]
 
     @property
-    def bounced(self) -> list[Line]:
+    def bounced(self) -> list[HistoryEntry]:
         """Pods that their node turned away, although no overdue binding had come before them there."""
         return [
             line
@@ -171,7 +171,7 @@ async def _told(
 
 
 async def _recorded(plot: Plot, stage: Stage, rest: float) -> Told:
-    recorder, began = Recorder(stage.api), stage.clock.now()
+    recorder, began = HistoryRecorder(stage.api), stage.clock.now()
     stage.api.subscribe(PODS, lambda change: _note_overdue(stage, change, began), since_now=True)
     await plot(stage)
     for each in stage.replicas:
@@ -185,7 +185,7 @@ async def _recorded(plot: Plot, stage: Stage, rest: float) -> Told:
     return found
 
 
-def _found(stage: Stage, recorder: Recorder) -> Told:
+def _found(stage: Stage, recorder: HistoryRecorder) -> Told:
     books = [each.books() for each in stage.replicas]
     return Told(recorder.lines, stage.api.list(PODS).items, stage.replicas, books, stage.overdue)
 

@@ -16,7 +16,7 @@ from numalign.kube.client import Client
 from numalign.kube.request import EVERYTHING, Selection
 from numalign.kube.resources import PODS
 from numalign.kube.transport import dial
-from numalign.kube.transport.server import Server
+from numalign.kube.transport.dial import Server
 from numalign.kube.transport.transport import Limits
 from numalign.kube.watch.informer import Informer, Options
 from numalign.simulator import clock, cluster, virtualtime

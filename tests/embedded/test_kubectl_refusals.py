@@ -26,7 +26,7 @@ async def asked_of_ours() -> dict[str, list[Any]]:
     """The API server alone: no controller changes what the requests are about."""
     chances = random.Random(1)
     api = Api(clock.real(chances), chances, admission=admission)
-    cluster.furnish(api)
+    cluster.create_first_objects(api)
     async with server.serve(api) as address:
         return await asyncio.to_thread(answers, address)
 

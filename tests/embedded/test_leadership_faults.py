@@ -18,7 +18,7 @@ from numalign.kube.client import Client
 from numalign.kube.leader import leading
 from numalign.kube.leader.leading import LeadershipLost
 from numalign.kube.leader.lease import USUAL, Election, Terms
-from numalign.kube.objects import Lease
+from numalign.kube.resources import Lease
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock

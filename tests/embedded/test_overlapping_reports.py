@@ -7,18 +7,18 @@ import pytest
 from msgspec import structs
 
 from numalign.scheduler import profiles
-from numalign.simulator.nodes.specs import Dialect, NodeSpec
+from numalign.simulator.nodes.specs import NodeSpec, PublisherKind
 from numalign.simulator.scenarios import catalogue, judge, play
 
 STORY = catalogue.story("lagging-exporter")
 
 
-def overlapping(node: NodeSpec, dialect: Dialect) -> NodeSpec:
+def overlapping(node: NodeSpec, dialect: PublisherKind) -> NodeSpec:
     faults = structs.replace(node.publishing.faults, overlapping=True)
     return structs.replace(node, publishing=structs.replace(node.publishing, dialect=dialect, faults=faults))
 
 
-def broken(dialect: Dialect, seed: int) -> list[str]:
+def broken(dialect: PublisherKind, seed: int) -> list[str]:
     """What the story asks for and did not get; that no pod is turned away, above all."""
     story = structs.replace(STORY, nodes=tuple(overlapping(node, dialect) for node in STORY.nodes))
     played = play.play(story, profiles.NAME, seed)
@@ -26,12 +26,12 @@ def broken(dialect: Dialect, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("dialect, seed", [("nfd", 0), ("nfd", 5), ("rte", 1), ("agent", 2)])
-def test_no_pod_is_turned_away(dialect: Dialect, seed: int) -> None:
+def test_no_pod_is_turned_away(dialect: PublisherKind, seed: int) -> None:
     assert broken(dialect, seed) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("dialect", ["nfd", "rte"])
-def test_no_pod_is_turned_away_whatever_the_seed(dialect: Dialect, seed: int) -> None:
+def test_no_pod_is_turned_away_whatever_the_seed(dialect: PublisherKind, seed: int) -> None:
     assert broken(dialect, seed) == []

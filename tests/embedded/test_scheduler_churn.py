@@ -11,7 +11,7 @@ from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.nodes.kubelet import heartbeat
 from numalign.simulator.nodes.kubelet.heartbeat import Heartbeat
 from tests.embedded import schedulerchurn as churning
@@ -57,7 +57,7 @@ def feel_pulses(patch: pytest.MonkeyPatch) -> None:
     controllers: list[NodeLifecycle] = []
     sit = NodeLifecycle.sit
 
-    def sitting(self: NodeLifecycle, desk: Desk) -> None:
+    def sitting(self: NodeLifecycle, desk: ControllerContext) -> None:
         controllers.append(self)
         sit(self, desk)
 

@@ -17,7 +17,7 @@ from numalign.kube.client import Client
 from numalign.kube.leader import leading
 from numalign.kubelet import presets
 from numalign.process import serve
-from numalign.process.serve import Asked, Pages
+from numalign.process.serve import PageRequest, Pages
 from numalign.scheduler import main
 from numalign.scheduler.explain import replay
 from numalign.scheduler.explain.replay import ReplayResult
@@ -176,7 +176,7 @@ def test_nodes_tell_their_zones_and_how_sure_they_are() -> None:
         create(embedded, "p", 5)
         await asyncio.sleep(30.0)
         pages = Pages(serving.pages(scheduler, main.defaults(), None))
-        answer = await pages.answer(Asked(method="GET", path="/debug/state", query={"nodes": ""}))
+        answer = await pages.answer(PageRequest(method="GET", path="/debug/state", query={"nodes": ""}))
         tenants = [each for node in json.loads(answer.body)["nodes"] for each in node["tenants"]]
         assert [(each["name"], each["source"]) for each in tenants] == [("default/p", "observed")]
         nobody = dumping.state(scheduler, node="nobody")["node"]

@@ -161,7 +161,7 @@ def embedded() -> Iterator[Address]:
     async def main() -> None:
         chance = random.Random(1)
         api = Api(clock.real(chance), chance, admission=admission)
-        for resource, tree in cluster.pieces():
+        for resource, tree in cluster.first_objects():
             if resource != CUSTOMRESOURCEDEFINITIONS:
                 api.create(resource, tree)
         api.create(CUSTOMRESOURCEDEFINITIONS, definitions.REPORTS)

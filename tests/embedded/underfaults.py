@@ -14,11 +14,10 @@ from random import Random
 from typing import Any
 
 from numalign.api.objects.pod import Pod
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.request import Selection
-from numalign.kube.transport.dial import Dial
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Dial, Server
 from numalign.kube.watch.store import Change
 from numalign.simulator import pipes
 from numalign.simulator.apiserver.http.connections import Connection

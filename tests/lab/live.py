@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.kube import errors, loops
+from numalign.kube import clock, errors
 from numalign.kube.client import Client
-from numalign.kube.objects import DeleteOptions
-from numalign.kube.resources import NODES, PODS
+from numalign.kube.resources import NODES, PODS, DeleteOptions
 from numalign.lab import up
 from numalign.lab.labs import Lab
 from numalign.lab.node import LabNode
@@ -45,7 +44,7 @@ class Live:
     @contextlib.contextmanager
     def up(wanted: LabSpec) -> Iterator[Live]:
         """A lab of its own, ended with the block."""
-        with loops.runner() as runner:
+        with clock.event_loop_runner() as runner:
             context = up.up(wanted)
             lab = runner.run(context.__aenter__())
             try:

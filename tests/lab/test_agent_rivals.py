@@ -13,8 +13,7 @@ from numalign.agent.publish import published
 from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube import errors
-from numalign.kube.objects import Event
-from numalign.kube.resources import EVENTS, TOPOLOGIES
+from numalign.kube.resources import EVENTS, TOPOLOGIES, Event
 from numalign.lab import settling
 from numalign.lab.parts import Part
 from numalign.simulator.nodes.publisher import crd

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from numalign.kube import loops
+from numalign.kube import clock
 from numalign.lab.campaign import history, judging, running
 from numalign.lab.campaign import report as reports
 from numalign.lab.campaign.history import Line
@@ -22,7 +22,7 @@ SEED = 10
 def played(able: None) -> Iterator[tuple[Report, list[Line]]]:
     asked = Asked(minutes=SECONDS / 60, seed=SEED, name=f"campaign-{os.getpid()}")
     said: list[str] = []
-    with loops.runner() as runner:
+    with clock.event_loop_runner() as runner:
         yield runner.run(running.run(asked, said.append))
 
 

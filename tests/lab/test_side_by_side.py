@@ -11,8 +11,7 @@ import pytest
 
 from numalign.api.nrt import normalise
 from numalign.api.objects.pod import Pod
-from numalign.kube.objects import DeleteOptions
-from numalign.kube.resources import PODS, TOPOLOGIES
+from numalign.kube.resources import PODS, TOPOLOGIES, DeleteOptions
 from numalign.lab.schedulers import REFERENCE
 from numalign.scheduler import profiles
 from tests.lab import live as lives

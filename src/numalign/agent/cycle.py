@@ -25,8 +25,7 @@ from numalign.kube.backoff import BackoffManager
 from numalign.kube.client import Client
 from numalign.kube.events.events import Occurrence, Reporter
 from numalign.kube.events.recorder import Recorder
-from numalign.kube.objects import ObjectReference
-from numalign.kube.resources import NODES
+from numalign.kube.resources import NODES, ObjectReference
 from numalign.kubelet.settings import Settings
 from numalign.process.log import about
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from numalign.kube.metrics import Metrics as ClientMetrics
-from numalign.process import metrics, vitals
+from numalign.kube.transport.transport import Metrics as ClientMetrics
+from numalign.process import metrics
 from numalign.process.metrics import Read, Registry
 
 SECONDS: Final = metrics.exponential(0.001, 2, 14)
@@ -17,7 +17,7 @@ SECONDS: Final = metrics.exponential(0.001, 2, 14)
 class Metrics:
     def __init__(self) -> None:
         self.registry = made = Registry()
-        vitals.register(made)
+        metrics.register_process_metrics(made)
         self.looks = made.counter(
             "numalign_agent_looks_total", "Looks at the node, by what asked for them.", ("reason",)
         )

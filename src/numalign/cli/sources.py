@@ -98,16 +98,16 @@ def publications(source: Source) -> dict[str, Publication]:
 
 
 def _asked(source: Source, ask: Callable[[Client], Awaitable[T]]) -> T:
-    from numalign.kube import errors, loops
+    from numalign.kube import clock, errors
     from numalign.kube.access import access
     from numalign.kube.client import Client
 
     async def asked() -> T:
-        async with Client(access.found(source.kubeconfig, source.context)) as client:
+        async with Client(access.default(source.kubeconfig, source.context)) as client:
             return await ask(client)
 
     try:
-        with loops.runner() as runner:
+        with clock.event_loop_runner() as runner:
             return runner.run(asked())
     except errors.KubeError as problem:
         raise BadObject("Cluster", "", "", f"cannot be asked: {problem}") from None

@@ -1,5 +1,5 @@
-"""All HTTP to an API server: client, informers, leadership and events, on asyncio, httptools and msgspec.
+"""HTTP to an API server: client, informers, leader election and events, on asyncio, httptools and msgspec.
 
-What can be decided without a socket is decided without one: `request`, `retries`, `watch`, `store`, `lease` and
-`events` are values in, values out, with time as an argument; `transport`, `client`, `informer`, `leading` and
-`recorder` perform what they say. Only this room speaks HTTP to Kubernetes."""
+Decisions are separate from I/O: `request`, `watch.watch`, `watch.store`, `leader.lease` and `events.events` take time
+as an argument and touch no socket. `transport`, `client`, `watch.informer`, `leader.leading` and `events.recorder`
+perform what they decide. No other room speaks HTTP to Kubernetes."""

@@ -1,8 +1,8 @@
-"""Exponential back-off: how long to wait after so many failures in a row.
+"""Exponential back-off: how long to wait after a number of failures in a row.
 
-`Exponential` is the rule for everything that retries: API calls, bindings, evictions, the scheduling queue, and the
-controllers and kubelets of the embedded cluster. `BackoffManager` counts the failures of a watch with it. Pure: time
-and chance are arguments."""
+`Exponential` is the rule of everything that retries: API calls, bindings, evictions, the scheduling queue, and the
+controllers and kubelets of the embedded cluster. `BackoffManager` counts the failures of a watch. Pure: time and chance
+are arguments."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,8 +1,7 @@
-"""A pod onto a node, and off it: the two calls a scheduler lives by, with their outcome as a value.
+"""Binds and evicts pods, with the outcome as a value.
 
-`scheduler.binding` calls `bind` and `evict`. The server answers both with a Status. An answer that got lost is no
-answer: then the pod itself is asked, so that "bound" means bound and "not bound" means not bound (kube-scheduler
-spec 4.9 and 7.4)."""
+`scheduler.bind` calls it. If an answer is lost, the pod is read, so that BOUND means bound and REFUSED means not bound
+(kube-scheduler spec 4.9 and 7.4)."""
 
 import enum
 from collections.abc import Mapping
@@ -15,9 +14,8 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.kube import errors, request
 from numalign.kube.client import Client
-from numalign.kube.objects import Binding, DeleteOptions, Eviction, NodeTarget, Preconditions
 from numalign.kube.request import Repeat
-from numalign.kube.resources import PODS, Target
+from numalign.kube.resources import PODS, Binding, DeleteOptions, Eviction, NodeTarget, Preconditions, Target
 from numalign.kube.transport.transport import Wanted, always
 
 
@@ -30,7 +28,7 @@ class Outcome(enum.Enum):
     UNKNOWN = "no answer, and the pod could not be asked"
 
 
-class Answer(Struct, frozen=True):
+class BindingResult(Struct, frozen=True):
     outcome: Outcome
     why: str = ""
     """The server's message; empty if done."""
@@ -41,7 +39,7 @@ class Answer(Struct, frozen=True):
         return self.outcome is Outcome.DONE
 
 
-DONE: Final = Answer(Outcome.DONE)
+DONE: Final = BindingResult(Outcome.DONE)
 NOTHING_TO_SAY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -52,7 +50,7 @@ async def bind(
     annotations: Mapping[str, str] = NOTHING_TO_SAY,
     *,
     wanted: Wanted = always,
-) -> Answer:
+) -> BindingResult:
     """Never raises for a failure of the server or the network. The server merges the annotations into the pod's.
     `wanted` is called before every attempt; once it returns False, the outcome of earlier attempts is unknown."""
     target = PODS.at(pod.name, pod.namespace)
@@ -64,12 +62,12 @@ async def bind(
         await client.sender.call(asked, tries.leaves)
         return DONE
     except errors.Withdrawn as problem:
-        return Answer(Outcome.UNKNOWN, str(problem))
+        return BindingResult(Outcome.UNKNOWN, str(problem))
     except errors.NotFound as problem:
-        return Answer(Outcome.GONE, str(problem))
+        return BindingResult(Outcome.GONE, str(problem))
     except (errors.Refusal, errors.Unreachable) as problem:
         wait = problem.retry_after if isinstance(problem, errors.Refusal) else None
-        refused = Answer(Outcome.REFUSED, str(problem), wait)
+        refused = BindingResult(Outcome.REFUSED, str(problem), wait)
         in_doubt = tries.may_have_worked(problem)
         return await _looked_up(client, target, (pod.uid, node), refused) if in_doubt else refused
 
@@ -91,7 +89,7 @@ class _Tries:
         return self._sent > (0 if doubtful else 1)
 
 
-async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = None) -> Answer:
+async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = None) -> BindingResult:
     """Never raises for a failure of the server or the network. DONE: the pod is terminating."""
     target = PODS.at(pod.name, pod.namespace).sub("eviction")
     options = DeleteOptions(grace_seconds, preconditions=Preconditions(uid=pod.uid or None))
@@ -100,27 +98,29 @@ async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = Non
         await client.sender.call(request.post("evict", target, Eviction(named, options)))
         return DONE
     except errors.NotFound as problem:
-        return Answer(Outcome.GONE, str(problem))
+        return BindingResult(Outcome.GONE, str(problem))
     except errors.TooManyRequests as problem:
         held = problem.has_cause(errors.DISRUPTION)
-        return Answer(Outcome.HELD if held else Outcome.REFUSED, str(problem), problem.retry_after)
+        return BindingResult(Outcome.HELD if held else Outcome.REFUSED, str(problem), problem.retry_after)
     except errors.Refusal as problem:
-        return Answer(Outcome.REFUSED, str(problem), problem.retry_after)
+        return BindingResult(Outcome.REFUSED, str(problem), problem.retry_after)
     except errors.Unreachable as problem:
-        return Answer(Outcome.UNKNOWN if problem.sent else Outcome.REFUSED, str(problem))
+        return BindingResult(Outcome.UNKNOWN if problem.sent else Outcome.REFUSED, str(problem))
 
 
-async def _looked_up(client: Client, target: Target[Pod], wanted: tuple[str, str], refused: Answer) -> Answer:
+async def _looked_up(
+    client: Client, target: Target[Pod], wanted: tuple[str, str], refused: BindingResult
+) -> BindingResult:
     """Reads the pod, for a binding whose answer does not tell whether it is bound."""
     uid, node = wanted
     try:
         pod = await client.get(target)
     except errors.NotFound as problem:
-        return Answer(Outcome.GONE, str(problem))
+        return BindingResult(Outcome.GONE, str(problem))
     except errors.KubeError as problem:
-        return Answer(Outcome.UNKNOWN, f"{refused.why}; then {problem}")
+        return BindingResult(Outcome.UNKNOWN, f"{refused.why}; then {problem}")
     if uid and pod.metadata.uid != uid:
-        return Answer(Outcome.GONE, refused.why)
+        return BindingResult(Outcome.GONE, refused.why)
     if pod.spec.node_name == node:
         return DONE
-    return Answer(Outcome.ELSEWHERE, refused.why) if pod.spec.node_name else refused
+    return BindingResult(Outcome.ELSEWHERE, refused.why) if pod.spec.node_name else refused

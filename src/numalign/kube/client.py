@@ -1,23 +1,20 @@
-"""The verbs of the API, typed: what a caller asks for, and the struct that comes back.
+"""The verbs of the Kubernetes API, typed.
 
-Everything that talks to a cluster holds one `Client`. A target says which object or objects (`PODS.at("web",
-"default")`, `NODES.everywhere()`), its `sub("status")` a part of one. Whatever the server does not grant is raised as
-one of `errors`. Following a resource is `informer`, pods' binding and eviction are `binding`."""
+Everything that talks to a cluster holds one `Client`. A target names an object or a collection (`PODS.at("web",
+"default")`, `NODES.everywhere()`), and its `sub("status")` a subresource. Failures are raised as `errors`. Watches are
+`watch.informer`; binding and eviction are `binding`."""
 
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
 from numalign.api.decode import decode, structs
-from numalign.kube import request
-from numalign.kube.access.auth import Access
+from numalign.kube import lists, request
 from numalign.kube.clock import Clock, SystemClock
-from numalign.kube.objects import PLAIN_DELETION, DeleteOptions, Document, Scale
 from numalign.kube.request import EVERYTHING, PAGE, PatchKind, Selection
-from numalign.kube.resources import Named, Target
-from numalign.kube.transport.ratelimit import Bucket
-from numalign.kube.transport.sending import Sender
+from numalign.kube.resources import PLAIN_DELETION, DeleteOptions, Document, Named, Scale, Target
+from numalign.kube.transport.auth import Access
+from numalign.kube.transport.sender import Bucket, Sender
 from numalign.kube.transport.transport import DEFAULT_LIMITS, Limits
-from numalign.kube.watch import reading
 
 T = TypeVar("T", bound=Named)
 
@@ -45,16 +42,16 @@ class Client:
 
     async def pages(
         self, target: Target[T], selection: Selection = EVERYTHING, limit: int = PAGE
-    ) -> AsyncIterator[reading.Page[T]]:
-        """All objects, `limit` per page; an object that cannot be decoded is returned as `reading.Unreadable`."""
+    ) -> AsyncIterator[lists.Page[T]]:
+        """All objects, `limit` per page; an object that cannot be decoded is returned as `lists.Unreadable`."""
         token, more = "", True
         while more:
-            page = reading.page(target.resource, await self.sender.call(request.page(target, selection, limit, token)))
+            page = lists.page(target.resource, await self.sender.call(request.page(target, selection, limit, token)))
             yield page
             token = page.metadata.continue_
             more = bool(token)
 
-    async def every(self, target: Target[T], selection: Selection = EVERYTHING) -> list[T | reading.Unreadable]:
+    async def every(self, target: Target[T], selection: Selection = EVERYTHING) -> list[T | lists.Unreadable]:
         return [item async for page in self.pages(target, selection) for item in page.items]
 
     async def create(self, target: Target[T], thing: structs.Wire | Document) -> T:
@@ -85,7 +82,7 @@ class Client:
         return decode.decode(Scale, await self.sender.call(asked))
 
     async def _object(self, target: Target[T], asked: request.Request) -> T:
-        found = reading.one(target.resource, await self.sender.call(asked))
-        if isinstance(found, reading.Unreadable):
+        found = lists.one(target.resource, await self.sender.call(asked))
+        if isinstance(found, lists.Unreadable):
             raise found.problem
         return found

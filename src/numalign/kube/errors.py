@@ -1,15 +1,16 @@
-"""What can go wrong between us and the API server, by whose word it is.
+"""Errors of calls to the API server.
 
-`Refusal` is the server's: one class per status that callers tell apart, with the Status it sent. `Unreachable` is the
-network's. Both name the call and the object; neither holds a header or a body, so no secret gets into a log."""
+`Refusal` is an answer of the server: one class per status that callers distinguish, with its Status. `Unreachable` is a
+failure of the network. Both name the call and the object; neither holds a header or a body, so no secret gets into a
+log."""
 
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from numalign.kube.objects import Status
 from numalign.kube.request import Request
+from numalign.kube.resources import Status
 
 LONGEST: Final = 1000
 """Characters of a server's message that are kept."""

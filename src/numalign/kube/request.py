@@ -1,7 +1,6 @@
-"""A call to the API server as a value: verb, path, query and body, and how often it may be sent.
+"""An API call as a value: verb, path, query, body, and when it may be repeated.
 
-`client` and `informer` build them here, `sending` performs them. Nothing here knows a socket, so what goes over the
-wire can be read off a value."""
+`client` and `informer` build requests, `transport.sender` sends them. This module opens no socket."""
 
 import enum
 from typing import Any, Final, Literal
@@ -11,8 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from numalign.api.decode import structs
-from numalign.kube.objects import PLAIN_DELETION, DeleteOptions, Document
-from numalign.kube.resources import Target
+from numalign.kube.resources import PLAIN_DELETION, DeleteOptions, Document, Target
 
 JSON: Final = "application/json"
 PAGE: Final = 500

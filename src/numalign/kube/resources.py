@@ -1,7 +1,8 @@
-"""Resources as data: where a kind lives under the API, and the struct that its objects are read into.
+"""Kubernetes resources: where a kind is served, the struct of its objects, and the objects that only this client uses.
 
-`request` makes calls of a `Target`, `client` and `informer` learn from it what comes back. A custom resource is one
-more value made with `of`; nothing has to be registered."""
+`request` builds calls from a `Target`; `client` and `informer` decode into its struct. `of` makes a custom resource;
+nothing has to be registered. Status, Lease, Event, Binding and Eviction are defined here; pods, nodes and topology
+reports are in `numalign.api`."""
 
 import re
 from collections.abc import Callable
@@ -11,11 +12,135 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from numalign.api.decode import decode
+from numalign.api.decode.structs import Int32, Wire
 from numalign.api.nrt import wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.kube.objects import Event, Lease
+
+
+class Cause(Wire, frozen=True):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class Details(Wire, frozen=True):
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[Cause, ...] = ()
+    retry_after_seconds: Int32 = 0
+
+
+class Status(Wire, frozen=True):
+    """The server's answer to a failed call, and to successful bindings, evictions and some deletions."""
+
+    kind: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: Details = Details()
+    code: Int32 = 0
+
+
+class NodeTarget(Wire, frozen=True, omit_defaults=False):
+    name: str
+    kind: str = "Node"
+    api_version: str = "v1"
+
+
+class Binding(Wire, frozen=True, omit_defaults=False):
+    metadata: ObjectMeta
+    target: NodeTarget
+    kind: str = "Binding"
+    api_version: str = "v1"
+
+
+class Preconditions(Wire, frozen=True):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(Wire, frozen=True):
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    preconditions: Preconditions | None = None
+
+
+PLAIN_DELETION: Final = DeleteOptions()
+
+
+class Eviction(Wire, frozen=True, omit_defaults=False):
+    metadata: ObjectMeta
+    delete_options: DeleteOptions = PLAIN_DELETION
+    kind: str = "Eviction"
+    api_version: str = "policy/v1"
+
+
+class ScaleSpec(Wire, frozen=True, omit_defaults=False):
+    replicas: Int32 = 0
+
+
+class ScaleStatus(Wire, frozen=True):
+    replicas: Int32 = 0
+    selector: str = ""
+
+
+class Scale(Wire, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ScaleSpec = ScaleSpec()
+    status: ScaleStatus = ScaleStatus()
+
+
+class LeaseSpec(Wire, frozen=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: Int32 | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: Int32 | None = None
+
+
+class Lease(Wire, frozen=True, omit_defaults=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+    kind: str = "Lease"
+    api_version: str = "coordination.k8s.io/v1"
+
+
+class ObjectReference(Wire, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class EventSeries(Wire, frozen=True, omit_defaults=False):
+    count: Int32 = 0
+    last_observed_time: str = ""
+
+
+class Event(Wire, frozen=True):
+    """Of events.k8s.io/v1."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    event_time: str | None = None
+    type: str = ""
+    reason: str = ""
+    action: str = ""
+    note: str = ""
+    regarding: ObjectReference = ObjectReference()
+    related: ObjectReference | None = None
+    series: EventSeries | None = None
+    reporting_controller: str = ""
+    reporting_instance: str = ""
+
+
+Document = dict[str, Any]
+"""An untyped body: a patch, or an applied configuration."""
 
 
 class Named(Protocol):

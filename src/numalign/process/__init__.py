@@ -1,3 +1,3 @@
-"""What every long-running process of ours shares: logs, metrics, tasks, and the small server that shows them.
+"""What every long-running process shares: logs, metrics, tasks, certificates, gRPC and a small HTTP server.
 
-Nothing here knows of pods or nodes; the scheduler and the agent hand in what they have to tell."""
+The scheduler, the agent, the embedded cluster and the lab use it. It does not know pods or nodes."""

@@ -1,8 +1,7 @@
-"""Things with a name that run in the background: a folder each, with what their owner needs to find and to end them.
+"""Named background processes: one folder each, with what the command line needs to find and stop them.
 
-Embedded clusters and labs are kept on a `Shelf` of their own: the process that runs one holds its folder meanwhile, the
-command line looks into them. Whether one runs is told by the lock on its folder, which the system lets go when the
-process ends however it ends; a process id alone may be somebody else's by now."""
+Embedded clusters and labs each have a `Shelf`. A process locks its folder while it runs, and the operating system
+releases the lock when the process ends. A process id alone never decides whether it runs: ids are reused."""
 
 from __future__ import annotations
 
@@ -27,14 +26,14 @@ PATIENCE: Final = 15.0
 LOOK: Final = 0.05
 
 
-class Told(Protocol):
+class Announcement(Protocol):
     """What a running instance writes into its folder: at least its process id."""
 
     @property
     def pid(self) -> int: ...
 
 
-T = TypeVar("T", bound=Told)
+T = TypeVar("T", bound=Announcement)
 
 
 class AlreadyRuns(errors.BadObject):

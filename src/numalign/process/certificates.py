@@ -1,22 +1,31 @@
-"""Issues X.509 server certificates from a private certificate authority, and makes signing keys.
+"""TLS for servers: loads a certificate from files and reloads it, or issues one from a private certificate authority.
 
-The scheduler serves its pages with a self-signed certificate when none is configured. The embedded API server and the
-lab's control plane get their certificates and keys here. The package `cryptography` (the extra `tls`) does the work; it
-is imported on first use, so that the agent and a process that serves plain HTTP on loopback never load it.
-This module reads no clock and writes no file. No repr shows a private key."""
+`numalign scheduler run` serves its pages with it; the embedded API server and the lab's control plane get certificates
+and signing keys here. The package `cryptography` (the extra `tls`) makes keys and signatures. It is imported on first
+use, so that the agent and a process that serves plain HTTP on loopback never load it. A reloaded certificate applies to
+new connections; while its files do not match, the previous one stays. No repr shows a private key."""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import ipaddress
-from collections.abc import Sequence
+import logging
+import os
+import ssl
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.x509 import CertificateBuilder, GeneralName, KeyUsage, Name
+
 
 CLOCK_SKEW: Final = timedelta(hours=1)
 YEAR: Final = timedelta(days=365)
@@ -165,3 +174,81 @@ def _key_usage(*allowed: str) -> KeyUsage:
     from cryptography import x509
 
     return x509.KeyUsage(**{usage: usage in allowed for usage in KEY_USAGES})
+
+
+LOG: Final = logging.getLogger(__name__)
+RELOAD: Final = 60.0
+"""Seconds between two reads of the files, as in kube-scheduler."""
+
+
+class Unusable(Exception):
+    """The files cannot be read, or do not hold a certificate and its key."""
+
+
+class CertificateFiles:
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Both may be the same file."""
+        self._certificate, self._key = certificate, key
+        self._shown = self._read()
+        self.context = context(self._shown)
+
+    async def follow(self) -> None:
+        """Reloads the files periodically, until cancelled."""
+        while True:
+            await asyncio.sleep(RELOAD)
+            try:
+                self.look()
+            except Unusable as problem:
+                LOG.warning("Certificate %s %s; keeping the previous one", self._certificate, problem)
+
+    def look(self) -> bool:
+        """True if a new certificate was loaded; Unusable where it cannot be used."""
+        found = self._read()
+        if found == self._shown:
+            return False
+        # A context that refuses a key has already dropped its certificate, so a new context tries first.
+        context(found)
+        _load(self.context, found)
+        self._shown = found
+        LOG.info("Reloaded certificate %s", self._certificate)
+        return True
+
+    def _read(self) -> KeyPair:
+        try:
+            return KeyPair(self._certificate.read_text(), self._key.read_text())
+        except (OSError, UnicodeDecodeError) as problem:
+            raise Unusable(f"cannot be read: {problem}") from None
+
+
+def self_signed_context(hosts: Sequence[str], now: datetime) -> ssl.SSLContext:
+    return context(self_signed(hosts, now))
+
+
+def context(shown: KeyPair) -> ssl.SSLContext:
+    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    _load(made, shown)
+    return made
+
+
+def _load(made: ssl.SSLContext, shown: KeyPair) -> None:
+    with _as_file(shown.certificate + "\n" + shown.key) as file:
+        try:
+            # Without a password, OpenSSL would ask for that of an encrypted key at the terminal.
+            made.load_cert_chain(file, password="")
+        except ssl.SSLError as problem:
+            raise Unusable(f"cannot be used ({problem}); expected a certificate and its private key in PEM") from None
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """OpenSSL reads files only. On Linux the file is in memory, so that the key is never on disk."""
+    if sys.platform == "linux":
+        with open(os.memfd_create("certificate"), "w+") as file:
+            file.write(text)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile("w+") as file:
+            file.write(text)
+            file.flush()
+            yield file.name

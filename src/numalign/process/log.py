@@ -1,7 +1,7 @@
-"""Logs of a process: one line each, as text for people or JSON for machines, with a level that can change any time.
+"""Logs of a process: one line per record, as text or JSON, with a level that can change at run time.
 
-Modules log as usual (`logging.getLogger(__name__)`); what a line is about comes as `extra={"about": {...}}` and ends up
-as fields, so that one pod's whole story is found by one key. Levels are the field's numbers (`-v 4` is debugging)."""
+Modules log with `logging.getLogger(__name__)`. Structured fields come as `extra=about(pod=..., node=...)`, so that one
+key finds all lines about one pod. Verbosity numbers are klog's (`-v 4` is debugging)."""
 
 from __future__ import annotations
 

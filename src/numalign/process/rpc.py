@@ -1,9 +1,8 @@
 """gRPC over unix sockets, as the kubelet speaks it: bytes in, bytes out, no generated code.
 
-The agent's readers call and the device plugin serves through here; messages are `api.protomessages`' business. A failed
-call is a `CallFailed` with gRPC's own name of the code; only what a restarted owner of a socket missed is said again.
-grpcio is imported with the first channel or server, so that commands that need none start quickly.
-"""
+The agent's sources call through it and the device plugin serves through it; `api.decode.protobuf` encodes the messages.
+A failed call raises `CallFailed` with gRPC's name of the code. A call is repeated only if the socket's owner restarted
+while it was in flight. grpcio is imported with the first channel or server, so that other commands start quickly."""
 
 from __future__ import annotations
 

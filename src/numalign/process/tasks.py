@@ -1,16 +1,30 @@
-"""The parts of a process as tasks of one group: where one fails, all end, and its failure is the process's.
+"""Runs the parts of a process as one task group, stops them on signals, and tunes the garbage collector.
 
-`together` is what a process's main calls. A part that ends by itself ends nothing else, unless it is the `main` one.
-Signals become a wish to end: parts are cancelled and get their time to say goodbye."""
+`together` is called by the main function of a process: a failure of one part cancels the others and becomes the
+process's failure; the end of a part ends the process only if it is `main`. `settle` freezes the objects that exist once
+the process has synced. Python would otherwise traverse thousands of nodes and pods in every full collection, thirty
+times a second in a burst of pods."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping
 from typing import Any, Final
+
+YOUNG: Final = 10_000
+"""Allocations between two collections of the youngest generation; Python's default is 700."""
+
+
+def settle() -> None:
+    """Freezes all objects that exist now; later cycles are still collected."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG)
+
 
 LOG: Final = logging.getLogger(__name__)
 ENDING: Final = (signal.SIGTERM, signal.SIGINT)

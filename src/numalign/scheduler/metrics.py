@@ -24,12 +24,12 @@ from numalign import __version__
 from numalign.api.decode.quantity import NANO
 from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.pod import FINISHED, Pod, ResourceList
-from numalign.kube.metrics import Metrics as ClientMetrics
+from numalign.kube.transport.transport import Metrics as ClientMetrics
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.holdings import Source
-from numalign.process import metrics, vitals
+from numalign.process import metrics
 from numalign.process.metrics import Gauge, Read, Registry, Sample
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.queue.queue import SchedulingQueue
@@ -40,7 +40,7 @@ Asked = Callable[[], Iterable[Sample]]
 class Gauges:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        vitals.register(registry)
+        metrics.register_process_metrics(registry)
         self._gauge("numalign_build_info", "1, with what runs.", ("version",), lambda: [((__version__,), 1)])
 
     def queue(self, queue: SchedulingQueue) -> None:

@@ -20,10 +20,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Final
 
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
-from numalign.kube.transport import dial as dialing
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Dial, Server
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import pipes, schedulers
 from numalign.simulator.apiserver import admission
@@ -45,12 +44,12 @@ from numalign.simulator.trees import Tree
 MANAGER: Final = "numalign"
 
 
-def furnish(api: Api) -> None:
-    for resource, tree in pieces():
+def create_first_objects(api: Api) -> None:
+    for resource, tree in first_objects():
         api.create(resource, tree, manager=MANAGER)
 
 
-def pieces() -> Iterator[tuple[Resource, Tree]]:
+def first_objects() -> Iterator[tuple[Resource, Tree]]:
     for name in sorted(kinds.ALWAYS_THERE):
         yield resources.NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     for name, value in pods.SYSTEM_PRIORITIES.items():
@@ -91,7 +90,7 @@ def access(api: Api, clock: Clock, latency: float = 0.0) -> Access:
     """`latency`: seconds that bytes take to the API server, and back."""
     serving = Router(api.state)
     open_ones: set[Connection] = set()
-    dial: dialing.Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
+    dial: Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
     return Access(HERE, Login(auth.unchanging(Identity()), clock), dial=dial)
 
 
@@ -109,7 +108,7 @@ async def running(
     `authority` is the certificate that pods check the API server by, if it has one. `default_scheduler` says whether
     pods of default-scheduler are placed, by node totals only."""
     api = Api(clock, chances, admission=admission)
-    furnish(api)
+    create_first_objects(api)
     views = Views(api)
     fleet = Fleet(api, clock, chances)
     controllers = ControllerManager(api, views, manager.every(authority))

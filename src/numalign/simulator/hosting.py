@@ -19,12 +19,12 @@ import msgspec
 from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.kube import loops
+from numalign.kube.clock import event_loop_runner
 from numalign.simulator import clock, cluster, registry, schedulers
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.registry import Running
+from numalign.simulator.registry import RunningCluster
 from numalign.simulator.scenarios import play
 from numalign.simulator.scenarios.story import Story
 
@@ -32,7 +32,7 @@ LOG: Final = logging.getLogger(__name__)
 USER: Final = "embedded"
 
 
-class Hosted(Struct, frozen=True, kw_only=True):
+class HostedCluster(Struct, frozen=True, kw_only=True):
     """What to run, and how it may be reached."""
 
     name: str
@@ -51,13 +51,13 @@ class Hosted(Struct, frozen=True, kw_only=True):
     seed: int = 1
 
 
-def host(hosted: Hosted) -> None:
+def host(hosted: HostedCluster) -> None:
     """Returns when a signal has ended it; AlreadyRuns if one of this name is up."""
-    with registry.held(hosted.name) as place, loops.runner() as runner:
+    with registry.held(hosted.name) as place, event_loop_runner() as runner:
         runner.run(_host(hosted, place))
 
 
-async def _host(hosted: Hosted, place: Path) -> None:
+async def _host(hosted: HostedCluster, place: Path) -> None:
     ended = asyncio.Event()
     for what in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(what, ended.set)
@@ -80,7 +80,7 @@ async def _host(hosted: Hosted, place: Path) -> None:
             playing_on.cancel()
 
 
-async def _play(hosted: Hosted, embedded: cluster.Cluster) -> None:
+async def _play(hosted: HostedCluster, embedded: cluster.Cluster) -> None:
     if hosted.story is None:
         return
     await embedded.clock.sleep(play.SETTLING)
@@ -88,8 +88,8 @@ async def _play(hosted: Hosted, embedded: cluster.Cluster) -> None:
         LOG.warning("the scenario's call was refused: %s", refused)
 
 
-def _running(hosted: Hosted, address: Address, kubeconfig: Path) -> Running:
-    return Running(
+def _running(hosted: HostedCluster, address: Address, kubeconfig: Path) -> RunningCluster:
+    return RunningCluster(
         name=hosted.name,
         pid=os.getpid(),
         url=address.url,

@@ -12,9 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from numalign.kube.transport.dial import CannotConnect, Dial
-from numalign.kube.transport.exchange import Connection
-from numalign.kube.transport.server import Server
+from numalign.kube.transport.connection import Connection
+from numalign.kube.transport.dial import CannotConnect, Dial, Server
 
 HIGH_WATER, LOW_WATER = 1 << 20, 1 << 18
 """Bytes on their way at which a writer is told to pause, and to go on."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numalign.process import background
 
 
-class Running(Struct, frozen=True):
+class RunningCluster(Struct, frozen=True):
     """What a cluster tells about itself once it is up."""
 
     name: str
@@ -25,7 +25,7 @@ class Running(Struct, frozen=True):
 
 
 SHELF: Final = background.Shelf(
-    kind="Cluster", command="numalign cluster", variable="NUMALIGN_CLUSTERS", place="clusters", told=Running
+    kind="Cluster", command="numalign cluster", variable="NUMALIGN_CLUSTERS", place="clusters", told=RunningCluster
 )
 AlreadyRuns = background.AlreadyRuns
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.api.schedulerconfig.plugins import ZONES
-from numalign.kube.access.auth import Access
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
+from numalign.kube.transport.auth import Access
 from numalign.placement.decisions import Randomness
 from numalign.scheduler import main, profiles, settings
 from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup

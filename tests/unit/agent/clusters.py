@@ -17,9 +17,9 @@ from numalign.agent.triggers.schedule import Pace
 from numalign.agent.triggers.triggers import Triggers
 from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
 from numalign.kubelet import presets, start, versions
 from numalign.kubelet.settings import Settings
 from numalign.simulator import cluster, pipes, virtualtime
@@ -72,7 +72,7 @@ class Town:
         self.clock = virtualtime.clock(random.Random(1))
         self.api = Api(self.clock, random.Random(1), admission=admission)
         self.away = self.hangs = False
-        cluster.furnish(self.api)
+        cluster.create_first_objects(self.api)
         self.add_node()
 
     def add_node(self) -> str:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 
 from numalign.agent import http
-from numalign.process.serve import Answer, Asked, Pages
+from numalign.process.serve import PageRequest, PageResponse, Pages
 from numalign.simulator import virtualtime
 from tests.unit.agent.clusters import PERIOD, Script, Town
 
 
-def answers(town_is_away: bool, unknown: tuple[str, ...] = ()) -> dict[str, Answer]:
-    async def main() -> dict[str, Answer]:
+def answers(town_is_away: bool, unknown: tuple[str, ...] = ()) -> dict[str, PageResponse]:
+    async def main() -> dict[str, PageResponse]:
         town, script = Town(), Script()
         town.away, script.unknown = town_is_away, unknown
         async with town.agent(script) as agent:
             await asyncio.sleep(90)
             pages = Pages(http.pages(agent, PERIOD))
             paths = ("/healthz", "/readyz", "/metrics")
-            return {path: await pages.answer(Asked(method="GET", path=path)) for path in paths}
+            return {path: await pages.answer(PageRequest(method="GET", path=path)) for path in paths}
 
     return virtualtime.run(main())
 

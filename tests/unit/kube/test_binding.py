@@ -6,7 +6,7 @@ import pytest
 
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import binding
-from numalign.kube.binding import Answer, Outcome
+from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
 from numalign.kube.transport.transport import Limits
 from tests.unit.kube.clocks import HandClock, run
@@ -22,10 +22,10 @@ def web(uid: str = "u1", node: str = "") -> dict[str, Any]:
     return made | {"metadata": made["metadata"] | {"uid": uid}}
 
 
-def outcome(stub: Stub, call: str = "bind", annotations: dict[str, str] | None = None) -> tuple[Answer, Stub]:
+def outcome(stub: Stub, call: str = "bind", annotations: dict[str, str] | None = None) -> tuple[BindingResult, Stub]:
     meta = ObjectMeta(name="web", namespace="default", uid="u1")
 
-    async def check() -> Answer:
+    async def check() -> BindingResult:
         async with serving(stub), Client(access(stub), Limits(call_seconds=0.3), clock=HandClock()) as client:
             if call == "evict":
                 return await binding.evict(client, meta, grace_seconds=5)
@@ -102,12 +102,12 @@ def test_a_binding_names_the_pod_by_its_uid() -> None:
 def test_a_binding_that_is_not_wanted_any_more_is_not_sent_again(fault: Any) -> None:
     stub, chances = stubbed(web(), fault), iter((True,))
 
-    async def check() -> Answer:
+    async def check() -> BindingResult:
         async with serving(stub), Client(access(stub), clock=HandClock()) as client:
             meta = ObjectMeta(name="web", namespace="default", uid="u1")
             return await binding.bind(client, meta, "n1", wanted=lambda: next(chances, False))
 
-    assert run(check()) == Answer(Outcome.UNKNOWN, "bind Pod default/web: no longer wanted")
+    assert run(check()) == BindingResult(Outcome.UNKNOWN, "bind Pod default/web: no longer wanted")
     assert len(stub.asked) <= 1
 
 

@@ -10,9 +10,8 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod, PodSpec
 from numalign.kube import errors
 from numalign.kube.client import Client
-from numalign.kube.objects import DeleteOptions, Preconditions
-from numalign.kube.resources import NODES, PODS
-from numalign.kube.watch.reading import Unreadable
+from numalign.kube.lists import Unreadable
+from numalign.kube.resources import NODES, PODS, DeleteOptions, Preconditions
 from tests.unit.kube.clocks import HandClock, run
 from tests.unit.kube.stub import Stub, access, once, serving
 from tests.unit.kube.stubhttp import Reply, status

@@ -8,9 +8,18 @@ import pytest
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod, PodSpec
 from numalign.kube import request
-from numalign.kube.objects import Binding, DeleteOptions, NodeTarget, Preconditions
 from numalign.kube.request import Repeat, Request, Selection, Since
-from numalign.kube.resources import LEASES, NODES, PODS, TOPOLOGIES, Target
+from numalign.kube.resources import (
+    LEASES,
+    NODES,
+    PODS,
+    TOPOLOGIES,
+    Binding,
+    DeleteOptions,
+    NodeTarget,
+    Preconditions,
+    Target,
+)
 
 WEB = PODS.at("web", "default")
 RUNNING = Selection(fields="status.phase!=Succeeded,status.phase!=Failed")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from numalign.process import certificates, servertls
+from numalign.process import certificates
 from numalign.process.certificates import CryptographyMissing, Validity
 from tests.unit.process import tlstalks
 
@@ -24,7 +24,7 @@ def now() -> datetime:
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_client_that_knows_the_authority_believes_in_every_host(host: str) -> None:
     authority = certificates.authority("tests", Validity.of(now()))
-    shown = servertls.context(authority.issue("server", HOSTS))
+    shown = certificates.context(authority.issue("server", HOSTS))
     assert tlstalks.shaken(shown, tlstalks.trusting(authority.certificate()), host)
 
 
@@ -39,7 +39,7 @@ DISTRUSTED = {
 @pytest.mark.parametrize("host, begin, why", DISTRUSTED.values(), ids=DISTRUSTED)
 def test_a_client_believes_in_nothing_else(host: str, begin: timedelta, why: str) -> None:
     authority = certificates.authority("tests", Validity.of(now() + begin))
-    shown = servertls.context(authority.issue("server", HOSTS))
+    shown = certificates.context(authority.issue("server", HOSTS))
     with pytest.raises(ssl.SSLCertVerificationError, match=why):
         tlstalks.shaken(shown, tlstalks.trusting(authority.certificate()), host)
 
@@ -47,20 +47,20 @@ def test_a_client_believes_in_nothing_else(host: str, begin: timedelta, why: str
 def test_another_authority_of_the_same_name_is_another_authority() -> None:
     one, other = (certificates.authority("tests", Validity.of(now())) for _ in range(2))
     with pytest.raises(ssl.SSLCertVerificationError, match="unable to get local issuer"):
-        tlstalks.shaken(servertls.context(one.issue("server", HOSTS)), tlstalks.trusting(other.certificate()))
+        tlstalks.shaken(certificates.context(one.issue("server", HOSTS)), tlstalks.trusting(other.certificate()))
 
 
 def test_a_server_is_no_authority() -> None:
     authority = certificates.authority("tests", Validity.of(now()))
     server = authority.issue("server", HOSTS)
     with pytest.raises(ssl.SSLCertVerificationError):
-        tlstalks.shaken(servertls.context(server), tlstalks.trusting(server.certificate))
+        tlstalks.shaken(certificates.context(server), tlstalks.trusting(server.certificate))
 
 
 def test_what_a_server_makes_for_itself_ends_with_its_authority() -> None:
     leaf, authority = certificates.self_signed(HOSTS, now()).certificate.split("-----END CERTIFICATE-----\n")[:2]
     assert "BEGIN CERTIFICATE" in leaf
-    shown = servertls.context(certificates.self_signed(HOSTS, now()))
+    shown = certificates.context(certificates.self_signed(HOSTS, now()))
     with pytest.raises(ssl.SSLCertVerificationError, match="self-signed certificate in certificate chain"):
         tlstalks.shaken(shown, tlstalks.trusting(authority + "-----END CERTIFICATE-----\n"))
 
@@ -87,5 +87,5 @@ def test_without_the_extra_a_certificate_is_refused_in_one_sentence(monkeypatch:
 
 
 def test_a_process_that_makes_no_certificate_does_not_load_cryptography() -> None:
-    code = "import sys, numalign.process.servertls, numalign.process.serve; sys.exit('cryptography' in sys.modules)"
+    code = "import sys, numalign.process.certificates, numalign.process.serve; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.process.health import Health
-from numalign.process.serve import Answer, Asked
+from numalign.process.serve import Health, PageRequest, PageResponse
 
 CHECKS = {"well": lambda: True, "ill": lambda: False}
 TOLD = "[+]well ok\n[+]ill excluded: ok\nreadyz check passed\n"
@@ -24,10 +23,10 @@ PATHS = {
 }
 
 
-def answered(health: Health, path: str, query: dict[str, str]) -> Answer:
+def answered(health: Health, path: str, query: dict[str, str]) -> PageResponse:
     pages = health.pages("/readyz", CHECKS)
-    answer = pages["/readyz" if path == "/readyz" else "/readyz/"](Asked(method="GET", path=path, query=query))
-    assert isinstance(answer, Answer)
+    answer = pages["/readyz" if path == "/readyz" else "/readyz/"](PageRequest(method="GET", path=path, query=query))
+    assert isinstance(answer, PageResponse)
     return answer
 
 
@@ -38,9 +37,9 @@ def test_checks_are_answered_as_kubernetes_does(path: str, query: dict[str, str]
 
 
 def test_several_checks_can_be_left_out() -> None:
-    both = Asked(method="GET", path="/readyz", query={"exclude": "ill"}, repeated={"exclude": ("well", "ill")})
+    both = PageRequest(method="GET", path="/readyz", query={"exclude": "ill"}, repeated={"exclude": ("well", "ill")})
     health = Health()
-    assert health.pages("/readyz", CHECKS)["/readyz"](both) == Answer("ok")
+    assert health.pages("/readyz", CHECKS)["/readyz"](both) == PageResponse("ok")
     assert "kubernetes_healthcheck{" not in health.registry.text()
 
 

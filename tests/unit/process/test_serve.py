@@ -7,29 +7,29 @@ import asyncio
 import pytest
 
 from numalign.process import serve
-from numalign.process.serve import Answer, Asked, Page, Pages
+from numalign.process.serve import Page, PageRequest, PageResponse, Pages
 
 
-async def _guard(asked: Asked) -> Answer | None:
-    return None if asked.headers.get("authorization") == "Bearer t" else Answer("who are you\n", 401)
+async def _guard(asked: PageRequest) -> PageResponse | None:
+    return None if asked.headers.get("authorization") == "Bearer t" else PageResponse("who are you\n", 401)
 
 
-async def _slow(asked: Asked) -> Answer:
+async def _slow(asked: PageRequest) -> PageResponse:
     await asyncio.sleep(0)
-    return Answer(asked.query.get("say", ""))
+    return PageResponse(asked.query.get("say", ""))
 
 
-def _broken(asked: Asked) -> Answer:
+def _broken(asked: PageRequest) -> PageResponse:
     raise RuntimeError("broken")
 
 
 PAGES: dict[str, Page] = {
-    "/ok": lambda asked: Answer("ok"),
+    "/ok": lambda asked: PageResponse("ok"),
     "/slow": _slow,
     "/broken": _broken,
-    "/put": lambda asked: Answer(asked.body.decode()),
-    "/all": lambda asked: Answer("+".join(asked.every("a"))),
-    "/under/": lambda asked: Answer(asked.path),
+    "/put": lambda asked: PageResponse(asked.body.decode()),
+    "/all": lambda asked: PageResponse("+".join(asked.every("a"))),
+    "/under/": lambda asked: PageResponse(asked.path),
 }
 
 

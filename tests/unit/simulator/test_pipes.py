@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.kube.transport.dial import CannotConnect
-from numalign.kube.transport.server import Server
+from numalign.kube.transport.dial import CannotConnect, Server
 from numalign.simulator import pipes, virtualtime
 from numalign.simulator.pipes import Wire
 

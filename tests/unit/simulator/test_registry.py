@@ -13,7 +13,7 @@ import pytest
 from numalign.api.errors import BadObject
 from numalign.process import background
 from numalign.simulator import registry
-from numalign.simulator.registry import Running
+from numalign.simulator.registry import RunningCluster
 
 ELSEWHERE = multiprocessing.get_context("spawn")
 
@@ -34,8 +34,8 @@ def hold(name: str, stubborn: bool, ready: Connection) -> None:
         signal.pause()
 
 
-def said(name: str, pid: int) -> Running:
-    return Running(name=name, pid=pid, url="http://127.0.0.1:1", kubeconfig="k", nodes=1, words="one node")
+def said(name: str, pid: int) -> RunningCluster:
+    return RunningCluster(name=name, pid=pid, url="http://127.0.0.1:1", kubeconfig="k", nodes=1, words="one node")
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
+from numalign.kube.lists import Unreadable
 from numalign.kube.request import Selection
-from numalign.kube.watch.reading import Unreadable
 
 LOG: Final = logging.getLogger(__name__)
 MIRRORED: Final = "kubernetes.io/config.mirror"

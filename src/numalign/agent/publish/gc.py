@@ -21,12 +21,11 @@ from numalign.api.nrt import wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
-from numalign.kube.objects import DeleteOptions, Preconditions
-from numalign.kube.resources import Resource
+from numalign.kube.resources import DeleteOptions, Preconditions, Resource
 from numalign.kube.watch.informer import Informer
 from numalign.kube.watch.store import Change
 from numalign.process import metrics, tasks
-from numalign.process.serve import Answer, Page
+from numalign.process.serve import Page, PageResponse
 
 LOG: Final = logging.getLogger(__name__)
 GRACE: Final = 300.0
@@ -65,8 +64,8 @@ class Counts:
 
     def pages(self) -> dict[str, Page]:
         return {
-            "/metrics": lambda _: Answer(self._registry.text(), content_type=metrics.CONTENT_TYPE),
-            "/healthz": lambda _: Answer("ok\n"),
+            "/metrics": lambda _: PageResponse(self._registry.text(), content_type=metrics.CONTENT_TYPE),
+            "/healthz": lambda _: PageResponse("ok\n"),
         }
 
 

@@ -11,7 +11,7 @@ from numalign.agent.sources.kubeletconfig import Fetch
 from numalign.api import errors
 from numalign.kube import errors as kubeerrors
 from numalign.kube.request import Repeat, Request
-from numalign.kube.transport.sending import Sender
+from numalign.kube.transport.sender import Sender
 from numalign.kube.transport.transport import Limits
 
 KIND: Final = "KubeletConfiguration"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numalign.agent.publish.exclusions import Exclusions
     from numalign.agent.publish.gc import Swept
     from numalign.api.nrt.normalise import Version
-    from numalign.kube.access.auth import Access
+    from numalign.kube.transport.auth import Access
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -111,7 +111,7 @@ def run(
     from numalign.agent.main import Setup
     from numalign.agent.publish.publish import Manner
     from numalign.agent.triggers import triggers
-    from numalign.kube import loops
+    from numalign.kube import clock
     from numalign.kube.access import access
     from numalign.process import log
 
@@ -133,8 +133,8 @@ def run(
         )
         address = (bind_address, port) if port else None
         setup = Setup(node=node, manner=manner, places=places, proxy=configz, address=address)
-        with loops.runner() as runner:
-            runner.run(_run(setup, access.found(kubeconfig)))
+        with clock.event_loop_runner() as runner:
+            runner.run(_run(setup, access.default(kubeconfig)))
     except errors.BadObject as problem:
         output.fail(str(problem))
     except OSError as problem:
@@ -214,7 +214,7 @@ def gc(
 
     Exit code: 0, 1 if something could not be deleted, 2 if the cluster cannot be asked."""
     from numalign.agent.publish import gc as collecting
-    from numalign.kube import loops
+    from numalign.kube import clock
     from numalign.kube.access import access
     from numalign.kube.client import Client
     from numalign.kube.errors import KubeError
@@ -223,7 +223,7 @@ def gc(
     log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
 
     async def swept() -> bool:
-        async with Client(access.found(kubeconfig)) as client:
+        async with Client(access.default(kubeconfig)) as client:
             if once or dry_run:
                 return _told(await collecting.sweep(client, grace, dry_run=dry_run))
             counts = collecting.Counts()
@@ -240,7 +240,7 @@ def gc(
             return True
 
     try:
-        with loops.runner() as runner:
+        with clock.event_loop_runner() as runner:
             well = runner.run(swept())
     except (errors.BadObject, KubeError) as problem:
         output.fail(str(problem))

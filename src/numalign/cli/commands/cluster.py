@@ -14,8 +14,8 @@ from numalign.api.errors import BadObject
 from numalign.cli import output
 
 if TYPE_CHECKING:
-    from numalign.simulator.hosting import Hosted
-    from numalign.simulator.registry import Running
+    from numalign.simulator.hosting import HostedCluster
+    from numalign.simulator.registry import RunningCluster
 
 app = typer.Typer(help="An embedded cluster for kubectl, on made-up machines.", no_args_is_help=True)
 
@@ -103,11 +103,11 @@ def status(fmt: OutputFormat = output.Format.TABLE) -> None:
     output.show("\n\n".join(map(_lines, found)) or "no cluster runs; `numalign cluster up` starts one")
 
 
-def _lines(found: Running) -> str:
+def _lines(found: RunningCluster) -> str:
     return f"{found.name}: {found.words}, at {found.url}\nexport KUBECONFIG={found.kubeconfig}"
 
 
-def _stay(hosted: Hosted) -> None:
+def _stay(hosted: HostedCluster) -> None:
     import logging
 
     from numalign.simulator import hosting
@@ -123,7 +123,7 @@ def _stay(hosted: Hosted) -> None:
         output.fail(f"port {hosted.port} cannot be served: {problems[0]}", code=1)
 
 
-def _started(name: str) -> Running:
+def _started(name: str) -> RunningCluster:
     """The same command again, in a process that stays; what it says goes into a file of its folder."""
     from numalign.simulator import registry
 

@@ -15,7 +15,7 @@ from numalign.api.decode.fields import Field
 from numalign.api.errors import BadObject
 from numalign.cli import inputs, yamlfiles
 from numalign.kubelet.machine import Machine
-from numalign.simulator.hosting import Hosted
+from numalign.simulator.hosting import HostedCluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import catalogue, nodegroups, scenariofile
 from numalign.simulator.scenarios.story import Story
@@ -35,12 +35,12 @@ class Asked(Struct, frozen=True):
     scenario: str
 
 
-def hosted(asked: Asked, *, name: str, **how: Any) -> Hosted:
+def hosted(asked: Asked, *, name: str, **how: Any) -> HostedCluster:
     told = story(asked.scenario) if asked.scenario else None
     nodes = told.nodes if told else nodes_of(asked)
     words = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     words += f", scenario {told.name}" if told else f" of {asked.machine}, {asked.policy}, scope {asked.scope}"
-    return Hosted(name=name, nodes=nodes, words=words, story=told, **how)
+    return HostedCluster(name=name, nodes=nodes, words=words, story=told, **how)
 
 
 def nodes_of(asked: Asked) -> tuple[NodeSpec, ...]:

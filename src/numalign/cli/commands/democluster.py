@@ -21,7 +21,7 @@ from numalign.cli.explain.answer import Told
 if TYPE_CHECKING:
     from numalign.scheduler.snapshot.snapshot import Snapshot
     from numalign.simulator.cluster import Cluster
-    from numalign.simulator.scenarios.play import Played
+    from numalign.simulator.scenarios.play import PlayResult
     from numalign.simulator.scenarios.story import Story
 
 STORY: Final = "burst"
@@ -68,7 +68,7 @@ def tell(page: Page) -> list[str]:
     return [*missed, *_tell_why(page, seen[0].told), *([] if words else [f"{WAITING} was not told why it waits"])]
 
 
-def _tell_storm(page: Page, played: Played) -> None:
+def _tell_storm(page: Page, played: PlayResult) -> None:
     """Why there are so many more pods than arrived."""
     made = sum(line.what == "created" and line.name.startswith(WAITING) for line in played.lines)
     page.add(
@@ -132,7 +132,7 @@ def _taken(embedded: Cluster) -> Snapshot:
     return files.read(msgspec.json.encode({"kind": "List", "items": items}), "the embedded cluster")
 
 
-def _waiting(played: Played) -> str:
+def _waiting(played: PlayResult) -> str:
     """The last word that the pod was given."""
     said = [line.words for line in played.lines if line.what == "refused" and line.name.startswith(WAITING)]
     return said[-1] if said else ""

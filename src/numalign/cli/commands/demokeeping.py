@@ -51,7 +51,7 @@ def program() -> str:
     return PROGRAM if shutil.which(PROGRAM) or called.name != PROGRAM else str(called)
 
 
-def _started() -> registry.Running:
+def _started() -> registry.RunningCluster:
     asked = (
         "cluster",
         "up",

@@ -53,12 +53,12 @@ def campaign(
 
 
 def _played(asked: Asked) -> tuple[Report, list[Line]]:
-    from numalign.kube import loops
+    from numalign.kube import clock
     from numalign.lab.campaign import running
 
     # An unavailable server is part of the campaign.
     logging.getLogger("numalign.kube").setLevel(logging.ERROR)
-    with loops.runner() as runner:
+    with clock.event_loop_runner() as runner:
         return runner.run(running.run(asked, _say))
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from numalign.kube import loops
+from numalign.kube import clock
 from numalign.lab import ability, spec, state, up
 from numalign.lab.errors import LabError
 from numalign.process import tasks
@@ -38,7 +38,7 @@ def require(wanted: LabSpec) -> None:
 
 def stay(wanted: LabSpec) -> None:
     """Run the lab until a signal."""
-    with suppress(asyncio.CancelledError), loops.runner() as runner:
+    with suppress(asyncio.CancelledError), clock.event_loop_runner() as runner:
         runner.run(tasks.until_signalled(_hold(wanted)))
 
 

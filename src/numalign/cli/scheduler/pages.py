@@ -99,7 +99,7 @@ def _context(reach: Reach) -> ssl.SSLContext:
 def _headers(reach: Reach) -> dict[str, str]:
     if not reach.token_file:
         return {}
-    from numalign.kube.access import auth
+    from numalign.kube.transport import auth
 
     token = auth.token_text(auth.file_bytes(reach.token_file, "", "--token-file"), "", "--token-file")
     return dict(auth.bearer(token))

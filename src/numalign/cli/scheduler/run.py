@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import ssl
 
     from numalign.api.schedulerconfig.configuration import Configuration
-    from numalign.kube.access.auth import Access
-    from numalign.process.servertls import CertificateFiles
+    from numalign.kube.transport.auth import Access
+    from numalign.process.certificates import CertificateFiles
     from numalign.scheduler.main import Scheduler
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -75,7 +75,7 @@ def run(
 
     Exit code: 0 after a signal, 1 if leadership was lost or something failed, 2 if it cannot start."""
     from numalign.api.errors import BadObject
-    from numalign.kube import loops
+    from numalign.kube import clock
     from numalign.kube.access import access
     from numalign.kube.leader.leading import LeadershipLost
     from numalign.process import log
@@ -85,11 +85,11 @@ def run(
         read = _configuration(config)
         shown = _from_files(tls_certificate, tls_key) if tls_certificate or tls_key else _of_our_own(bind_address)
         pages = Pages(bind_address, port, shown, tuple(filter(None, open_paths.split(","))))
-        found = access.found(kubeconfig or read.client_connection.kubeconfig)
+        found = access.default(kubeconfig or read.client_connection.kubeconfig)
     except BadObject as problem:
         output.fail(str(problem))
     try:
-        with loops.runner() as runner:
+        with clock.event_loop_runner() as runner:
             runner.run(_served(read, found, pages))
     except LeadershipLost as problem:
         output.fail(str(problem), 1)
@@ -114,7 +114,7 @@ def _configuration(file: str) -> Configuration:
 
 def _from_files(certificate: str, key: str) -> Shown:
     from numalign.api.errors import BadObject
-    from numalign.process.servertls import CertificateFiles, Unusable
+    from numalign.process.certificates import CertificateFiles, Unusable
 
     if not certificate:
         raise BadObject("scheduler run", key, "--tls-key", "is of no use alone; give --tls-certificate, too")
@@ -130,12 +130,12 @@ def _of_our_own(address: str) -> Shown | None:
         return None
 
     from numalign.api.errors import BadObject
-    from numalign.process import servertls
+    from numalign.process import certificates
     from numalign.process.certificates import CryptographyMissing
 
     hosts = ("localhost", socket.gethostname(), "127.0.0.1", "::1")
     try:
-        return Shown(servertls.self_signed(hosts, datetime.now(UTC)), None)
+        return Shown(certificates.self_signed_context(hosts, datetime.now(UTC)), None)
     except CryptographyMissing:
         why = (
             "is not a loopback address: give --tls-certificate, or install numalign[tls] for a self-signed certificate"
@@ -146,14 +146,14 @@ def _of_our_own(address: str) -> Shown | None:
 async def _settled(scheduler: Scheduler) -> None:
     """Once it knows its world, and again with the machine code that a large one is worth."""
     from numalign.kube.clock import SystemClock
-    from numalign.process import garbage
+    from numalign.process import tasks
     from numalign.scheduler import compile as warming
 
     cluster = scheduler.cluster
     await scheduler.watched.synced()
-    garbage.settle()
+    tasks.settle()
     if await warming.when_large(cluster.engine, lambda: cluster.nodes, SystemClock()):
-        garbage.settle()
+        tasks.settle()
 
 
 async def _served(config: Configuration, access: Access, served: Pages) -> None:
@@ -162,7 +162,7 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
     from numalign.kube.client import Client
     from numalign.kube.leader import leading
     from numalign.kube.leader.lease import Terms
-    from numalign.kube.transport.ratelimit import Bucket
+    from numalign.kube.transport.sender import Bucket
     from numalign.kube.transport.transport import Limits
     from numalign.process import serve, tasks
     from numalign.scheduler import settings

@@ -12,8 +12,8 @@ from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
+from numalign.kube.lists import Unreadable
 from numalign.kube.resources import TOPOLOGIES
-from numalign.kube.watch.reading import Unreadable
 
 
 class ManagedFields(Wire, frozen=True):

@@ -1,7 +1,7 @@
-"""Credentials from a program that the kubeconfig names (client.authentication.k8s.io v1 and v1beta1).
+"""Runs the exec plugins of a kubeconfig (client.authentication.k8s.io v1 and v1beta1).
 
-`kubeconfig` turns an `exec` block into a `Source` here. What the program prints is never shown, as it is a secret;
-what it says on standard error is, as it is meant for people."""
+`kubeconfig` turns an `exec` block into a credential source here. Errors never show the plugin's output, which is a
+secret; they show its standard error, which is meant for people."""
 
 import asyncio
 import os
@@ -17,9 +17,9 @@ from numalign.api import errors
 from numalign.api.decode import decode
 from numalign.api.decode.structs import Wire
 from numalign.kube import errors as refusals
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Identity, Obtained
 from numalign.kube.clock import Clock
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Identity, Obtained
 from numalign.kube.transport.tls import Certificate
 
 GROUP: Final = "client.authentication.k8s.io"
@@ -67,7 +67,7 @@ class Credential(Wire, frozen=True):
     status: CredentialStatus | None = None
 
 
-class Asked(Struct, frozen=True):
+class PluginCall(Struct, frozen=True):
     """The plugin, the file that configures it, and the cluster information that it may get."""
 
     plugin: Plugin
@@ -78,7 +78,7 @@ class Asked(Struct, frozen=True):
         return errors.BadObject("Kubeconfig", self.source, "exec", f"{errors.clipped(self.plugin.command)} {why}")
 
 
-def source(asked: Asked, clock: Clock) -> auth.Source:
+def source(asked: PluginCall, clock: Clock) -> auth.Source:
     if asked.plugin.api_version not in VERSIONS:
         raise asked.bad(f"wants apiVersion {errors.echo(asked.plugin.api_version)}; known are {' and '.join(VERSIONS)}")
 
@@ -88,7 +88,7 @@ def source(asked: Asked, clock: Clock) -> auth.Source:
     return obtain
 
 
-def obtained(asked: Asked, printed: bytes, now: datetime) -> Obtained:
+def obtained(asked: PluginCall, printed: bytes, now: datetime) -> Obtained:
     """The identity in the plugin's output."""
     try:
         credential = decode.decode(Credential, printed)
@@ -105,13 +105,13 @@ def obtained(asked: Asked, printed: bytes, now: datetime) -> Obtained:
     return Obtained(_identity(asked, status), _good_for(asked, status, now))
 
 
-def _identity(asked: Asked, status: CredentialStatus) -> Identity:
+def _identity(asked: PluginCall, status: CredentialStatus) -> Identity:
     pair = status.client_certificate_data.encode(), status.client_key_data.encode()
     token = auth.token_text(status.token, asked.source, "exec, status.token") if status.token else ""
     return Identity(auth.bearer(token) if token else (), Certificate(*pair) if all(pair) else None)
 
 
-def _good_for(asked: Asked, status: CredentialStatus, now: datetime) -> float | None:
+def _good_for(asked: PluginCall, status: CredentialStatus, now: datetime) -> float | None:
     if status.expiration_timestamp is None:
         return None
     try:
@@ -122,7 +122,7 @@ def _good_for(asked: Asked, status: CredentialStatus, now: datetime) -> float | 
     return max(0.0, (end - now).total_seconds() - AHEAD)
 
 
-async def _printed(asked: Asked) -> bytes:
+async def _printed(asked: PluginCall) -> bytes:
     interactive = _interactive(asked)
     try:
         process = await asyncio.create_subprocess_exec(
@@ -139,7 +139,7 @@ async def _printed(asked: Asked) -> bytes:
     return await _result(asked, process)
 
 
-async def _result(asked: Asked, process: asyncio.subprocess.Process) -> bytes:
+async def _result(asked: PluginCall, process: asyncio.subprocess.Process) -> bytes:
     try:
         async with asyncio.timeout(PATIENCE):
             printed, complaint = await process.communicate()
@@ -155,14 +155,14 @@ async def _result(asked: Asked, process: asyncio.subprocess.Process) -> bytes:
     return printed
 
 
-def _interactive(asked: Asked) -> bool:
+def _interactive(asked: PluginCall) -> bool:
     mode, terminal = asked.plugin.interactive_mode, sys.stdin is not None and sys.stdin.isatty()
     if mode == "Always" and not terminal:
         raise asked.bad("needs a terminal (interactiveMode Always), and there is none")
     return terminal and mode in ("Always", "IfAvailable")
 
 
-def _environment(asked: Asked, interactive: bool) -> dict[str, str]:
+def _environment(asked: PluginCall, interactive: bool) -> dict[str, str]:
     told: dict[str, object] = {"interactive": interactive}
     if asked.plugin.provide_cluster_info:
         told["cluster"] = asked.cluster

@@ -1,23 +1,143 @@
-"""Access as a kubeconfig describes it: the file that kubectl uses, or several merged.
+"""Reads kubeconfig files as kubectl does: merges several files and resolves a context to an `Access`.
 
-The command line and every process outside a pod call `access`. Whatever is wrong is a BadObject that names the file
-and the field. As in kubectl, paths are relative to the file they stand in, and inline data goes before files. Not
-supported, and refused: `auth-provider`."""
+The command line and every process outside a pod call `access`. The first file that has an entry wins, paths are
+relative to their file, and inline data takes precedence over files. `auth-provider` is refused. Every error is a
+BadObject that names the file and the field, and quotes nothing that may be a secret."""
 
+import binascii
 import os
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from numalign.api import errors
-from numalign.kube.access import auth, execplugin, kubeconfigfile
-from numalign.kube.access.auth import Access, Identity, Login
-from numalign.kube.access.kubeconfigfile import Cluster, Part, User
+from numalign.api.decode import decode
+from numalign.api.decode.structs import Wire
+from numalign.kube.access import execplugin
 from numalign.kube.clock import Clock, SystemClock
-from numalign.kube.transport import server
+from numalign.kube.transport import auth, dial
+from numalign.kube.transport.auth import Access, Identity, Login
 from numalign.kube.transport.tls import Certificate, Contexts, Trust
+
+LARGEST: Final = 4 << 20
+
+
+class Cluster(Wire, frozen=True, rename="kebab"):
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+
+    def __repr__(self) -> str:
+        return f"Cluster({self.server})"
+
+
+class User(Wire, frozen=True, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    exec: execplugin.Plugin | None = None
+    impersonate: str = msgspec.field(default="", name="as")
+    as_uid: str = ""
+    as_groups: tuple[str, ...] = ()
+    as_user_extra: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    auth_provider: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return "User(...)"
+
+
+class Context(Wire, frozen=True):
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class NamedCluster(Wire, frozen=True):
+    name: str = ""
+    cluster: Cluster = Cluster()
+
+
+class NamedUser(Wire, frozen=True):
+    name: str = ""
+    user: User = User()
+
+
+class NamedContext(Wire, frozen=True):
+    name: str = ""
+    context: Context = Context()
+
+
+class Kubeconfig(Wire, frozen=True):
+    clusters: tuple[NamedCluster, ...] = ()
+    users: tuple[NamedUser, ...] = ()
+    contexts: tuple[NamedContext, ...] = ()
+    current_context: str = msgspec.field(default="", name="current-context")
+
+
+class Part(Struct, frozen=True):
+    """A named part of a kubeconfig, and the file that holds it."""
+
+    file: str
+    field: str
+    value: Any
+
+    def bad(self, field: str, why: str) -> errors.BadObject:
+        return errors.BadObject("Kubeconfig", self.file, f"{self.field}.{field}", why)
+
+    def path(self, written: str) -> str:
+        return os.path.join(os.path.dirname(self.file), os.path.expanduser(written)) if written else ""
+
+    def decoded(self, field: str, written: str) -> bytes:
+        try:
+            return b64decode("".join(written.split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise self.bad(field, "is not base64") from None
+
+
+def read_files(files: Sequence[str]) -> list[tuple[str, Kubeconfig]]:
+    """The files that exist, as kubectl reads them; a single file must exist."""
+    there = [file for file in files if os.path.exists(file)] or files[:1]
+    return [(file, _read(file)) for file in there]
+
+
+def _read(file: str) -> Kubeconfig:
+    raw = auth.file_bytes(file, file, "")
+    if len(raw) > LARGEST:
+        raise errors.BadObject("Kubeconfig", file, "", f"larger than {LARGEST >> 20} MiB; is this the right file?")
+    try:
+        document = msgspec.yaml.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        # The parser's message quotes the line, which may be a secret.
+        raise errors.BadObject("Kubeconfig", file, "", "is not YAML") from None
+    if not isinstance(document, Mapping):
+        raise errors.BadObject("Kubeconfig", file, "", "holds no object with clusters, users and contexts")
+    try:
+        return decode.decode(Kubeconfig, document)
+    except errors.BadObject as problem:
+        raise errors.BadObject("Kubeconfig", file, problem.field, problem.why) from None
+
+
+def find_part(found: Sequence[tuple[str, Kubeconfig]], section: str, name: str, named_by: Part) -> Part:
+    for file, config in found:
+        for each in getattr(config, section):
+            if each.name == name:
+                return Part(file, f"{section}[{errors.clipped(name)}]", getattr(each, section.removesuffix("s")))
+    raise errors.BadObject(
+        "Kubeconfig", named_by.file, named_by.field, f"names {errors.echo(name)}, and {section} has no such entry"
+    )
+
 
 VARIABLE: Final = "KUBECONFIG"
 
@@ -34,18 +154,14 @@ def access(
     environment: Mapping[str, str] = os.environ,
 ) -> Access:
     """Access by the named context, or the current one; without files, those that kubectl would use."""
-    configs = kubeconfigfile.configs(files or default_files(environment))
+    configs = read_files(files or default_files(environment))
     first = configs[0][0]
     chosen = context or next((config.current_context for _, config in configs if config.current_context), "")
     if not chosen:
         raise errors.BadObject("Kubeconfig", first, "current-context", "is not set; name a context")
-    found = kubeconfigfile.part(configs, "contexts", chosen, Part(first, "current-context", chosen))
-    cluster = kubeconfigfile.part(configs, "clusters", found.value.cluster, found)
-    user = (
-        kubeconfigfile.part(configs, "users", found.value.user, found)
-        if found.value.user
-        else Part(first, "users", User())
-    )
+    found = find_part(configs, "contexts", chosen, Part(first, "current-context", chosen))
+    cluster = find_part(configs, "clusters", found.value.cluster, found)
+    user = find_part(configs, "users", found.value.user, found) if found.value.user else Part(first, "users", User())
     return _access(cluster, user, found.value.namespace or "default", (clock or SystemClock(), environment))
 
 
@@ -60,14 +176,18 @@ def _access(cluster: Part, user: Part, namespace: str, around: tuple[Clock, Mapp
     )
 
 
-def _server(cluster: Part, environment: Mapping[str, str]) -> server.Server:
+def _server(cluster: Part, environment: Mapping[str, str]) -> dial.Server:
     value: Cluster = cluster.value
     try:
-        address = server.server(value.server, value.tls_server_name)
+        address = dial.parse_server(value.server, value.tls_server_name)
     except ValueError as problem:
         raise cluster.bad("server", f"{errors.echo(value.server)} {problem}") from None
     try:
-        way = server.proxy(value.proxy_url) if value.proxy_url else server.proxy_from(environment, value.server)
+        way = (
+            dial.parse_proxy(value.proxy_url)
+            if value.proxy_url
+            else dial.proxy_from_environment(environment, value.server)
+        )
     except ValueError as problem:
         raise cluster.bad("proxy-url", str(problem)) from None
     return msgspec.structs.replace(address, proxy=way)
@@ -138,7 +258,7 @@ def _pem(user: Part, field: str, file: str, data: str) -> bytes:
     return auth.file_bytes(user.path(file), user.file, f"{user.field}.{field}") if file else b""
 
 
-def _asked(user: Part, cluster: Part) -> execplugin.Asked:
+def _asked(user: Part, cluster: Part) -> execplugin.PluginCall:
     plugin: execplugin.Plugin = user.value.exec
     # A command with a slash is relative to the kubeconfig's folder; a bare one is searched in PATH.
     command = user.path(plugin.command) if os.sep in plugin.command else plugin.command
@@ -151,4 +271,4 @@ def _asked(user: Part, cluster: Part) -> execplugin.Asked:
         "proxy-url": value.proxy_url,
     }
     given = {name: what for name, what in told.items() if what}
-    return execplugin.Asked(msgspec.structs.replace(plugin, command=command), user.file, given)
+    return execplugin.PluginCall(msgspec.structs.replace(plugin, command=command), user.file, given)

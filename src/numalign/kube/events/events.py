@@ -1,7 +1,7 @@
-"""Events for people, as a state machine: which of them are written, and when a repeated one is counted instead.
+"""Correlates events: decides which occurrences are written, and which only increase a series.
 
-`recorder` performs the writes. Equal ones (all but the note) within six minutes become a series that is written when
-it begins, every half hour, and when it ends (kube-scheduler spec 7.6). Pure: time is an argument."""
+`recorder` performs the writes. Events that are equal except for the note become a series within six minutes; a series
+is written when it begins, every half hour, and when it ends (kube-scheduler spec 7.6). Pure: time is an argument."""
 
 import zlib
 from datetime import datetime
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.clock import microtime
-from numalign.kube.objects import Event, EventSeries, ObjectReference
+from numalign.kube.resources import Event, EventSeries, ObjectReference
 
 SERIES_ENDS: Final = 360.0
 SERIES_REFRESH: Final = 1800.0

@@ -1,8 +1,8 @@
-"""Leadership performed: get the lease, run what only a leader may run, renew beside it, give the lease back.
+"""Runs leader election: acquires the lease, runs the leader's work, renews the lease, and releases it.
 
-The scheduler's main calls `lead`. What was started is cancelled the moment leadership cannot be proven any more, and
-`Election.leads` answers no from then on. The client should be one of its own, so that no burst of binds can keep a
-renewal waiting (kube-scheduler spec 6.7)."""
+The scheduler's main calls `lead`. The work is cancelled as soon as leadership cannot be proven, and `Election.leads`
+returns False from then on. Use a client of its own, so that a burst of bindings cannot delay a renewal (kube-scheduler
+spec 6.7)."""
 
 import asyncio
 import logging
@@ -18,8 +18,7 @@ from numalign.kube.client import Client
 from numalign.kube.events import events
 from numalign.kube.events.events import Occurrence, Reporter
 from numalign.kube.leader.lease import USUAL, Election, Terms
-from numalign.kube.objects import Lease, ObjectReference
-from numalign.kube.resources import EVENTS, LEASES, Target
+from numalign.kube.resources import EVENTS, LEASES, Lease, ObjectReference, Target
 
 LOG: Final = logging.getLogger(__name__)
 REASON: Final = "LeaderElection"

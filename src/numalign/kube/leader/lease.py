@@ -1,9 +1,9 @@
-"""Leadership by a Lease, as a state machine: what to write, and whether we lead right now.
+"""The state machine of leader election: which Lease to write, and whether this candidate leads now.
 
-`leading` performs the writes. The rules are kube-scheduler's (kube-scheduler spec 6.7): a record that changed is timed
-by our own clock from when we saw it, never by the times in it. Fencing: `leads(now)` is false from the renew deadline
-on, counted from before the last good renewal was sent, whatever the network does; others wait the longer lease
-duration from after they saw it, so that at no moment two of us think they lead."""
+`leading` performs the writes. The rules are kube-scheduler's (kube-scheduler spec 6.7): a changed record is timed by
+the local clock from when it was seen, never by the times in it. `leads(now)` is False from the renew deadline on,
+counted from before the last successful renewal was sent. Other candidates wait for the longer lease duration, counted
+from after they saw the record. So two candidates never lead at the same time."""
 
 import math
 from datetime import datetime
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.clock import microtime
-from numalign.kube.objects import Lease, LeaseSpec
+from numalign.kube.resources import Lease, LeaseSpec
 
 JITTER: Final = 1.2
 

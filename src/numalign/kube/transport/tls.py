@@ -1,7 +1,7 @@
-"""TLS contexts out of what a kubeconfig or a service account gives: whom to trust, and whom to be.
+"""TLS contexts from a kubeconfig or a service account: trusted authorities and the client certificate.
 
-`dialing` asks `Contexts` before every new connection. A certificate authority that is a file is read again when it
-changed. Verification is off only where the user said so. Keys appear in no repr."""
+`dial` takes a context from `Contexts` before every new connection. An authority's file is read again when it changes.
+Verification is off only if the configuration says so. No repr shows a private key."""
 
 import os
 import ssl

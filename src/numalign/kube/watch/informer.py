@@ -1,27 +1,61 @@
-"""A resource of the cluster, held in a store and kept true; handlers learn every change once and in order per object.
+"""Keeps a store in sync with one resource, and delivers every change once and in order per object.
 
-The scheduler and the agent make one per resource and run it as a task. What to do next is decided in `watch`, what an
-object means in `store`; this is the loop that performs both. It ends only by being cancelled, or by a handler's own
-error: no answer of the server can end it."""
+The scheduler and the agent run one informer per resource as a task. `watch` decides the next step and `store` computes
+the changes; this module performs both. It ends only when it is cancelled or its handler raises: no answer of the server
+ends it. `Outage` limits what a long failure logs: its beginning, ever rarer reminders, and its end."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar, cast
 
 from msgspec import Struct
 
 from numalign.api.errors import BadObject
-from numalign.kube import errors, request
+from numalign.kube import errors, lists, request
 from numalign.kube.client import Client
-from numalign.kube.objects import Status
-from numalign.kube.resources import Named, Target
-from numalign.kube.transport.exchange import Answer
-from numalign.kube.watch import lines, reading
-from numalign.kube.watch.outage import Outage
-from numalign.kube.watch.reading import Unreadable
-from numalign.kube.watch.store import Change, Finding, Store
+from numalign.kube.lists import Unreadable
+from numalign.kube.resources import Named, Status, Target
+from numalign.kube.transport.connection import IncomingResponse
+from numalign.kube.watch.store import Change, ListedObjects, Store
 from numalign.kube.watch.watch import Follow, LookAtAll, Meaning, Wait, Watch
+
+FIRST_INTERVAL: Final = 15.0
+LONGEST_INTERVAL: Final = 900.0
+"""Seconds between two log lines: the first interval and the longest."""
+HEALTHY_SECONDS: Final = 120.0
+"""Seconds of success after which a failure starts a new outage."""
+
+
+@dataclass
+class Outage:
+    _since: float | None = None
+    _pause: float = FIRST_INTERVAL
+    _quiet_until: float = float("-inf")
+    _over: float = float("-inf")
+    _said: bool = False
+
+    def failed(self, now: float) -> float | None:
+        """How long the outage has lasted, if it should be logged now."""
+        if self._since is None:
+            self._since = now
+            if now - self._over > HEALTHY_SECONDS:
+                self._pause, self._quiet_until = FIRST_INTERVAL, now
+        if now < self._quiet_until:
+            return None
+        self._said = True
+        self._quiet_until, self._pause = now + self._pause, min(2 * self._pause, LONGEST_INTERVAL)
+        return now - self._since
+
+    def worked(self, now: float) -> float | None:
+        """How long the outage lasted, if it was logged."""
+        if self._since is None:
+            return None
+        lasted, said = now - self._since, self._said
+        self._since, self._over, self._said = None, now, False
+        return lasted if said else None
+
 
 T = TypeVar("T", bound=Named)
 
@@ -60,9 +94,9 @@ class Informer(Generic[T]):
         self._options = options
         self._watch = Watch(offers_initial=options.initial_events, resync=options.resync)
         self._outage = Outage()
-        self._finding: Finding[T] = Finding(self.store)
+        self._finding: ListedObjects[T] = ListedObjects(self.store)
         self._synced = asyncio.Event()
-        self._stream: Answer | None = None
+        self._stream: IncomingResponse | None = None
         self._left = False
         """Whether this informer ended the last stream."""
         self._wishes = self._heard = 0
@@ -162,8 +196,8 @@ class Informer(Generic[T]):
         if not self._left:
             self._watch.ended(clock.now(), clock.chance())
 
-    async def _read(self, asked: request.Request, answer: Answer, step: Follow) -> None:
-        split = lines.Lines()
+    async def _read(self, asked: request.Request, answer: IncomingResponse, step: Follow) -> None:
+        split = lists.Lines()
         while self._watch.is_collecting:
             piece = await self._piece(answer, self._watch.patience(step))
             if not piece:
@@ -173,7 +207,7 @@ class Informer(Generic[T]):
                     await self._finish_finding()
         await self._hear(asked, answer, split, self._watch.patience(step))
 
-    async def _hear(self, asked: request.Request, answer: Answer, split: lines.Lines, quiet: float) -> None:
+    async def _hear(self, asked: request.Request, answer: IncomingResponse, split: lists.Lines, quiet: float) -> None:
         """Handles events until the stream ends; TimeoutError after `quiet` seconds of silence."""
         clock, left = self._sender.clock, quiet
         while True:
@@ -197,24 +231,24 @@ class Informer(Generic[T]):
             self._left = True
             self._stream.abandon()
 
-    def _page(self, body: bytes) -> reading.Page[T]:
+    def _page(self, body: bytes) -> lists.Page[T]:
         try:
-            return reading.page(self._target.resource, body)
+            return lists.page(self._target.resource, body)
         except BadObject as problem:
             raise errors.Unreachable("list", self._target.words, str(problem)) from None
 
-    def _events(self, split: lines.Lines, piece: bytes) -> Iterator[reading.Event[T]]:
+    def _events(self, split: lists.Lines, piece: bytes) -> Iterator[lists.WatchEvent[T]]:
         try:
             for line in split.feed(piece):
-                yield reading.event(self._target.resource, line)
-        except (BadObject, lines.TooLong) as problem:
+                yield lists.watch_event(self._target.resource, line)
+        except (BadObject, lists.LineTooLong) as problem:
             raise errors.Unreachable("watch", self._target.words, str(problem)) from None
 
-    async def _piece(self, answer: Answer, quiet: float) -> bytes:
+    async def _piece(self, answer: IncomingResponse, quiet: float) -> bytes:
         async with self._sender.clock.timeout(quiet):
             return await answer.read()
 
-    def _take(self, asked: request.Request, event: reading.Event[T]) -> bool:
+    def _take(self, asked: request.Request, event: lists.WatchEvent[T]) -> bool:
         """True if the event completes the initial state."""
         thing = event.object
         if isinstance(thing, Status):
@@ -222,7 +256,7 @@ class Informer(Generic[T]):
         meta = thing.metadata
         meaning = self._watch.saw(event.type, meta.resource_version, meta.annotations)
         self._count(event.type, meaning)
-        if meaning is not Meaning.COMPLETE and not isinstance(thing, reading.Bookmark):
+        if meaning is not Meaning.COMPLETE and not isinstance(thing, lists.Bookmark):
             self._use(thing, meaning, gone=event.type == DELETED)
         return meaning is Meaning.COMPLETE
 
@@ -236,12 +270,12 @@ class Informer(Generic[T]):
 
     def _begin_finding(self) -> None:
         self._sender.metrics.relists[self._target.resource.plural] += 1
-        self._finding = Finding(self.store)
+        self._finding = ListedObjects(self.store)
         self._heard = self._wishes
 
     async def _finish_finding(self) -> None:
         """Delivers the changes, and yields to other tasks: there may be all pods of a large cluster."""
-        found, self._finding = self._finding, Finding(self.store)
+        found, self._finding = self._finding, ListedObjects(self.store)
         changes = self.store.replace(found)
         for first in range(0, len(changes), AT_ONCE):
             self._tell(changes[first : first + AT_ONCE])

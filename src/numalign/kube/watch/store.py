@@ -1,7 +1,7 @@
-"""What is known of one resource, and what each new look at it changes.
+"""The known objects of one resource, and the changes that each update makes.
 
-`informer` puts in what it read and hands on the changes; everyone else only reads. An object that was deleted and made
-again under its name is two changes, never an update. Pure: no I/O, no clock."""
+`informer` writes; everything else reads. An object that was deleted and created again under the same name is two
+changes, never an update. Pure: no I/O, no clock."""
 
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from numalign.api.objects.meta import ObjectMeta
+from numalign.kube.lists import Unreadable
 from numalign.kube.resources import Named
-from numalign.kube.watch.reading import Unreadable
 
 T = TypeVar("T", bound=Named)
 
@@ -65,7 +65,7 @@ class Store(Generic[T]):
         del self._objects[key_of(thing.metadata)]
         return [Change(old, None, None if isinstance(thing, Unreadable) else thing)]
 
-    def replace(self, found: "Finding[T]") -> list[Change[T]]:
+    def replace(self, found: "ListedObjects[T]") -> list[Change[T]]:
         """Takes a complete list. Deletions come first, as they free resources."""
         gone = [key for key in self._objects if key not in found.objects]
         changes = [Change(self._objects.pop(key), None) for key in gone]
@@ -81,7 +81,7 @@ class Store(Generic[T]):
         return [Change(old, None)]
 
 
-class Finding(Generic[T]):
+class ListedObjects(Generic[T]):
     """All objects of one list, collected page by page; unchanged objects keep their identity in memory."""
 
     def __init__(self, known: Store[T]) -> None:

@@ -1,8 +1,8 @@
-"""Following one resource, as a state machine: what to do next, and what an event or a failure means.
+"""The state machine of a watch: the next step, and what an event or a failure means.
 
-`informer` performs the steps and reports back; no socket and no clock in this file. The rules are those of
-kube-scheduler spec 7.2 and 7.3: resume where the last stream ended, take bookmarks, look at everything again only when
-the server has forgotten our version, and never trust a stream that is silent for too long."""
+`informer` performs the steps and reports back; this module has no socket and no clock. It resumes where the last stream
+ended, takes bookmarks, relists only if the server has expired the version, and abandons a stream that is silent for too
+long (kube-scheduler spec 7.2 and 7.3)."""
 
 import enum
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from numalign.kube import errors
 from numalign.kube.backoff import BackoffManager
+from numalign.kube.lists import BOOKMARK
 from numalign.kube.request import Since
-from numalign.kube.watch.reading import BOOKMARK
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
 SHORTEST_STREAM: Final = 300

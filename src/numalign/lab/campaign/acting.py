@@ -15,8 +15,7 @@ from msgspec import structs
 
 from numalign.kube import errors
 from numalign.kube.client import Client
-from numalign.kube.objects import DeleteOptions
-from numalign.kube.resources import NODES, PODS
+from numalign.kube.resources import NODES, PODS, DeleteOptions
 from numalign.lab import controlplane
 from numalign.lab.campaign.script import SCHEDULERS, Create, Delete, Fault
 from numalign.lab.campaign.watching import NAMESPACE, Watching

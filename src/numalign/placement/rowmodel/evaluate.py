@@ -3,11 +3,12 @@
 `commit`, the engine and `explain` ask it for single rows; tests compare kernels with it. A program is walked in
 admission order on pools of what the row has (engine spec 3 to 6). Amounts that are known exactly give exact answers.
 Where amounts are known between bounds, or an answer depends on the ids of CPUs or on a choice of devices, the verdict
-says so instead."""
+says so instead. A pod with pod-level resources is served as one allocation; whether that can be divided among its
+containers does not depend on the row (kubelet spec 10.3 and 10.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, structs
@@ -16,7 +17,7 @@ from numalign.kubelet.demand import Role
 from numalign.kubelet.refusals import Undecided
 from numalign.placement.columns.requests import Ask, Program, Step
 from numalign.placement.ledger.holdings import Entry
-from numalign.placement.rowmodel import cpusplit, merge, podlevel, state
+from numalign.placement.rowmodel import cpusplit, merge, state
 from numalign.placement.rowmodel.causes import BY_IDS, Cause, Refuses, Shortfall, Stopped, Unsure
 from numalign.placement.rowmodel.cpus import CPUPool
 from numalign.placement.rowmodel.cpusplit import Run
@@ -24,6 +25,42 @@ from numalign.placement.rowmodel.devices import DevicePool
 from numalign.placement.rowmodel.memory import MemoryPool
 from numalign.placement.rowmodel.merge import Alignment, Listing
 from numalign.placement.rowmodel.state import Amounts, RowState
+
+
+def require_shared_pool(steps: Sequence[Step], budget: Ask) -> None:
+    """Containers without CPUs or memory of their own must find something left of the budget."""
+    if budget.cpus:
+        _require_rest(steps, [step.ask.cpus or None for step in steps], budget.cpus)
+    if not budget.memory:
+        return
+    if any(step.ask.memory is None for step in steps):
+        raise Refuses(Cause.NOT_WHOLE_BYTES)
+    for column, size in budget.memory:
+        own = [dict(step.ask.memory).get(column, 0) if step.ask.memory else None for step in steps]
+        _require_rest(steps, own, size)
+
+
+def _require_rest(steps: Sequence[Step], own: Sequence[int | None], budget: int) -> None:
+    """`own`: what each container has for itself; None: it shares what the others leave."""
+    exclusive, sharing = 0, False
+    for step, amount in zip(steps, own, strict=True):
+        if step.role is not Role.INIT:
+            exclusive += amount or 0
+            sharing = sharing or amount is None
+        elif amount is None and exclusive >= budget:
+            raise Refuses(Cause.BUDGET_USED_UP)
+    if sharing and exclusive >= budget:
+        raise Refuses(Cause.BUDGET_USED_UP)
+
+
+def require_parts(steps: Sequence[Step], budget: Ask) -> None:
+    """The CPUs of the budget must suffice for every container that wants some for itself."""
+    kept = 0
+    for step in steps:
+        if budget.cpus and step.ask.cpus > budget.cpus - kept:
+            raise Refuses(Cause.TOO_FEW_CPUS)
+        kept += step.ask.cpus if step.role is not Role.INIT else 0
+
 
 EMPTY_REQUESTS_ARE_SKIPPED = (1, 37)
 """The first minor that leaves containers without a memory request alone (kubelet spec 6.2)."""
@@ -141,7 +178,7 @@ class PodWalk:
     def _as_a_whole(self, whole: Ask) -> None:
         budget = self.program.budget
         if budget is not None:
-            podlevel.require_shared_pool(self.program.steps, budget)
+            require_shared_pool(self.program.steps, budget)
         alignment = self._aligned(whole)
         if not self._covers_memory(whole):
             alignment = structs.replace(alignment, holds_memory=False)
@@ -197,7 +234,7 @@ class PodWalk:
         steps = self.program.steps
         if budget.cpus:
             self.cpus.take(budget.cpus, alignment, Role.APP)
-            podlevel.require_parts(steps, budget)
+            require_parts(steps, budget)
             self.cpus.require_parts(step.ask.cpus for step in steps)
         if budget.memory:
             self.memory.take(budget.memory, alignment, Role.APP)

@@ -78,29 +78,75 @@ ANYWHERE = Alignment()
 
 
 def merged(listings: Sequence[Listing], rules: NodeRules) -> Alignment:
-    """The zones that the policy settles on; `Refuses` or `Unsure` where it does not or may not."""
+    """The zones that the node's policy chooses; `Refuses` or `Unsure` where it does not or may not choose any."""
+    match rules.policy:
+        case "single-numa-node":
+            return single_numa_node(listings, rules)
+        case "restricted":
+            return restricted(listings, rules)
+        case _:
+            return best_effort(listings, rules)
+
+
+def single_numa_node(listings: Sequence[Listing], rules: NodeRules) -> Alignment:
+    """The first zone that all managers prefer; without one the pod is rejected."""
     if not listings:
-        single = rules.policy == "single-numa-node"
-        return Alignment((), preferred=True) if single else Alignment((rules.every_zone,), preferred=True)
-    if rules.policy != "single-numa-node" and any(each.size_unknown for each in listings):
-        raise Unsure(Cause.SIZE_UNKNOWN, _wants(listings))
+        return Alignment((), preferred=True)
+    found, before = _first_preferred(listings, rules)
+    if found is None:
+        return _rejected_unless_fewer(listings, rules, before)
+    # On a machine of one zone the Topology Manager stores "any zone" (kubelet spec 3.5).
+    return _preferred(listings, () if found == rules.every_zone else (*before, found))
+
+
+def restricted(listings: Sequence[Listing], rules: NodeRules) -> Alignment:
+    """The first set of zones that all managers prefer; without one the pod is rejected."""
+    if not listings:
+        return Alignment((rules.every_zone,), preferred=True)
+    _need_sizes(listings)
+    found, before = _first_preferred(listings, rules)
+    if found is None:
+        return _rejected_unless_fewer(listings, rules, before)
+    return _preferred(listings, (*before, found))
+
+
+def best_effort(listings: Sequence[Listing], rules: NodeRules) -> Alignment:
+    """The first set of zones that all managers prefer; without one, whatever the hints merge to."""
+    if not listings:
+        return Alignment((rules.every_zone,), preferred=True)
+    _need_sizes(listings)
     found, before = _first_preferred(listings, rules)
     if found is not None:
-        # On a machine of one zone single-numa-node stores "any zone" (kubelet spec 3.5).
-        nil = rules.policy == "single-numa-node" and found == rules.every_zone
-        memory = any(each.drops_out for each in listings)
-        chosen = () if nil else (*before, found)
-        return Alignment(chosen, preferred=True, trusted=True, holds_memory=memory, listed=True)
-    if rules.policy != "best-effort" and not _others_agree(listings, rules):
+        return _preferred(listings, (*before, found))
+    kept = _taking_part(listings, rules)
+    return best_effort(kept, rules) if len(kept) < len(listings) else _without_preference(listings, rules)
+
+
+def _preferred(listings: Sequence[Listing], chosen: tuple[int, ...]) -> Alignment:
+    memory = any(each.drops_out for each in listings)
+    return Alignment(chosen, preferred=True, trusted=True, holds_memory=memory, listed=True)
+
+
+def _need_sizes(listings: Sequence[Listing]) -> None:
+    """Which masks are preferred depends on how many zones a request takes by size."""
+    if any(each.size_unknown for each in listings):
+        raise Unsure(Cause.SIZE_UNKNOWN, _wants(listings))
+
+
+def _rejected_unless_fewer(listings: Sequence[Listing], rules: NodeRules, before: Sequence[int]) -> Alignment:
+    """No mask is preferred for certain: the pod is rejected, unless a manager drops out of the merge."""
+    if not _others_agree(listings, rules):
         _refuse(listings, rules)
-    kept = [each for each in listings if not each.drops_out or _any(each.possible, each, rules)]
+    kept = _taking_part(listings, rules)
     if len(kept) < len(listings):
         return merged(kept, rules)
-    if rules.policy == "best-effort":
-        return _without_preference(listings, rules)
     if before or _may_drop_out(listings, rules):
         raise Unsure(Cause.UNSETTLED_PODS, _wants(listings), _closest(listings, rules))
     _refuse(listings, rules)
+
+
+def _taking_part(listings: Sequence[Listing], rules: NodeRules) -> list[Listing]:
+    return [each for each in listings if not each.drops_out or _any(each.possible, each, rules)]
 
 
 def _refuse(listings: Sequence[Listing], rules: NodeRules) -> NoReturn:

@@ -23,7 +23,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.kube import binding, errors
 from numalign.kube.backoff import Exponential
-from numalign.kube.binding import Answer, Outcome
+from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
 from numalign.kube.resources import PODS
@@ -107,7 +107,7 @@ class Binder:
 
     async def _carry_out(self, bind: PendingBinding) -> None:
         why = await self._prepared(bind)
-        answer = Answer(Outcome.REFUSED, why) if why else await self._answer(bind)
+        answer = BindingResult(Outcome.REFUSED, why) if why else await self._answer(bind)
         if answer is None:
             return
         match answer.outcome:
@@ -124,7 +124,7 @@ class Binder:
             return ""
         return await self._volumes.carried_out(bind.plan, bind.volume_seconds)
 
-    async def _answer(self, bind: PendingBinding) -> Answer | None:
+    async def _answer(self, bind: PendingBinding) -> BindingResult | None:
         """What became of it, for certain; None: it is not ours to find out any more."""
         tries, in_doubt = 0, False
         while self._leads():
@@ -143,7 +143,7 @@ class Binder:
             await self._pause(tries)
         return None
 
-    async def _sent(self, bind: PendingBinding) -> Answer:
+    async def _sent(self, bind: PendingBinding) -> BindingResult:
         expected = placementannotation.of(bind.decision)
         said = {placementannotation.NAME: expected} if expected else {}
         return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
@@ -152,14 +152,14 @@ class Binder:
         """Asked of every try in the moment in which it leaves: a call may wait for a connection, or be repeated."""
         return self._leads() and self._books.is_open(bind) and self._books.has_node(bind.node)
 
-    async def _looked_up(self, bind: PendingBinding, why: str) -> Answer | None:
+    async def _looked_up(self, bind: PendingBinding, why: str) -> BindingResult | None:
         """A binding was sent that must not be sent again: only the pod can tell. `why` it has no node, if so."""
         meta, tries = bind.pod.metadata, 1
         while self._leads():
             try:
                 pod = await self._client.get(PODS.at(meta.name, meta.namespace))
             except errors.NotFound:
-                return Answer(Outcome.GONE)
+                return BindingResult(Outcome.GONE)
             except errors.KubeError as problem:
                 LOG.warning("not known yet whether it is bound: %s", problem, extra=_about(bind))
                 await self._pause(tries)
@@ -177,16 +177,16 @@ def _about(bind: PendingBinding) -> dict[str, Any]:
     return about(pod=bind.pod.metadata.full_name, uid=bind.pod.metadata.uid, node=bind.node)
 
 
-def _not_sent(is_open: bool) -> Answer:
-    return Answer(Outcome.REFUSED, NODE_GONE) if is_open else Answer(Outcome.GONE)
+def _not_sent(is_open: bool) -> BindingResult:
+    return BindingResult(Outcome.REFUSED, NODE_GONE) if is_open else BindingResult(Outcome.GONE)
 
 
-def _told(pod: Pod, bind: PendingBinding, why: str) -> Answer:
+def _told(pod: Pod, bind: PendingBinding, why: str) -> BindingResult:
     if pod.metadata.uid != bind.pod.metadata.uid:
-        return Answer(Outcome.GONE)
+        return BindingResult(Outcome.GONE)
     if not pod.spec.node_name:
-        return Answer(Outcome.REFUSED, why)
-    return Answer(Outcome.DONE if pod.spec.node_name == bind.node else Outcome.ELSEWHERE)
+        return BindingResult(Outcome.REFUSED, why)
+    return BindingResult(Outcome.DONE if pod.spec.node_name == bind.node else Outcome.ELSEWHERE)
 
 
 DONE, GONE, REFUSED = "done", "gone", "refused"

@@ -21,8 +21,7 @@ from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
 from numalign.kube.events.events import Occurrence, Reporter
-from numalign.kube.objects import DeleteOptions, Document, ObjectReference, Preconditions
-from numalign.kube.resources import PODS
+from numalign.kube.resources import PODS, DeleteOptions, Document, ObjectReference, Preconditions
 from numalign.process.log import about
 from numalign.scheduler.events.eventqueue import EventQueue
 

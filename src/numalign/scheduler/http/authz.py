@@ -21,7 +21,7 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import errors, request, resources
 from numalign.kube.client import Client
 from numalign.kube.resources import Resource
-from numalign.process.serve import Answer, Asked, Guard
+from numalign.process.serve import Guard, PageRequest, PageResponse
 
 OPEN: Final = ("/healthz", "/livez", "/readyz")
 KEPT: Final = 10.0
@@ -70,7 +70,7 @@ class _Gate:
         self._users: _Kept[User | None] = _Kept(now)
         self._permissions: _Kept[bool] = _Kept(now)
 
-    async def refusal(self, asked: Asked) -> Answer | None:
+    async def refusal(self, asked: PageRequest) -> PageResponse | None:
         if self._is_open(asked.path):
             return None
         try:
@@ -82,14 +82,14 @@ class _Gate:
         try:
             allowed = PRIVILEGED in user.groups or await self._may(user, asked)
         except UNANSWERED:
-            return Answer("Internal Server Error: the API server cannot be asked whether you may\n", 500)
+            return PageResponse("Internal Server Error: the API server cannot be asked whether you may\n", 500)
         words = f'forbidden: User "{user.username}" cannot {asked.method.lower()} path "{asked.path}"'
         return None if allowed else _status(403, "Forbidden", words)
 
     def _is_open(self, path: str) -> bool:
         return any(path.startswith(each[:-1]) if each.endswith("*") else path == each for each in self._open)
 
-    async def _user(self, asked: Asked) -> User | None:
+    async def _user(self, asked: PageRequest) -> User | None:
         scheme, _, token = asked.headers.get("authorization", "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
@@ -100,7 +100,7 @@ class _Gate:
         status = await self._review(TOKEN_REVIEWS, {"token": token})
         return status.user if status.authenticated else None
 
-    async def _may(self, user: User, asked: Asked) -> bool:
+    async def _may(self, user: User, asked: PageRequest) -> bool:
         what = {"path": asked.path, "verb": asked.method.lower()}
         who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
 
@@ -138,7 +138,7 @@ class _Kept(Generic[V]):
         return value
 
 
-def _status(code: int, reason: str, message: str) -> Answer:
+def _status(code: int, reason: str, message: str) -> PageResponse:
     told = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     body = msgspec.json.encode(told | {"message": message, "reason": reason, "code": code})
-    return Answer(body.decode() + "\n", code, JSON)
+    return PageResponse(body.decode() + "\n", code, JSON)

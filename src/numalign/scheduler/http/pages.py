@@ -14,9 +14,8 @@ import msgspec
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.leader.lease import Election
 from numalign.kube.resources import PODS
-from numalign.process import log, metrics, vitals
-from numalign.process.health import Health
-from numalign.process.serve import Answer, Asked, Page
+from numalign.process import log, metrics
+from numalign.process.serve import Health, Page, PageRequest, PageResponse
 from numalign.scheduler import metrics as resourcemetrics
 from numalign.scheduler import settings
 from numalign.scheduler.main import Scheduler
@@ -39,10 +38,10 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
     watchdog = {"leaderElection": lambda: election is None or _is_renewing(election, now())}
     ready = watchdog | dict.fromkeys(SYNCED, lambda: scheduler.watched.has_synced)
     health = Health()
-    vitals.register_start(health.registry)
+    metrics.register_start_time(health.registry)
     told: dict[str, Page] = {
-        "/metrics": lambda _: Answer(scheduler.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
-        "/metrics/slis": lambda _: Answer(health.registry.text(), content_type=metrics.CONTENT_TYPE),
+        "/metrics": lambda _: PageResponse(scheduler.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
+        "/metrics/slis": lambda _: PageResponse(health.registry.text(), content_type=metrics.CONTENT_TYPE),
         "/metrics/resources": lambda _: _resources(scheduler),
         "/configz": lambda _: _json({"kubescheduler.config.k8s.io": settings.plain(config)}),
         "/debug/state": lambda asked: _state(scheduler, asked),
@@ -55,7 +54,7 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
     return told
 
 
-async def _state(scheduler: Scheduler, asked: Asked) -> Answer:
+async def _state(scheduler: Scheduler, asked: PageRequest) -> PageResponse:
     """With `nodes` every node is told, too, and pods go on being scheduled meanwhile."""
     told = dump.state(scheduler, asked.query.get("pod", ""), asked.query.get("node", ""))
     if "nodes" not in asked.query:
@@ -68,17 +67,17 @@ async def _state(scheduler: Scheduler, asked: Asked) -> Answer:
     return _json(told | {"nodes": nodes})
 
 
-async def _dump(scheduler: Scheduler) -> Answer:
+async def _dump(scheduler: Scheduler) -> PageResponse:
     """Taken at one moment, and written while pods go on being scheduled."""
     pieces = await _unhurried(files.pieces(dump.taken(scheduler)))
-    return Answer(b"".join(pieces), content_type=JSON)
+    return PageResponse(b"".join(pieces), content_type=JSON)
 
 
-async def _resources(scheduler: Scheduler) -> Answer:
+async def _resources(scheduler: Scheduler) -> PageResponse:
     """Of the leader alone: others know the same pods."""
     pods = tuple(scheduler.watched.informers[PODS.plural].store) if scheduler.leads() else ()
     lines = await _unhurried(resourcemetrics.lines(pods)) if pods else []
-    return Answer("".join(f"{line}\n" for line in lines), content_type=metrics.CONTENT_TYPE)
+    return PageResponse("".join(f"{line}\n" for line in lines), content_type=metrics.CONTENT_TYPE)
 
 
 async def _unhurried(pieces: Iterable[T]) -> list[T]:
@@ -97,13 +96,13 @@ def _is_renewing(election: Election, now: float) -> bool:
     return leads_for == float("-inf") or leads_for > -(election.terms.lease - election.terms.renew + GRACE)
 
 
-def _verbosity(asked: Asked) -> Answer:
+def _verbosity(asked: PageRequest) -> PageResponse:
     text = asked.body.decode("ascii", "replace").strip()
     if asked.method != "PUT" or not text.isdecimal():
-        return Answer("PUT a number: 4 and more is debugging\n", 400)
+        return PageResponse("PUT a number: 4 and more is debugging\n", 400)
     log.set_verbosity(int(text))
-    return Answer(f"successfully set verbosity to {text}\n")
+    return PageResponse(f"successfully set verbosity to {text}\n")
 
 
-def _json(thing: object) -> Answer:
-    return Answer(msgspec.json.encode(thing, enc_hook=str).decode(), content_type=JSON)
+def _json(thing: object) -> PageResponse:
+    return PageResponse(msgspec.json.encode(thing, enc_hook=str).decode(), content_type=JSON)

@@ -26,8 +26,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kube import errors
 from numalign.kube.backoff import Exponential
 from numalign.kube.client import Client
-from numalign.kube.objects import DeleteOptions, Document, Preconditions
-from numalign.kube.resources import PODS
+from numalign.kube.resources import PODS, DeleteOptions, Document, Preconditions
 from numalign.placement.decisions import Randomness
 from numalign.process.log import about
 from numalign.scheduler.events.podhistory import SILENT, PodHistories

@@ -24,8 +24,8 @@ from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube import errors
 from numalign.kube.client import Client
+from numalign.kube.lists import Unreadable
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
-from numalign.kube.watch.reading import Unreadable
 from numalign.placement.dump import LedgerDump
 from numalign.scheduler import main
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES

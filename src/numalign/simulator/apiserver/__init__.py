@@ -1,1 +1,1 @@
-"""The embedded API server: `api.Api` is the door inside the process, `server` the one over HTTP."""
+"""The embedded API server: `verbs.api.Api` is its in-process interface, `http.server` serves it over HTTP."""

@@ -24,15 +24,15 @@ from numalign.simulator.apiserver.storage.resources import EVENTS
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.clock import Clock
 from numalign.simulator.nodes import nodeobjects
-from numalign.simulator.nodes.nodeobjects import Happening
-from numalign.simulator.nodes.specs import Makes
+from numalign.simulator.nodes.nodeobjects import KubeletEvent
+from numalign.simulator.nodes.specs import NodeTypes
 from numalign.simulator.nodes.workloads import Workload
 from numalign.simulator.trees import Tree
 
 Action = Callable[[], None]
 
 
-class Entry:
+class TimerEntry:
     __slots__ = ("action",)
 
     def __init__(self, action: Action) -> None:
@@ -43,15 +43,15 @@ class Entry:
         self.action = None
 
 
-class Agenda:
+class TimerQueue:
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Entry]] = []
+        self._heap: list[tuple[float, int, TimerEntry]] = []
         self._entered = 0
         self.earlier: Action = _nothing
         """Called when something was entered that comes before everything else."""
 
-    def at(self, moment: float, action: Action) -> Entry:
-        entry = Entry(action)
+    def at(self, moment: float, action: Action) -> TimerEntry:
+        entry = TimerEntry(action)
         self._entered += 1
         heapq.heappush(self._heap, (moment, self._entered, entry))
         if self._heap[0][2] is entry:
@@ -80,13 +80,13 @@ def _nothing() -> None:
 
 
 @dataclass
-class Surroundings:
+class NodeEnvironment:
     api: Api
     clock: Clock
     chances: random.Random
     workload: Workload
-    agenda: Agenda = field(default_factory=Agenda)
-    makes: Makes = field(default_factory=Makes)
+    agenda: TimerQueue = field(default_factory=TimerQueue)
+    makes: NodeTypes = field(default_factory=NodeTypes)
     refused: int = 0
     """Writes that the API server did not take."""
     _events: int = 0
@@ -99,7 +99,7 @@ class Surroundings:
             self.refused += 1
             return None
 
-    def tell(self, what: Happening, host: str) -> None:
+    def tell(self, what: KubeletEvent, host: str) -> None:
         self._events += 1
         # Real events are named by the nanosecond; here thousands may share one.
         serial = int(self.clock.wall().timestamp()) * 1_000_000_000 + self._events
@@ -107,6 +107,6 @@ class Surroundings:
         self.written(lambda: self.api.create(EVENTS, event))
 
 
-Occurrence = Literal["allocated", "container", "released", "devices"]
+NodeChange = Literal["allocated", "container", "released", "devices"]
 """Managers were asked for something; a pinned container started or ended; a pod gave all it held back; a device became
 well or unwell."""

@@ -18,7 +18,7 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Api, Change
 from numalign.simulator.clock import Clock
-from numalign.simulator.nodes.environment import Surroundings
+from numalign.simulator.nodes.environment import NodeEnvironment
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.nodes.workloads import Workload, annotated
@@ -30,7 +30,7 @@ AT_ONCE: Final = 100
 
 class Fleet:
     def __init__(self, api: Api, clock: Clock, chances: random.Random, workload: Workload = annotated) -> None:
-        self._around = Surroundings(api, clock, chances, workload)
+        self._around = NodeEnvironment(api, clock, chances, workload)
         self._around.agenda.earlier = self._wake
         self._nodes: dict[str, SimulatedNode] = {}
         self._numbers = 0

@@ -15,12 +15,12 @@ from numalign.kubelet.refusals import StartRefusal
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes import nodeobjects, specs
-from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
+from numalign.simulator.nodes.environment import NodeChange, NodeEnvironment, TimerEntry
 from numalign.simulator.nodes.kubelet import staticpods
 from numalign.simulator.nodes.kubelet.heartbeat import Heartbeat
 from numalign.simulator.nodes.kubelet.loop import KubeletLoop
-from numalign.simulator.nodes.nodeobjects import Happening, Identity
-from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.nodeobjects import Identity, KubeletEvent
+from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.nodes.publisher.exporter import Exporter
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree
@@ -31,14 +31,14 @@ class SimulatedNode:
 
     __slots__ = ("_around", "_booting", "_exporter", "_heartbeat", "_loop", "standing", "why_down")
 
-    def __init__(self, spec: NodeSpec, number: int, around: Surroundings) -> None:
+    def __init__(self, spec: NodeSpec, number: int, around: NodeEnvironment) -> None:
         self._around = around
-        self.standing = Standing(spec, around.makes.of(spec.machine, spec.settings), Identity(number))
+        self.standing = NodeState(spec, around.makes.of(spec.machine, spec.settings), Identity(number))
         self._heartbeat = Heartbeat(self.standing, around)
         self._loop = KubeletLoop(self.standing, around, self._happened)
         published = spec.publishing.dialect != "none"
         self._exporter = Exporter(self.standing, around, lambda: self._heartbeat.uid) if published else None
-        self._booting: Entry | None = None
+        self._booting: TimerEntry | None = None
         self.why_down = ""
 
     @property
@@ -155,7 +155,7 @@ class SimulatedNode:
             about = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "uid": self.name}}
             boot = nodeobjects.boot_id(standing.spec, standing.identity)
             message = f"Node {self.name} has been rebooted, boot id: {boot}"
-            self._around.tell(Happening(about, "Rebooted", message, "Warning"), self.name)
+            self._around.tell(KubeletEvent(about, "Rebooted", message, "Warning"), self.name)
             if self._exporter:
                 self._exporter.begin()
 
@@ -165,6 +165,6 @@ class SimulatedNode:
             tree = staticpods.mirror(pod, self.name, self._heartbeat.uid, now)
             self._around.written(partial(self._around.api.create, PODS, tree))
 
-    def _happened(self, what: Occurrence) -> None:
+    def _happened(self, what: NodeChange) -> None:
         if self._exporter:
             self._exporter.happened(what)

@@ -126,7 +126,7 @@ def lease(name: str, uid: str, renewed: str) -> Tree:
     }
 
 
-class Happening(Struct, frozen=True):
+class KubeletEvent(Struct, frozen=True):
     """Something that a kubelet tells people about."""
 
     about: Tree
@@ -136,7 +136,7 @@ class Happening(Struct, frozen=True):
     type: str = "Normal"
 
 
-def event(what: Happening, host: str, now: str, serial: int) -> Tree:
+def event(what: KubeletEvent, host: str, now: str, serial: int) -> Tree:
     about = what.about.get("metadata") or {}
     namespace = about.get("namespace", "")
     return {

@@ -11,13 +11,13 @@ from numalign.api.objects.node import Taint
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.simulator.nodes.nodeobjects import Identity
-from numalign.simulator.nodes.specs import Make, NodeSpec
+from numalign.simulator.nodes.specs import NodeSpec, NodeType
 
 
-class Standing:
+class NodeState:
     __slots__ = ("identity", "labels", "make", "spec", "state", "taints", "up")
 
-    def __init__(self, spec: NodeSpec, make: Make, identity: Identity) -> None:
+    def __init__(self, spec: NodeSpec, make: NodeType, identity: Identity) -> None:
         self.spec = spec
         self.make = make
         self.identity = identity

@@ -24,10 +24,10 @@ from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 
-Dialect = Literal["agent", "rte", "nfd", "none"]
+PublisherKind = Literal["agent", "rte", "nfd", "none"]
 
 
-class Faults(Struct, frozen=True, kw_only=True):
+class PublisherFaults(Struct, frozen=True, kw_only=True):
     """How a publisher misbehaves. Numbers are chances from 0 to 1, drawn for every report."""
 
     dropped: float = 0.0
@@ -49,7 +49,7 @@ class Faults(Struct, frozen=True, kw_only=True):
 class Publishing(Struct, frozen=True, kw_only=True):
     """Who publishes the node's topology, how often, and how late. Defaults that are None are the publisher's own."""
 
-    dialect: Dialect = "agent"
+    dialect: PublisherKind = "agent"
     period: float = 60.0
     """Between looks at the node; 0: only when something happens."""
     reactive: bool = True
@@ -59,7 +59,7 @@ class Publishing(Struct, frozen=True, kw_only=True):
     """From looking at the node until the report is written."""
     jitter: float = 0.0
     """Up to so much is added to every lag and period, by chance."""
-    faults: Faults = Faults()
+    faults: PublisherFaults = PublisherFaults()
 
 
 class NodeSpec(Struct, frozen=True, kw_only=True):
@@ -81,26 +81,26 @@ class NodeSpec(Struct, frozen=True, kw_only=True):
     """Pods from files on the node, as objects; the API server sees mirrors of them."""
 
 
-class Make:
+class NodeType:
     """`empty` is the state of every such node that nothing has happened on."""
 
     def __init__(self, kubelet: Kubelet) -> None:
         self.kubelet = kubelet
         self.empty: KubeletState = kubelet.initial()
-        self.reports: dict[Dialect, NodeTopology] = {}
+        self.reports: dict[PublisherKind, NodeTopology] = {}
         """What publishers see on such a node."""
 
 
-class Makes:
+class NodeTypes:
     def __init__(self) -> None:
-        self._known: list[Make] = []
+        self._known: list[NodeType] = []
 
-    def of(self, machine: Machine, settings: Settings) -> Make:
+    def of(self, machine: Machine, settings: Settings) -> NodeType:
         """The make of such a node; `StartRefusal` if its kubelet would not start."""
         for make in self._known:
             if _same(make.kubelet.machine, machine) and _same(make.kubelet.settings, settings):
                 return make
-        make = Make(start.start(machine, settings))
+        make = NodeType(start.start(machine, settings))
         self._known.append(make)
         return make
 

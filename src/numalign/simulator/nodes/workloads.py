@@ -24,7 +24,7 @@ INIT_DEFAULT: Final = 1.0
 CANNOT_RUN: Final = 128
 
 
-class Run(Struct, frozen=True):
+class ContainerBehaviour(Struct, frozen=True):
     """`seconds` None: until it is stopped. A message says why it could not run at all."""
 
     seconds: float | None = None
@@ -32,18 +32,22 @@ class Run(Struct, frozen=True):
     message: str = ""
 
 
-Workload = Callable[[Pod, Container, int], Run]
+Workload = Callable[[Pod, Container, int], ContainerBehaviour]
 """Pod, container and how often that container was started before."""
 
 
-def annotated(pod: Pod, container: Container, attempt: int) -> Run:
+def annotated(pod: Pod, container: Container, attempt: int) -> ContainerBehaviour:
     """The workload that the pod's annotations describe."""
     try:
         if container in pod.spec.init_containers:
-            return Run() if container.is_sidecar else Run(_seconds(pod, INIT_SECONDS, INIT_DEFAULT))
-        return Run(_seconds(pod, RUN_SECONDS, None), _exit_code(pod))
+            return (
+                ContainerBehaviour()
+                if container.is_sidecar
+                else ContainerBehaviour(_seconds(pod, INIT_SECONDS, INIT_DEFAULT))
+            )
+        return ContainerBehaviour(_seconds(pod, RUN_SECONDS, None), _exit_code(pod))
     except errors.BadObject as problem:
-        return Run(0.0, CANNOT_RUN, str(problem))
+        return ContainerBehaviour(0.0, CANNOT_RUN, str(problem))
 
 
 def _seconds(pod: Pod, annotation: str, default: float | None) -> float | None:

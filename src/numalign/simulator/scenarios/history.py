@@ -21,7 +21,7 @@ What = Literal[
 ]
 
 
-class Line(Struct, frozen=True, omit_defaults=True):
+class HistoryEntry(Struct, frozen=True, omit_defaults=True):
     """`at` counts seconds from the beginning; `why` is a reason's name, `words` its message."""
 
     at: float
@@ -36,9 +36,9 @@ class Line(Struct, frozen=True, omit_defaults=True):
     words: str = ""
 
 
-class Recorder:
+class HistoryRecorder:
     def __init__(self, api: Api) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[HistoryEntry] = []
         self._clock = api.clock
         self._began = api.clock.now()
         self._subscriptions = (
@@ -68,7 +68,7 @@ class Recorder:
     def _write(self, what: What, tree: Tree, why: str = "", words: str = "") -> None:
         meta, spec = tree["metadata"], tree.get("spec", {})
         self.lines.append(
-            Line(
+            HistoryEntry(
                 at=round(self._clock.now() - self._began, 6),
                 what=what,
                 name=meta["name"],
@@ -112,11 +112,11 @@ def _refusal(status: Tree) -> tuple[str, str] | None:
     return None
 
 
-def encode(lines: Iterable[Line]) -> bytes:
+def encode(lines: Iterable[HistoryEntry]) -> bytes:
     """As JSON, a line each."""
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def decode(raw: bytes) -> list[Line]:
+def decode(raw: bytes) -> list[HistoryEntry]:
     """What `encode` wrote; ValueError where it is something else."""
-    return [msgspec.json.decode(line, type=Line) for line in raw.splitlines() if line]
+    return [msgspec.json.decode(line, type=HistoryEntry) for line in raw.splitlines() if line]

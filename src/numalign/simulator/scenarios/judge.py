@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.simulator.scenarios.history import Line
+from numalign.simulator.scenarios.history import HistoryEntry
 from numalign.simulator.scenarios.story import ANY_SCHEDULER, Expectation, Story
 
 COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -57,7 +57,7 @@ class _Pod(Struct):
     ended: bool = False
 
 
-def judge(story: Story, scheduler: str, lines: Sequence[Line]) -> list[Violation]:
+def judge(story: Story, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
     """Everything that did not hold when this scheduler played the story."""
     expected = (*story.expect.get(ANY_SCHEDULER, ()), *story.expect.get(scheduler, ()))
     return [*broken(lines), *missed(expected, measures(lines))]
@@ -71,7 +71,7 @@ def missed(expected: Iterable[Expectation], found: Mapping[str, float]) -> list[
     ]
 
 
-def measures(lines: Sequence[Line]) -> dict[str, float]:
+def measures(lines: Sequence[HistoryEntry]) -> dict[str, float]:
     """Every number of `MEASURES`."""
     counts = Counter(line.what for line in lines)
     pods = _pods(lines)
@@ -95,11 +95,11 @@ def measures(lines: Sequence[Line]) -> dict[str, float]:
     }
 
 
-def broken(lines: Sequence[Line]) -> list[Violation]:
+def broken(lines: Sequence[HistoryEntry]) -> list[Violation]:
     return [*bound_twice(lines), *bound_to_nothing(lines)]
 
 
-def bound_twice(lines: Iterable[Line]) -> Iterator[Violation]:
+def bound_twice(lines: Iterable[HistoryEntry]) -> Iterator[Violation]:
     bound: dict[str, str] = {}
     for line in lines:
         if line.what == "bound":
@@ -108,7 +108,7 @@ def bound_twice(lines: Iterable[Line]) -> Iterator[Violation]:
             bound[line.uid] = line.node
 
 
-def bound_to_nothing(lines: Iterable[Line]) -> Iterator[Violation]:
+def bound_to_nothing(lines: Iterable[HistoryEntry]) -> Iterator[Violation]:
     nodes: set[str] = set()
     for line in lines:
         if line.what == "node":
@@ -119,11 +119,11 @@ def bound_to_nothing(lines: Iterable[Line]) -> Iterator[Violation]:
             yield Violation("", f"{_named(line)} was bound to {line.node}, which is not there")
 
 
-def _named(line: Line) -> str:
+def _named(line: HistoryEntry) -> str:
     return f"pod {line.namespace}/{line.name}"
 
 
-def _pods(lines: Iterable[Line]) -> dict[str, _Pod]:
+def _pods(lines: Iterable[HistoryEntry]) -> dict[str, _Pod]:
     pods: dict[str, _Pod] = {}
     for line in lines:
         if line.what == "created":

@@ -18,7 +18,7 @@ from numalign.api.objects.node import Taint
 from numalign.kubelet import configuration, machinecores, machinefile, presets, refusals, start, versions
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings
-from numalign.simulator.nodes.specs import Dialect, Faults, NodeSpec, Publishing
+from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, PublisherKind, Publishing
 from numalign.simulator.scenarios import durations
 
 KEYS: Final = (
@@ -38,7 +38,7 @@ KEYS: Final = (
 TAINT_KEYS: Final = ("key", "value", "effect")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REPORT_KEYS: Final = ("as", "period", "onChange", "window", "lag", "lost", "stale", "repeated", "garbage", "restarted")
-DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
+DIALECTS: Final[tuple[PublisherKind, ...]] = get_args(PublisherKind)
 MOST_NODES: Final = 50_000
 USUAL_MINOR: Final = versions.Minor(1, 37)
 """Of the API server too: a kubelet must not be newer than its server."""
@@ -147,8 +147,8 @@ def _publishing(field: Field) -> Publishing:
     )
 
 
-def _faults(field: Field) -> Faults:
-    return Faults(
+def _faults(field: Field) -> PublisherFaults:
+    return PublisherFaults(
         dropped=_chance(field.at("lost")),
         stale=_chance(field.at("stale")),
         duplicated=_chance(field.at("repeated")),

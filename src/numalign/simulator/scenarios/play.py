@@ -30,8 +30,8 @@ from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.scenarios.durations import Span
-from numalign.simulator.scenarios.history import Line, Recorder
-from numalign.simulator.scenarios.story import Choice, Deletion, Fault, Objects, Story, Stream, Traffic
+from numalign.simulator.scenarios.history import HistoryEntry, HistoryRecorder
+from numalign.simulator.scenarios.story import CreatedObjects, Deletion, Fault, PodKind, PodStream, Story, Traffic
 from numalign.simulator.trees import Tree
 
 TEMPLATES: Final = {
@@ -60,15 +60,15 @@ def calls(traffic: Iterable[Traffic], scheduler: str, seed: int) -> list[Call]:
 
 def _calls(each: Traffic, scheduler: str, seed: str) -> Iterator[Call]:
     match each:
-        case Stream():
+        case PodStream():
             yield from _arrivals(each, scheduler, random.Random(seed))
-        case Objects(at=at, objects=objects):
+        case CreatedObjects(at=at, objects=objects):
             yield from (Creation(at, with_scheduler(tree, scheduler)) for tree in objects)
         case Deletion():
             yield each
 
 
-def _arrivals(stream: Stream, scheduler: str, chances: random.Random) -> Iterator[Creation]:
+def _arrivals(stream: PodStream, scheduler: str, chances: random.Random) -> Iterator[Creation]:
     at = stream.at
     weights = [choice.weight for choice in stream.mix]
     for number in range(stream.pods):
@@ -78,7 +78,7 @@ def _arrivals(stream: Stream, scheduler: str, chances: random.Random) -> Iterato
         at += drawn(stream.every, chances)
 
 
-def _pod(stream: Stream, choice: Choice, number: int, chances: random.Random) -> Tree:
+def _pod(stream: PodStream, choice: PodKind, number: int, chances: random.Random) -> Tree:
     annotations, spec = dict(choice.annotations), dict(choice.spec)
     if stream.lifetime is not None:
         # What lives for a time is done then, unless the story says otherwise.
@@ -117,10 +117,10 @@ Progress = Callable[[float], None]
 """Told the time of the story every so often."""
 
 
-class Played(Struct, frozen=True):
+class PlayResult(Struct, frozen=True):
     """`refused` are calls of the story itself that the API server did not take, as sentences."""
 
-    lines: list[Line]
+    lines: list[HistoryEntry]
     refused: list[str]
 
 
@@ -130,25 +130,25 @@ def play(
     seed: int | None = None,
     progress: Progress = lambda at: None,
     at_end: Callable[[Cluster], None] = lambda embedded: None,
-) -> Played:
+) -> PlayResult:
     """`at_end` may look at the cluster before it goes."""
     return virtualtime.run(_played(story, scheduler, story.seed if seed is None else seed, progress, at_end))
 
 
 async def _played(
     story: Story, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
-) -> Played:
+) -> PlayResult:
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
     chances = random.Random(f"{seed}/{scheduler}")
     async with cluster.running(story.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
         if scheduler == profiles.NAME:
             await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
         await asyncio.sleep(SETTLING)
-        recorder = Recorder(embedded.api)
+        recorder = HistoryRecorder(embedded.api)
         refused = await perform(story, embedded, scheduler, seed, progress)
         recorder.stop()
         at_end(embedded)
-        return Played(recorder.lines, refused)
+        return PlayResult(recorder.lines, refused)
 
 
 async def perform(

@@ -20,13 +20,13 @@ from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import durations, judge, nodegroups, story
 from numalign.simulator.scenarios.story import (
     AT_ONCE,
-    Choice,
+    CreatedObjects,
     Deletion,
     Expectation,
     Fault,
-    Objects,
+    PodKind,
+    PodStream,
     Story,
-    Stream,
     Traffic,
 )
 from numalign.simulator.trees import Tree
@@ -81,12 +81,12 @@ def _traffic(field: Field) -> Traffic:
         return _deletion(field)
     if field.at("objects").given:
         fields.only(field, OBJECT_KEYS)
-        return Objects(_at(field), tuple(_object(each) for each in fields.items(field.at("objects"))))
+        return CreatedObjects(_at(field), tuple(_object(each) for each in fields.items(field.at("objects"))))
     fields.only(field, STREAM_KEYS)
     mix = tuple(_choice(each) for each in fields.items(field.at("mix")))
     if not mix:
         raise field.at("mix").bad("no pod; describe at least one")
-    return Stream(
+    return PodStream(
         at=_at(field),
         pods=fields.integer(field.at("pods"), 1, MOST_PODS),
         every=durations.span(field.at("every")) or AT_ONCE,
@@ -96,9 +96,9 @@ def _traffic(field: Field) -> Traffic:
     )
 
 
-def _choice(field: Field) -> Choice:
+def _choice(field: Field) -> PodKind:
     fields.only(field, CHOICE_KEYS)
-    return Choice(
+    return PodKind(
         name=_name(field.at("name")),
         weight=_number(field.at("weight"), 1, 1, MOST_WEIGHT),
         labels=dict(_words(field.at("labels"))),

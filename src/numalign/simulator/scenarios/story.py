@@ -29,7 +29,7 @@ FAULTS: Final = ("reboot", "restart-kubelet", "delete-node", *REVERSED, *REVERSE
 AT_ONCE: Final = Span(0.0, 0.0)
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class PodKind(Struct, frozen=True, kw_only=True):
     """A pod that a stream may send next, and how likely it is beside the others."""
 
     name: str
@@ -39,19 +39,19 @@ class Choice(Struct, frozen=True, kw_only=True):
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-class Stream(Struct, frozen=True, kw_only=True):
+class PodStream(Struct, frozen=True, kw_only=True):
     """Pods that arrive one after the other."""
 
     at: float
     pods: int
-    mix: tuple[Choice, ...]
+    mix: tuple[PodKind, ...]
     every: Span = AT_ONCE
     lifetime: Span | None = None
     """None: they run until the end."""
     namespace: str = "default"
 
 
-class Objects(Struct, frozen=True):
+class CreatedObjects(Struct, frozen=True):
     """Manifests that are created together."""
 
     at: float
@@ -69,7 +69,7 @@ class Deletion(Struct, frozen=True, kw_only=True):
     labels: str = ""
 
 
-Traffic = Stream | Objects | Deletion
+Traffic = PodStream | CreatedObjects | Deletion
 
 
 class Fault(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from numalign.agent.publish import gc
 from numalign.agent.publish.gc import Swept
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client
-from numalign.process.serve import Answer, Asked
+from numalign.process.serve import PageRequest, PageResponse
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NODES
 from numalign.simulator.nodes.publisher import crd
@@ -136,8 +136,8 @@ def test_a_report_that_was_written_anew_since_is_another_one_and_stays() -> None
 def test_what_became_of_it_is_counted() -> None:
     counts = gc.Counts()
     counts.note(Swept(stale=("a", "b"), deleted=("a",), problems=("no right to delete b",)))
-    told = counts.pages()["/metrics"](Asked(method="GET", path="/metrics"))
-    assert isinstance(told, Answer)
+    told = counts.pages()["/metrics"](PageRequest(method="GET", path="/metrics"))
+    assert isinstance(told, PageResponse)
     assert "numalign_agent_gc_deleted_total 1" in str(told.body)
     assert "numalign_agent_gc_failures_total 1" in str(told.body)
 

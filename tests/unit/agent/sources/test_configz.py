@@ -10,11 +10,11 @@ import pytest
 
 from numalign.agent.sources import configz
 from numalign.api import errors
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.clock import SystemClock
-from numalign.kube.transport.sending import Sender
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Server
+from numalign.kube.transport.sender import Sender
 
 
 @contextlib.asynccontextmanager

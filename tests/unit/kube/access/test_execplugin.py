@@ -10,24 +10,24 @@ import pytest
 
 from numalign.api.errors import BadObject
 from numalign.kube.access import execplugin
-from numalign.kube.access.auth import Identity, Login, Obtained
-from numalign.kube.access.execplugin import Asked, EnvVar, Plugin
+from numalign.kube.access.execplugin import EnvVar, Plugin, PluginCall
+from numalign.kube.transport.auth import Identity, Login, Obtained
 from numalign.kube.transport.tls import Certificate
 from tests.unit.kube.clocks import START, HandClock, run
 
 V1, V1BETA1 = execplugin.VERSIONS
 
 
-def asked(script: str = "", version: str = V1, **rest: Any) -> Asked:
+def asked(script: str = "", version: str = V1, **rest: Any) -> PluginCall:
     plugin = Plugin(api_version=version, command=sys.executable, args=("-c", script), **rest)
-    return Asked(plugin, "config", {"server": "https://kube.test"})
+    return PluginCall(plugin, "config", {"server": "https://kube.test"})
 
 
 def credential(version: str = V1, **status: Any) -> bytes:
     return json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status}).encode()
 
 
-def obtained(plugin: Asked) -> Obtained:
+def obtained(plugin: PluginCall) -> Obtained:
     async def run_it() -> Obtained:
         return await execplugin.source(plugin, HandClock())()
 
@@ -111,7 +111,7 @@ def test_a_program_that_is_not_there_comes_with_its_hint() -> None:
     with pytest.raises(
         BadObject, match=r"exec: no-such-program cannot be started: No such file.*; install it\\nlike this"
     ):
-        obtained(Asked(plugin, "config", {}))
+        obtained(PluginCall(plugin, "config", {}))
 
 
 def test_a_program_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

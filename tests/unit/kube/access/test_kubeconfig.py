@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from numalign.api.errors import BadObject
-from numalign.kube.access import access, execplugin, incluster, kubeconfig, kubeconfigfile
-from numalign.kube.access.auth import Identity
-from numalign.kube.transport.server import Proxy
+from numalign.kube.access import access, execplugin, kubeconfig
+from numalign.kube.transport.auth import Identity
+from numalign.kube.transport.dial import Proxy
 from numalign.kube.transport.tls import Certificate
 from tests.unit.kube import certificates
 from tests.unit.kube.clocks import HandClock, run
@@ -211,8 +211,8 @@ def test_no_secret_is_shown(folder: Path, user: dict[str, Any]) -> None:
 
 
 SECRETIVE = {
-    "user": kubeconfigfile.User(token=SECRET, password=SECRET, client_key_data=SECRET),
-    "cluster": kubeconfigfile.Cluster(proxy_url=f"http://u:{SECRET}@proxy"),
+    "user": kubeconfig.User(token=SECRET, password=SECRET, client_key_data=SECRET),
+    "cluster": kubeconfig.Cluster(proxy_url=f"http://u:{SECRET}@proxy"),
     "plugin": execplugin.Plugin(env=(execplugin.EnvVar("KEY", SECRET),)),
     "credential": execplugin.Credential(status=execplugin.CredentialStatus(token=SECRET)),
 }
@@ -229,13 +229,13 @@ def test_a_file_that_is_no_yaml_shows_none_of_its_lines(folder: Path) -> None:
     assert SECRET not in str(raised.value)
 
 
-POD = {incluster.HOST: "10.0.0.1", incluster.PORT: "443"}
+POD = {access.HOST: "10.0.0.1", access.PORT: "443"}
 
 
 def test_in_a_pod_its_service_account_is_taken(folder: Path) -> None:
     (folder / "namespace").write_text("kube-system")
     clock = HandClock()
-    found = incluster.access(POD, str(folder), clock)
+    found = access.in_cluster(POD, str(folder), clock)
 
     async def check() -> list[str]:
         used = await found.login.identity()
@@ -249,13 +249,13 @@ def test_in_a_pod_its_service_account_is_taken(folder: Path) -> None:
 
 def test_outside_a_pod_that_is_said(folder: Path) -> None:
     with pytest.raises(BadObject, match="in-cluster, environment: KUBERNETES_SERVICE_HOST"):
-        incluster.access({}, str(folder))
+        access.in_cluster({}, str(folder))
 
 
 def test_a_pod_without_a_token_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadObject, match=r"in-cluster, token: .*token cannot be read"):
-        incluster.access(POD, str(tmp_path))
+        access.in_cluster(POD, str(tmp_path))
 
 
 def test_a_named_file_goes_before_the_pod(folder: Path) -> None:
-    assert access.found(written(folder, config()), environment=POD).server.host == "kube.test"
+    assert access.default(written(folder, config()), environment=POD).server.host == "kube.test"

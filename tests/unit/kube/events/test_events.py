@@ -14,7 +14,7 @@ from numalign.kube.client import Client
 from numalign.kube.events import events
 from numalign.kube.events.events import Correlator, Count, Create, Occurrence, Reporter, Write
 from numalign.kube.events.recorder import LONGEST_QUEUE, Recorder
-from numalign.kube.objects import ObjectReference
+from numalign.kube.resources import ObjectReference
 from tests.unit.kube.clocks import START, FastClock, HandClock, run
 from tests.unit.kube.stub import Stub, access, once, serving
 from tests.unit.kube.stubhttp import status

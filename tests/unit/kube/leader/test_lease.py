@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.leader.lease import Election, Terms
-from numalign.kube.objects import Lease, LeaseSpec
+from numalign.kube.resources import Lease, LeaseSpec
 from tests.campaigns import holds_for
 from tests.unit.kube.clocks import START
 

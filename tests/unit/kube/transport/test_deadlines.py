@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from numalign.kube.transport.deadlines import Deadlines
-from numalign.kube.transport.exchange import Connection
+from numalign.kube.transport.connection import Connection, Deadlines
 from numalign.simulator import virtualtime
-from tests.unit.kube.transport.test_exchange import SIZED, connected
+from tests.unit.kube.transport.test_connection import SIZED, connected
 
 SECONDS = 30.0
 

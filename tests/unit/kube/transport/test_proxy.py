@@ -10,7 +10,7 @@ import pytest
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.resources import NODES
-from numalign.kube.transport.server import Proxy, Server
+from numalign.kube.transport.dial import Proxy, Server
 from tests.unit.kube import certificates
 from tests.unit.kube.clocks import HandClock, run
 from tests.unit.kube.stub import Stub, secure_access, serving

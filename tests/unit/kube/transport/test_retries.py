@@ -5,11 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.kube import errors, request
-from numalign.kube.objects import Cause, Details, Status
 from numalign.kube.request import Request
-from numalign.kube.resources import PODS
-from numalign.kube.transport import retries
-from numalign.kube.transport.ratelimit import Bucket
+from numalign.kube.resources import PODS, Cause, Details, Status
+from numalign.kube.transport import sender
+from numalign.kube.transport.sender import Bucket
 
 WEB = PODS.at("web", "default")
 READ = request.get(WEB)
@@ -48,12 +47,12 @@ CASES: dict[str, tuple[Request, errors.KubeError, int, float | None]] = {
 
 @pytest.mark.parametrize("asked, problem, tries, wait", CASES.values(), ids=CASES)
 def test_the_pause_after(asked: Request, problem: errors.KubeError, tries: int, wait: float | None) -> None:
-    pause = retries.pause(asked, problem, tries, chance=0.0)
+    pause = sender.retry_pause(asked, problem, tries, chance=0.0)
     assert pause == (wait if wait is None else pytest.approx(wait))
 
 
 def test_jitter_lengthens_a_pause_by_a_tenth_at_most() -> None:
-    pause = retries.pause(READ, answer(500), 1, chance=1.0)
+    pause = sender.retry_pause(READ, answer(500), 1, chance=1.0)
     assert pause == pytest.approx(0.011)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from numalign.api.errors import BadObject
 from numalign.kube import errors
-from numalign.kube.access.auth import Access
 from numalign.kube.client import Client
 from numalign.kube.resources import NODES
+from numalign.kube.transport.auth import Access
 from numalign.kube.transport.tls import Certificate, Contexts, Trust
 from tests.unit.kube import certificates
 from tests.unit.kube.clocks import FastClock, run

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from numalign.kube.watch.outage import FIRST, HEALTHY, LONGEST, Outage
+from numalign.kube.watch.informer import FIRST_INTERVAL, HEALTHY_SECONDS, LONGEST_INTERVAL, Outage
 
 
 def told(outage: Outage, moments: Iterable[float]) -> list[float]:
@@ -19,7 +19,7 @@ def test_lines_come_at_growing_distances() -> None:
         225,
         465,
         945,
-        *range(1845, 4 * 3600, int(LONGEST)),
+        *range(1845, 4 * 3600, int(LONGEST_INTERVAL)),
     ]
 
 
@@ -45,5 +45,5 @@ def test_after_a_healthy_while_the_next_failure_is_told_at_once() -> None:
     outage = Outage()
     told(outage, range(10))
     outage.worked(10)
-    again = 11 + HEALTHY
-    assert told(outage, [again, again + 1, again + FIRST]) == [again, again + FIRST]
+    again = 11 + HEALTHY_SECONDS
+    assert told(outage, [again, again + 1, again + FIRST_INTERVAL]) == [again, again + FIRST_INTERVAL]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numalign.api.errors import BadObject
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
-from numalign.kube.watch.reading import Unreadable
-from numalign.kube.watch.store import Change, Finding, Store
+from numalign.kube.lists import Unreadable
+from numalign.kube.watch.store import Change, ListedObjects, Store
 
 Thing = Pod | Unreadable
 
@@ -41,7 +41,7 @@ def test_seen_again(thing: Thing, changes: list[Change[Pod]]) -> None:
 def test_a_look_at_everything_tells_the_same(thing: Thing, changes: list[Change[Pod]]) -> None:
     store = Store[Pod]()
     store.put(pod(1))
-    found = Finding(store)
+    found = ListedObjects(store)
     found.add([thing])
     assert store.replace(found) == changes
 
@@ -65,7 +65,7 @@ def test_seen_to_be_deleted(thing: Thing, changes: list[Change[Pod]]) -> None:
 def test_what_a_look_does_not_find_is_gone_before_anything_new_comes() -> None:
     store = Store[Pod]()
     store.put(pod(1))
-    found = Finding(store)
+    found = ListedObjects(store)
     found.add([pod(5, "u2", "b")])
     assert store.replace(found) == [Change(pod(1), None), Change(None, pod(5, "u2", "b"))]
 
@@ -74,7 +74,7 @@ def test_what_did_not_change_stays_the_same_object() -> None:
     store = Store[Pod]()
     first = pod(1)
     store.put(first)
-    found = Finding(store)
+    found = ListedObjects(store)
     found.add([pod(1)])
     assert store.replace(found) == []
     assert store.get("a", "ns") is first
@@ -87,7 +87,7 @@ THINGS = st.builds(pod, st.integers(1, 3), st.sampled_from(["u1", "u2"]), st.sam
 def test_after_a_look_the_store_is_what_was_found(looks: list[list[Pod]]) -> None:
     store, heard = Store[Pod](), dict[str, Pod]()
     for look in looks:
-        found = Finding(store)
+        found = ListedObjects(store)
         found.add(look)
         for change in store.replace(found):
             thing = change.new or change.old

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.kube import backoff, errors
-from numalign.kube.objects import Cause, Details, Status
 from numalign.kube.request import Since
+from numalign.kube.resources import Cause, Details, Status
 from numalign.kube.watch import watch
 from numalign.kube.watch.watch import Follow, LookAtAll, Meaning, Wait, Watch
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from numalign.kube import errors
 from numalign.kube.client import Client
-from numalign.kube.objects import Status
+from numalign.kube.resources import Status
 from numalign.lab.campaign.acting import Acting
 from numalign.lab.campaign.history import History
 from numalign.lab.campaign.script import Create, Delete, Fault

@@ -11,7 +11,7 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.kube import binding as calls
-from numalign.kube.binding import Answer, Outcome
+from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
 from numalign.placement.decisions import Decision
 from numalign.scheduler.bind.binder import TRIES, Binder, PendingBinding
@@ -58,12 +58,12 @@ class Story:
 
     async def _bind(
         self, client: Client, pod: object, node: str, annotations: object, *, wanted: Callable[[], bool]
-    ) -> Answer:
+    ) -> BindingResult:
         self.sent += 1
         self.wanted = wanted
         await asyncio.sleep(0)
         self.on_sent()
-        return Answer(self.answers.pop(0), "why")
+        return BindingResult(self.answers.pop(0), "why")
 
     def told(self) -> list[str]:
         virtualtime.run(self._told())

@@ -12,7 +12,7 @@ import pytest
 from numalign.kube.client import Client
 from numalign.kube.events.events import Occurrence, Reporter
 from numalign.kube.events.recorder import Recorder
-from numalign.kube.objects import ObjectReference
+from numalign.kube.resources import ObjectReference
 from numalign.scheduler.events import eventqueue
 from numalign.scheduler.events.eventqueue import EventQueue
 from numalign.simulator import cluster, virtualtime

@@ -13,7 +13,7 @@ from numalign.api.errors import BadObject
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.request import Request
-from numalign.process.serve import Answer, Asked
+from numalign.process.serve import PageRequest, PageResponse
 from numalign.scheduler.http import authz
 
 USERS: dict[str, dict[str, Any]] = {
@@ -44,12 +44,12 @@ class Server:
         return json.dumps({"metadata": {}, "status": {"allowed": allowed}}).encode()
 
 
-def asked(path: str, token: str = "", method: str = "GET") -> Asked:
-    return Asked(method=method, path=path, headers={"authorization": f"Bearer {token}"} if token else {})
+def asked(path: str, token: str = "", method: str = "GET") -> PageRequest:
+    return PageRequest(method=method, path=path, headers={"authorization": f"Bearer {token}"} if token else {})
 
 
-def answers(server: Server, *questions: Asked, **how: Any) -> list[Answer | None]:
-    async def ask() -> list[Answer | None]:
+def answers(server: Server, *questions: PageRequest, **how: Any) -> list[PageResponse | None]:
+    async def ask() -> list[PageResponse | None]:
         guard = authz.guard(cast(Client, SimpleNamespace(sender=server)), **how)
         return [await guard(each) for each in questions]
 
@@ -73,7 +73,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("question, status, reviews", CASES.values(), ids=CASES)
-def test_the_api_server_decides(question: Asked, status: int, reviews: list[str]) -> None:
+def test_the_api_server_decides(question: PageRequest, status: int, reviews: list[str]) -> None:
     server = Server()
     (answer,) = answers(server, question)
     assert (answer.status if answer is not None else 200, server.asked) == (status, reviews)

@@ -14,7 +14,7 @@ import pytest
 from numalign.kube.client import Client
 from numalign.kube.leader import leading
 from numalign.kube.leader.lease import Election
-from numalign.process.serve import Answer, Asked, Pages
+from numalign.process.serve import PageRequest, PageResponse, Pages
 from numalign.scheduler import main
 from numalign.scheduler.http import authz
 from numalign.scheduler.http import pages as serving
@@ -27,10 +27,10 @@ from tests.embedded import schedulerstories as stories
 QUERIES = ("", "?pod=default/p", "?pod=default/q")
 
 
-def shown(*paths: str, election: Election | None = None, run: bool = True, **how: Any) -> list[Answer]:
+def shown(*paths: str, election: Election | None = None, run: bool = True, **how: Any) -> list[PageResponse]:
     """The pages of a scheduler on a cluster without nodes, after a while."""
 
-    async def look() -> list[Answer]:
+    async def look() -> list[PageResponse]:
         clock = virtualtime.clock(random.Random(1))
         async with cluster.running([], clock, random.Random(1)) as embedded:
             embedded.api.create(PODS, stories.pod("p", 1))
@@ -47,19 +47,19 @@ def shown(*paths: str, election: Election | None = None, run: bool = True, **how
     return virtualtime.run(look())
 
 
-def _asked(path: str, method: str = "GET", body: bytes = b"", **_: Any) -> Asked:
+def _asked(path: str, method: str = "GET", body: bytes = b"", **_: Any) -> PageRequest:
     place, query = path.partition("?")[::2]
     pairs = dict(part.partition("=")[::2] for part in query.split("&") if part)
-    return Asked(method=method, path=place, query=pairs, body=body)
+    return PageRequest(method=method, path=place, query=pairs, body=body)
 
 
-def text(answer: Answer) -> str:
+def text(answer: PageResponse) -> str:
     return answer.body if isinstance(answer.body, str) else answer.body.decode()
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/informer-sync"])
 def test_a_scheduler_that_runs_is_well(path: str) -> None:
-    assert shown(path) == [Answer("ok")]
+    assert shown(path) == [PageResponse("ok")]
 
 
 def test_one_that_has_not_looked_yet_lives_but_is_not_ready() -> None:

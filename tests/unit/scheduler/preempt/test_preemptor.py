@@ -14,7 +14,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.events.events import Reporter
-from numalign.kube.objects import Status
+from numalign.kube.resources import Status
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.preempt.preemptor import Evictor, PreemptionGate
 from numalign.simulator import cluster, virtualtime

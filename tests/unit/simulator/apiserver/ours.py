@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Access, Identity, Login
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Access, Identity, Login
+from numalign.kube.transport.dial import Server
 from numalign.simulator import clock
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import LOOPBACK, Address, ListenOptions

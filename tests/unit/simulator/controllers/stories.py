@@ -43,7 +43,7 @@ class Cluster:
         self._tasks = asyncio.TaskGroup()
         self._starting: list[asyncio.Task[None]] = []
         self._started: set[str] = set()
-        cluster.furnish(self.api)
+        cluster.create_first_objects(self.api)
         self.manager = manager.ControllerManager(self.api, self.views, controllers or manager.every("certificate"))
         self.scheduler = schedulers.node_totals(chance)
         self.api.subscribe(PODS, self._kubelet)

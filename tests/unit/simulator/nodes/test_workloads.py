@@ -3,7 +3,7 @@ import pytest
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.simulator.nodes import workloads
-from numalign.simulator.nodes.workloads import Run
+from numalign.simulator.nodes.workloads import ContainerBehaviour
 
 SIDECAR = {"name": "side", "restartPolicy": "Always"}
 
@@ -17,16 +17,22 @@ def pod(**annotations: str) -> Pod:
 @pytest.mark.parametrize(
     "annotations, init, app",
     [
-        pytest.param({}, Run(1.0), Run(), id="nothing said: init for a second, apps until stopped"),
-        pytest.param({"run_seconds": "90"}, Run(1.0), Run(90.0), id="run for a time"),
-        pytest.param({"run_seconds": "0.5", "exit_code": "3"}, Run(1.0), Run(0.5, 3), id="and fail"),
-        pytest.param({"init_seconds": "20"}, Run(20.0), Run(), id="slow init"),
+        pytest.param(
+            {}, ContainerBehaviour(1.0), ContainerBehaviour(), id="nothing said: init for a second, apps until stopped"
+        ),
+        pytest.param({"run_seconds": "90"}, ContainerBehaviour(1.0), ContainerBehaviour(90.0), id="run for a time"),
+        pytest.param(
+            {"run_seconds": "0.5", "exit_code": "3"}, ContainerBehaviour(1.0), ContainerBehaviour(0.5, 3), id="and fail"
+        ),
+        pytest.param({"init_seconds": "20"}, ContainerBehaviour(20.0), ContainerBehaviour(), id="slow init"),
     ],
 )
-def test_annotations_say_what_containers_do(annotations: dict[str, str], init: Run, app: Run) -> None:
+def test_annotations_say_what_containers_do(
+    annotations: dict[str, str], init: ContainerBehaviour, app: ContainerBehaviour
+) -> None:
     told = pod(**annotations)
     first, side, last = told.in_admission_order()
-    assert [workloads.annotated(told, each, 0) for each in (first, side, last)] == [init, Run(), app]
+    assert [workloads.annotated(told, each, 0) for each in (first, side, last)] == [init, ContainerBehaviour(), app]
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,16 @@
 import pytest
 
 from numalign.simulator.scenarios import history, judge
-from numalign.simulator.scenarios.history import Line
+from numalign.simulator.scenarios.history import HistoryEntry
 from numalign.simulator.scenarios.judge import Violation
 from numalign.simulator.scenarios.story import Expectation
 
 
-def line(what: history.What, at: float = 0.0, pod: str = "a", node: str = "", **more: str) -> Line:
-    return Line(at=at, what=what, name=pod, namespace="default", uid=f"uid-{pod}", node=node, **more)
+def line(what: history.What, at: float = 0.0, pod: str = "a", node: str = "", **more: str) -> HistoryEntry:
+    return HistoryEntry(at=at, what=what, name=pod, namespace="default", uid=f"uid-{pod}", node=node, **more)
 
 
-NODE = Line(at=0.0, what="node", name="n")
+NODE = HistoryEntry(at=0.0, what="node", name="n")
 RUN = [NODE, line("created"), line("bound", 1.0, node="n"), line("started", 3.0, node="n")]
 
 
@@ -48,14 +48,14 @@ BROKEN = {
         "pod default/a was bound to m, which is not there",
     ),
     "bound to what is gone": (
-        [NODE, Line(at=1.0, what="node-gone", name="n"), line("bound", 2.0, node="n")],
+        [NODE, HistoryEntry(at=1.0, what="node-gone", name="n"), line("bound", 2.0, node="n")],
         "pod default/a was bound to n, which is not there",
     ),
 }
 
 
 @pytest.mark.parametrize("lines, words", BROKEN.values(), ids=BROKEN)
-def test_what_may_never_happen(lines: list[Line], words: str) -> None:
+def test_what_may_never_happen(lines: list[HistoryEntry], words: str) -> None:
     assert judge.broken(lines) == [Violation("", words)]
 
 

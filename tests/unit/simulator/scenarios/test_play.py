@@ -11,13 +11,13 @@ from numalign.simulator.nodes import workloads
 from numalign.simulator.scenarios import play
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.scenarios.play import Creation
-from numalign.simulator.scenarios.story import Choice, Deletion, Objects, Stream
+from numalign.simulator.scenarios.story import CreatedObjects, Deletion, PodKind, PodStream
 
-MIX = (Choice(name="small", spec={"containers": []}), Choice(name="large", spec={"schedulerName": "mine"}, weight=3))
+MIX = (PodKind(name="small", spec={"containers": []}), PodKind(name="large", spec={"schedulerName": "mine"}, weight=3))
 
 
-def stream(**changes: Any) -> Stream:
-    return structs.replace(Stream(at=1.0, pods=20, mix=MIX, every=Span(1.0, 2.0)), **changes)
+def stream(**changes: Any) -> PodStream:
+    return structs.replace(PodStream(at=1.0, pods=20, mix=MIX, every=Span(1.0, 2.0)), **changes)
 
 
 def pods(seed: int = 1, **changes: Any) -> list[Creation]:
@@ -52,7 +52,7 @@ def test_a_lifetime_is_written_on_the_pod() -> None:
 
 def test_templates_of_workloads_go_to_whoever_plays() -> None:
     deployment = {"kind": "Deployment", "spec": {"replicas": 2, "template": {"spec": {"containers": []}}}}
-    (call,) = play.calls([Objects(0.0, (deployment,))], "numalign", 1)
+    (call,) = play.calls([CreatedObjects(0.0, (deployment,))], "numalign", 1)
     assert isinstance(call, Creation)
     assert call.tree["spec"]["template"]["spec"] == {"schedulerName": "numalign", "containers": []}
     assert "schedulerName" not in deployment["spec"]["template"]["spec"]  # type: ignore[index]

@@ -7,7 +7,7 @@ import pytest
 from numalign.api.errors import BadObject
 from numalign.simulator.scenarios import catalogue, scenariofile
 from numalign.simulator.scenarios.durations import Span
-from numalign.simulator.scenarios.story import Deletion, Expectation, Fault, Objects, Story, Stream
+from numalign.simulator.scenarios.story import CreatedObjects, Deletion, Expectation, Fault, PodStream, Story
 
 POD = {"containers": [{"name": "main"}]}
 STREAM: dict[str, Any] = {"pods": 3, "mix": [{"name": "web", "spec": POD}]}
@@ -45,7 +45,7 @@ def test_how_a_node_reports() -> None:
 
 def test_a_stream_of_pods() -> None:
     (stream,) = read(traffic=[STREAM | {"at": 5, "every": ["1s", "2s"], "lifetime": "1m"}]).traffic
-    assert isinstance(stream, Stream)
+    assert isinstance(stream, PodStream)
     assert (stream.at, stream.every, stream.lifetime) == (5.0, Span(1.0, 2.0), Span(60.0, 60.0))
     assert stream.mix[0].spec == POD
 
@@ -54,7 +54,7 @@ def test_objects_and_deletions() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
     gone = {"apiVersion": "v1", "kind": "Pod", "namespace": "a", "labels": "app=web"}
     made, deleted = read(traffic=[{"objects": [namespace]}, {"at": "1s", "delete": gone}]).traffic
-    assert made == Objects(0.0, (namespace,))
+    assert made == CreatedObjects(0.0, (namespace,))
     assert deleted == Deletion(at=1.0, api_version="v1", kind="Pod", namespace="a", labels="app=web")
 
 

@@ -1,17 +1,11 @@
-"""Defaults for every kind that has some: the table of completers, and the ones that are a few lines long.
+"""Defaults of every built-in kind: the table of completers, and the short ones.
 
-`prepare` is what creates and updates call. An object whose kind is not in the table is kept as it was written.
+Create and update call `prepare` through `admission`. An object whose kind is not in the table is stored as it was
+written. A completer gets the object, its old state and a reader of other objects, and changes the object in place.
 
-Namespaces: what a new one gets, and that nothing is put where there is none or where one is going.
-
-Those that every server makes for itself count as there from the first moment on.
-
-Services: defaults, and addresses and ports from simple pools.
-
-An address is the lowest one that no service has; nothing listens on it. Of two families only IPv4 is known.
-
-The defaults of storage: volumes, claims, classes, drivers. Which class is the default one is decided here.
-"""
+A namespaced object needs a namespace that exists and is not being deleted; the namespaces that every server creates
+count as existing. Services get the lowest free address of 10.96.0.0/16 and free node ports; nothing listens on them,
+and only IPv4 is supported. `default_class` decides which storage class claims without a class get."""
 
 import base64
 import ipaddress
@@ -37,7 +31,7 @@ def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> No
     metadata["labels"] = (metadata.get("labels") or {}) | {NAME_LABEL: metadata.get("name", "")}
     finalizers = list(spec.get("finalizers") or ())
     if old is not None:
-        # Only their own subresource changes them.
+        # Only the finalize subresource changes the finalizers of a namespace.
         finalizers = list((old.get("spec") or {}).get("finalizers") or ())
     elif FINALIZER not in finalizers:
         finalizers.append(FINALIZER)
@@ -47,7 +41,7 @@ def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> No
 
 
 def admit_into(resource: Resource, tree: Tree, lookup: ObjectReader) -> None:
-    """Raises unless the object's namespace takes new objects."""
+    """Raises StatusError unless the object's namespace accepts new objects."""
     namespace = tree["metadata"].get("namespace", "")
     home = lookup(NAMESPACES, namespace)
     if home is None and namespace not in ALWAYS_THERE:
@@ -98,7 +92,7 @@ def _complete_reachable(tree: Tree, old: Tree | None, lookup: ObjectReader) -> N
 
 
 def _give_address(spec: Tree, before: Tree, others: list[Tree]) -> None:
-    """An update that leaves the address out keeps it."""
+    """An update without an address keeps it."""
     if not spec.get("clusterIP"):
         used = {(each.get("spec") or {}).get("clusterIP") for each in others}
         spec["clusterIP"] = before.get("clusterIP") or next(each for each in _addresses() if each not in used)
@@ -182,7 +176,7 @@ def capacity(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
 
 
 def default_class(classes: Sequence[Tree]) -> str:
-    """The one that claims without a class get: of those marked so the youngest, then the first by name."""
+    """The storage class of claims without a class: the youngest of the marked classes, then the first by name."""
     marked = [each for each in classes if _is_marked_default(each)]
     youngest = max(map(_created, marked), default="")
     return min((str(each["metadata"].get("name", "")) for each in marked if _created(each) == youngest), default="")
@@ -221,7 +215,7 @@ BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy"
 
 
 def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
-    """The object with its defaults; raises StatusError where it cannot be read or is not let in. May change `tree`."""
+    """The object with its defaults. Raises StatusError if it is invalid or not admitted; may change `tree`."""
     builtin.check_types(resource, tree)
     if old is None and resource.namespaced:
         admit_into(resource, tree, lookup)
@@ -246,7 +240,7 @@ def _node(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     podspecs.canonicalise(status, "capacity", "allocatable")
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
-    # Clients of several languages insist on every one of these texts.
+    # Clients in several languages require every one of these fields.
     status["nodeInfo"] = dict.fromkeys(NODE_TEXTS, "") | (status.get("nodeInfo") or {})
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
 
@@ -274,7 +268,7 @@ def _check_base64(kind: str, data: Tree | None) -> None:
 
 
 def _end_of_base64(text: str) -> int:
-    """Where the first sign stands that does not belong there, or the last four signs begin if they are too few."""
+    """The position of the first invalid character, or of the last incomplete group of four."""
     strange = NOT_BASE64.search(text)
     return strange.start() if strange else len(text) // 4 * 4
 
@@ -289,7 +283,7 @@ def _event(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
 
 
 def _endpoints(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
-    """Of both kinds: slices carry their ports themselves, the old ones in subsets."""
+    """Of both kinds: an EndpointSlice has its ports at the top level, Endpoints in subsets."""
     for holder in (tree, *(tree.get("subsets") or ())):
         for port in holder.get("ports") or ():
             podspecs.fill(port, {"protocol": "TCP"})
@@ -301,7 +295,7 @@ def _budget(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
 
 
 def _plain(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
-    """Of kinds that have rules, but no defaults."""
+    """For kinds that are validated and have no defaults."""
 
 
 def _lease(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:

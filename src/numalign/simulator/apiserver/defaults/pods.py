@@ -1,13 +1,8 @@
-"""A pod before it is kept: defaults, priority, tolerations, service account, and the first words of its status.
+"""Defaults of pods: tolerations, service account, priority, QoS class and first status.
 
-`preparing` calls `complete` on every create and update of a pod. The service account's token is not mounted: nothing
-in an embedded cluster would read it.
-
-Priority by class: what number a pod's class stands for, and what classes may say.
-
-`pods` calls `resolve` when a pod is created, `classes` completes a class itself. The two classes of the system exist
-whether anybody stored them or not.
-"""
+`kinds` calls `complete_pod` for every create and update of a pod, and `complete_priority_class` for priority classes.
+The service account's token is not mounted: nothing in an embedded cluster would read it. The two system priority
+classes exist whether they are stored or not."""
 
 from functools import lru_cache
 from typing import Final
@@ -27,7 +22,7 @@ HIGHEST_OF_USERS: Final = 1_000_000_000
 PREEMPTING: Final = "PreemptLowerPriority"
 
 Meaning = tuple[str, int, str]
-"""Name of the class, priority, preemption policy."""
+"""The name of the class, the priority and the preemption policy."""
 
 
 def resolve_priority(pod: Tree, lookup: ObjectReader) -> None:
@@ -62,7 +57,7 @@ def _of(found: Tree) -> Meaning:
 
 
 def _default(lookup: ObjectReader) -> Tree | None:
-    """Of several that call themselves the default the lowest counts."""
+    """The class with the lowest value, if several are marked as default."""
     marked = [each for each in lookup.all(PRIORITYCLASSES) if each.get("globalDefault")]
     return min(marked, key=lambda each: int(each.get("value", 0)), default=None)
 
@@ -76,7 +71,7 @@ def _contradiction(pod: Tree, what: str, computed: str) -> errors.StatusError:
 
 
 def complete_priority_class(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
-    """A class: one default is enough."""
+    """Rejects a second default class."""
     tree.setdefault("preemptionPolicy", PREEMPTING)
     name = tree["metadata"].get("name", "")
     if not tree.get("globalDefault"):
@@ -104,10 +99,10 @@ def complete_pod(pod: Tree, old: Tree | None, lookup: ObjectReader) -> None:
         _keep(pod["spec"], old["spec"])
 
 
-# Pods come in sets that have one spec, and reading bytes is faster than to complete a spec again.
+# Many pods share one spec, and decoding bytes is faster than completing the spec again.
 @lru_cache(maxsize=1024)
 def _completed(data: bytes) -> tuple[bytes, str]:
-    """A spec with all defaults that follow from it alone, and its QoS class."""
+    """A spec with all defaults that depend on the spec alone, and its QoS class."""
     spec = trees.decoded(data)
     if b"null" in data:
         spec = podspecs.drop_nulls(spec)
@@ -130,7 +125,7 @@ def _greet(pod: Tree, qos_class: str, lookup: ObjectReader) -> None:
 
 
 def _keep(spec: Tree, before: Tree) -> None:
-    """Fields that admission gave, which an update may leave out."""
+    """Keeps fields that admission set and that an update may omit."""
     for field in ("priority", "preemptionPolicy", "serviceAccountName", "serviceAccount"):
         if field not in spec and field in before:
             spec[field] = before[field]
@@ -140,7 +135,7 @@ def _give_account(pod: Tree, lookup: ObjectReader) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
     name, namespace = spec.get("serviceAccountName") or DEFAULT_ACCOUNT, metadata.get("namespace", "")
     spec["serviceAccountName"] = spec["serviceAccount"] = name
-    # The default one may come a moment after its namespace; nothing here needs more of it than its name.
+    # The default account may be created shortly after its namespace; only its name is needed here.
     if name != DEFAULT_ACCOUNT and lookup(SERVICEACCOUNTS, name, namespace) is None:
         why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
         raise errors.forbidden(PODS, metadata.get("name", ""), why)
@@ -178,7 +173,7 @@ def _class(spec: Tree) -> qos.QoS:
 
 
 def _complete_whole(spec: Tree) -> None:
-    """Amounts for the pod as a whole follow from those of its containers, by the rules that `api.requests` knows."""
+    """Derives pod-level requests and limits from the containers, by the rules of `api`."""
     podspecs.complete_resources(spec["resources"], is_template=True)
     whole = requests.defaulted(decode.decode(Pod, {"spec": spec})).spec.resources
     found = {"limits": whole.limits, "requests": whole.requests}

@@ -1,18 +1,11 @@
-"""The defaults of a pod's spec, in pods and in the templates of workloads.
+"""Defaults of pod specs, in pods and in the templates of workloads; canonical quantities; nulls.
 
-`pods` and `workloads` hand a spec over, which is completed in place. Pods are created by the thousand, so the usual
-container costs a handful of dictionary lookups.
+`pods` and `workloads` call `complete_spec`, which changes the spec in place. Pods are created by the thousand, so the
+usual container costs a few dictionary lookups.
 
-Nulls in objects say the same as leaving the field out, so they are left out.
-
-Programs that write every field send them, `creationTimestamp: null` above all; the real server loses them when it reads
-a body into its structs. The metadata and what a kind holds without knowing it are none of our business here.
-
-Amounts in objects as the server keeps them: one canonical text each.
-
-Everything in this package that meets a quantity asks here. What is no quantity makes the whole body unreadable to the
-real server, so it is refused before any rule is looked at.
-"""
+The server stores every quantity in its canonical form. An invalid quantity makes the whole body invalid, so it is
+rejected before validation. Nulls mean the same as absent fields and are dropped, as the real server drops them when it
+decodes a body; metadata is left alone."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -42,7 +35,7 @@ GRAMMAR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)(
 
 
 class InvalidQuantity(ValueError):
-    """Some amount in the object is no quantity."""
+    """A field of the object is not a quantity."""
 
 
 @lru_cache(maxsize=16_384)
@@ -54,7 +47,7 @@ def _canonical_text(text: str) -> str:
 
 
 def canonical_quantity(written: Any) -> str:
-    # An unquoted number means its own text; anything else that is no text cannot be meant.
+    # An unquoted number counts as its text; other types are invalid.
     if isinstance(written, str):
         return _canonical_text(written)
     if written is None:
@@ -65,7 +58,7 @@ def canonical_quantity(written: Any) -> str:
 
 
 def canonicalise(holder: Tree, *fields: str) -> None:
-    """Writes the amounts under these fields the canonical way."""
+    """Writes the quantities under these fields in their canonical form."""
     for field in fields:
         amounts = holder.get(field)
         if amounts:
@@ -77,11 +70,11 @@ def parsed_quantities(amounts: Tree | None) -> dict[str, quantity.Quantity]:
 
 
 def qos_class(resources: Tree | None) -> qos.QoS:
-    """The QoS class that these requests and limits alone would have."""
+    """The QoS class of these requests and limits alone."""
     return _qos_class(trees.encoded(resources)) if resources else qos.QoS.BEST_EFFORT
 
 
-# There are far fewer sizes than containers.
+# There are far fewer distinct sizes than containers.
 @lru_cache(maxsize=4096)
 def _qos_class(data: bytes) -> qos.QoS:
     resources = trees.decoded(data)
@@ -129,14 +122,14 @@ def complete_spec(spec: Tree, *, is_template: bool) -> None:
 
 
 def fill(tree: Tree, defaults: Tree) -> None:
-    """Empty texts count as absent, zeros do not."""
+    """Sets defaults. Empty texts count as absent, zeros do not."""
     for field, value in defaults.items():
         if tree.get(field, "") == "":
             tree[field] = value
 
 
 def pull_policy(image: str) -> str:
-    """Whatever can change under its name is pulled every time: no tag, and the tag latest."""
+    """Images without a tag or with the tag latest can change, so they are always pulled."""
     if "@" in image:
         return "IfNotPresent"
     tag = image.rpartition("/")[2].partition(":")[2]
@@ -163,7 +156,7 @@ def _complete_container(container: Tree, *, is_template: bool) -> None:
 
 def complete_resources(resources: Tree, *, is_template: bool) -> None:
     canonicalise(resources, "limits", "requests")
-    # Only a pod asks for what it is limited to; its template stays as written.
+    # Requests default to limits in pods only; templates stay as written.
     if resources.get("limits") and not is_template:
         resources["requests"] = resources["limits"] | (resources.get("requests") or {})
 
@@ -178,7 +171,7 @@ def _complete_source(source: Tree) -> None:
 
 
 def _complete_probe(probe: Tree) -> None:
-    # A zero in a probe means that nobody chose.
+    # A zero in a probe counts as absent.
     for field, value in PROBE.items():
         probe[field] = probe.get(field) or value
     _complete_handler(probe)
@@ -216,7 +209,7 @@ def _complete_claim_template(template: Tree) -> None:
 
 
 def complete_claim(spec: Tree) -> None:
-    """A claim's spec, alone or in a template."""
+    """The spec of a claim, alone or in a template."""
     spec.setdefault("volumeMode", "Filesystem")
     canonicalise(spec.setdefault("resources", {}), "limits", "requests")
 

@@ -1,7 +1,7 @@
-"""The defaults of what makes pods: deployments, replica sets, stateful and daemon sets, jobs, cron jobs.
+"""Defaults of workloads: deployments, replica sets, stateful sets, daemon sets, jobs, cron jobs.
 
-Each completer gets the object, its former self and a way to look at others, and changes the object in place. A job's
-selector and labels come from its uid, unless it says that it brings its own."""
+`kinds` calls one completer for each kind. The selector and labels of a job come from its uid, unless manualSelector is
+set."""
 
 from typing import Final
 

@@ -1,12 +1,9 @@
-"""What clients send, decoded: JSON, YAML and the protobuf that kubectl insists on, with the real complaints.
+"""Decodes request bodies (JSON, YAML and the protobuf that kubectl sends) with the real server's error messages.
 
-The HTTP layer calls `read` for objects and `options` for what comes with a deletion; `patching` calls `yaml`.
-
-Fields that a kind does not have, where a client asked to be told of them (`fieldValidation`).
-
-kubectl asks for Strict on every apply and create. Without being asked nothing is checked: a field that nobody knows is
-carried along, where the real server warns of it and drops it, and of fields given twice the last counts.
-"""
+`routes` calls `read_object` for objects, `options` calls `decode` for the options of a deletion. `field_warnings` finds
+unknown and duplicate fields if the request sets `fieldValidation` to Strict or Warn, as kubectl does. Without it
+nothing is checked: an unknown field is stored, where the real server warns and drops it, and the last of duplicate
+fields counts."""
 
 import json
 from collections.abc import Iterator
@@ -31,14 +28,14 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 UNKNOWN_FORMAT: Final = (
     f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}, {PROTOBUF}"
 )
-# What the real server reads first of any object, as Go prints it.
+# The struct that the real server decodes first from any object, as Go prints it.
 HEAD: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 LONGEST_SHOWN: Final = 30
 LARGEST: Final = 3 * 1024 * 1024
 
 
 def read_object(body: bytes, content_type: str, resource: Resource) -> Tree:
-    """The object, which has to be of the resource's kind or not say what it is."""
+    """The object, which must be of the resource's kind or name no kind."""
     try:
         tree = decode(body, content_type)
     except ValueError as problem:
@@ -62,7 +59,7 @@ def _unrecognized(resource: Resource, why: str, body: bytes) -> StatusError:
 
 
 def decode(body: bytes, content_type: str) -> Any:
-    """ValueError says what is wrong with it."""
+    """Raises ValueError with the message of the decoder."""
     media = content_type.partition(";")[0].strip().lower() or JSON
     if media == JSON:
         return _json(body)
@@ -120,7 +117,7 @@ def _clipped(body: bytes) -> str:
 
 
 def field_warnings(state: ServerState, request: Request, resource: Resource, tree: Tree) -> list[str]:
-    """Sentences for the Warning headers; raises StatusError 400 where Strict was asked for and a field is unknown."""
+    """The texts of the Warning headers. Raises StatusError 400 if Strict is set and a field is unknown or duplicate."""
     wish = request.query.get("fieldValidation", "") if request.query else ""
     if wish not in ("Strict", "Warn"):
         return []
@@ -135,11 +132,11 @@ def field_warnings(state: ServerState, request: Request, resource: Resource, tre
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as it was written, with all that it says."""
+    """An object as it was written, with duplicate keys."""
 
 
 def _twice(body: bytes) -> list[str]:
-    """Paths of fields that are given more than once; only JSON is looked at."""
+    """The paths of duplicate fields; only JSON bodies are checked."""
     if body[:1] != b"{":
         return []
     try:

@@ -1,7 +1,8 @@
-"""One client's connection: bytes to requests, answers to bytes, in the order in which they were asked.
+"""One client connection: bytes to requests, responses to bytes, in order.
 
-`server` makes one per connection. httptools parses; a request is answered the moment it is complete, since no verb
-waits. A watch holds its connection until it ends: what a client sends meanwhile is kept, and answered after it."""
+`server` makes one for each connection. httptools parses the bytes; the router answers a request as soon as it is
+complete, because no verb waits. A watch occupies its connection until it ends; requests that arrive meanwhile are
+answered after it."""
 
 import asyncio
 import gzip
@@ -33,7 +34,7 @@ HEARD: Final = {
 }
 WORTH_PACKING: Final = 128 * 1024
 MOST_WAITING: Final = 1000
-"""Requests that may wait behind a watch."""
+"""The number of requests that may wait behind a watch."""
 WITHOUT_LOGIN: Final = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 UNAUTHORIZED: Final = StatusError(401, "Unauthorized", "Unauthorized")
 REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
@@ -64,19 +65,19 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Asked for another protocol: the request itself was answered, the rest is not HTTP.
+            # The client asked for another protocol: its request was answered, and what follows is not HTTP.
             self._closes = True
         except httptools.HttpParserError:
             self._refuse(errors.bad_request("the request is not HTTP/1.1"))
         self._send()
 
     def stop(self) -> None:
-        """The server goes: a watch ends in order."""
+        """Ends a watch in order and closes the connection."""
         if self._stream is not None:
             self._stream.end()
         self._transport.close()
 
-    # What httptools calls.
+    # Callbacks of httptools.
 
     def on_message_begin(self) -> None:
         self._target = b""
@@ -138,9 +139,9 @@ class Connection(asyncio.Protocol):
         self._send()
 
     def _refuse(self, problem: StatusError) -> None:
-        """And hang up: what follows cannot be trusted to be a request."""
+        """Responds with an error and closes the connection, because what follows may not be a request."""
         if self._stream is not None:
-            # Nothing but events may stand in a watch's answer.
+            # The response of a watch contains events only.
             return self._transport.abort()
         self._closes = True
         self._write(None, requests.error_response(problem))

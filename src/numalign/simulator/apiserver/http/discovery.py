@@ -1,9 +1,8 @@
-"""Which groups, versions and resources there are, in the two shapes that clients ask for.
+"""Discovery of groups, versions and resources, as the older lists and as aggregated discovery.
 
-The HTTP layer hands the path and the Accept header of a request below /api or /apis to `document`, with the resources
-that are served at that moment, custom ones included. Old clients walk from list to list; kubectl asks for all of it at
-once (aggregated discovery). The entity tag lets a client that has seen this very document keep it.
-"""
+`nonresource` calls `document` with the path and the Accept header of a request below /api or /apis and the resources
+that are served. Older clients read one list after another; kubectl reads everything at once. The entity tag lets a
+client keep a document that it has."""
 
 import hashlib
 import re
@@ -23,7 +22,7 @@ VERSION: Final = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 MATURITY: Final = {None: 2, "beta": 1, "alpha": 0}
 
 CHANGING: Final = ("get", "patch", "update")
-# Subresources that are not the object itself: what they answer with, and what can be done there.
+# Subresources with a kind of their own, and their verbs.
 FOREIGN: Final = {
     "scale": ("autoscaling", "v1", "Scale"),
     "eviction": ("policy", "v1", "Eviction"),
@@ -49,7 +48,7 @@ class DiscoveryDocument:
 
 
 def document(path: str, accept: str, resources: Iterable[Resource]) -> DiscoveryDocument | None:
-    """What is at the path, or None where nothing is."""
+    """The document at the path, or None."""
     served = list(resources)
     steps = path.strip("/").split("/")
     version = aggregation(accept) if len(steps) == 1 else ""
@@ -61,7 +60,7 @@ def document(path: str, accept: str, resources: Iterable[Resource]) -> Discovery
 
 
 def aggregation(accept: str) -> str:
-    """The version of aggregated discovery that the client would rather have, or nothing if it wants the old lists."""
+    """The version of aggregated discovery that the client prefers; empty if it prefers the older lists."""
     for choice in accept.split(","):
         match = AGGREGATED.match(choice.strip())
         if match:
@@ -133,7 +132,7 @@ def _groups(resources: Sequence[Resource]) -> list[str]:
 
 
 def _versions(resources: Sequence[Resource], group: str) -> list[str]:
-    """The best one first: stable before beta before alpha, and the higher number first."""
+    """The preferred version first: stable before beta before alpha, and the higher number first."""
     versions = {resource.version for resource in resources if resource.group == group}
     return sorted(versions, key=_rank, reverse=True)
 
@@ -203,6 +202,6 @@ def _entries(resource: Resource) -> list[Tree]:
 def _part_entry(resource: Resource, subresource: str) -> Tree:
     group, version, kind = subresource_kind(resource, subresource)
     entry: Tree = {"name": f"{resource.plural}/{subresource}", "singularName": "", "namespaced": resource.namespaced}
-    # The group is named only where it is another one than that of the list.
+    # The group is named only if it differs from that of the list.
     foreign = {"group": group, "version": version} if group != resource.group else {}
     return entry | foreign | {"kind": kind, "verbs": subresource_verbs(subresource)}

@@ -1,12 +1,9 @@
-"""The paths that are about the server itself: health, version, metrics, and what kinds there are.
+"""The paths that are not resources (health, version, metrics, discovery, OpenAPI) and access reviews.
 
-`serving` asks here first. Documents about kinds are made by `presenting` from the registry and kept until it
-changes.
+`routes` tries these paths first. Documents made from the registry are cached until it changes.
 
-Questions about permissions, answered with yes unless they are about strangers: roles are stored here, not enforced.
-
-`kubectl auth can-i`, `whoami` and the like post a review and read its status; nothing of it is kept.
-"""
+`review` answers what `kubectl auth can-i`, `whoami` and similar commands post: yes, except for anonymous users. Roles
+are stored and not enforced; reviews are not stored."""
 
 from typing import Final
 
@@ -40,7 +37,7 @@ class NonResourcePaths:
         self._documents: dict[tuple[str, str], Response | None] = {}
 
     def answer(self, request: Request) -> Response | None:
-        """None where the path is about a resource, or about nothing."""
+        """None for the path of a resource and for an unknown path."""
         steps = request.path.strip("/").split("/")
         first = steps[0]
         if first in ("api", "apis"):
@@ -148,6 +145,6 @@ def _status(resource: Resource, spec: Tree) -> Tree:
     if resource is resources.SELFSUBJECTRULESREVIEWS:
         return EVERYTHING
     if resource is resources.TOKENREVIEWS:
-        # Who calls is not asked here, so the one user there is has but one token.
+        # There is one user, and requests are not authenticated as anyone else, so one token is valid.
         return {"authenticated": True, "user": USER} if spec.get("token") == TOKEN else {}
     return {"allowed": spec.get("user") != ANONYMOUS}

@@ -1,11 +1,10 @@
-"""OpenAPI v3: what fields the kinds have and which requests they take, one document per group version.
+"""OpenAPI v3: the fields of kinds and the requests they accept, one document for each group version.
 
-The HTTP layer serves `index` at /openapi/v3 and `document` below it. kubectl reads the documents for `explain`, for
-checking and diffing what it applies, and to learn that dryRun and fieldValidation are known. Built-in kinds come from
-the generated field table, custom ones from the schema in their definition. There is no prose in them: `explain` shows
-names and types. Version 2 is there, but empty: kubectl turns to it for kinds that it does not find in version 3, to
-learn that they are nowhere.
-"""
+`nonresource` serves `index` at /openapi/v3 and `document` below it. kubectl reads the documents for `explain`, to
+validate and diff what it applies, and to learn that dryRun and fieldValidation are supported. Built-in kinds come from
+the generated field table, custom resources from the schema of their definition. The documents have no descriptions, so
+`explain` shows names and types only. Version 2 exists and is empty: kubectl reads it for kinds that it does not find in
+version 3."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +21,12 @@ from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 Schemas = Mapping[Resource, Tree]
-"""By custom resource its openAPIV3Schema, as the definition has it."""
+"""The openAPIV3Schema of each custom resource."""
 
 PREFIX: Final = "#/components/schemas/"
 LIST_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 TEXT: Final[Tree] = {"type": "string"}
-# Checks of the definition itself, which clients have no use for.
+# Server-side checks that clients do not use.
 SERVER_SIDE: Final = frozenset({"x-kubernetes-validations"})
 
 WRITING: Final = ("dryRun", "fieldManager", "fieldValidation")
@@ -37,9 +36,9 @@ PATCH_TYPES: Final = (
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 )
-# The first field of the message, which is the version.
+# The first field of the message, the version.
 OLDER: Final = (b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
-# Verb of the API, method, what OpenAPI calls it, and whether it is for one object.
+# Verb of the API, HTTP method, action in OpenAPI, and whether it acts on one object.
 OPERATIONS: Final = (
     ("list", "get", "list", False),
     ("create", "post", "post", False),
@@ -60,7 +59,7 @@ PARAMETERS: Final = {
 
 
 def index(registry: Registry) -> Tree:
-    """Where the documents are; the hash in the address changes when the document does."""
+    """The paths of the documents; the hash changes with the document."""
     paths = {}
     for group, version in dict.fromkeys((each.group, each.version) for each in registry):
         place = f"apis/{group}/{version}" if group else f"api/{version}"
@@ -110,7 +109,7 @@ def _own_models(resource: Resource, schemas: Schemas) -> tuple[str, Tree]:
 
 
 def _model_name(resource: Resource) -> str:
-    """As the real server names custom kinds: the group's labels in reverse order."""
+    """The name that the real server gives a custom kind: the labels of the group in reverse order."""
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
@@ -132,7 +131,7 @@ def _gvk(group: str, version: str, kind: str) -> Tree:
 
 
 def _with_references(models: Tree) -> Tree:
-    """The models, and all that they refer to."""
+    """The models, and all models that they refer to."""
     done, waiting = Tree(), dict(models)
     while waiting:
         name, model = waiting.popitem()
@@ -144,12 +143,12 @@ def _with_references(models: Tree) -> Tree:
 
 
 def _plain(model: Tree) -> Tree:
-    """Of a model that is no kind of this document its kinds do not matter."""
+    """Drops the kinds of a model that is not a kind of this document."""
     return {key: value for key, value in model.items() if key != GVK}
 
 
 def older(accept: str) -> tuple[bytes, str]:
-    """Version 2 with nothing in it, and its media type."""
+    """An empty document of version 2, and its media type."""
     return OLDER if "protobuf" in accept else (trees.encoded({"swagger": "2.0", "paths": {}}), "application/json")
 
 
@@ -165,7 +164,7 @@ def _references(schema: Any) -> Iterator[str]:
 
 
 def _written(schema: Any) -> Any:
-    """With whole references; next to a reference OpenAPI ignores everything, so it goes into an allOf."""
+    """Resolves references. OpenAPI ignores what stands beside a reference, so both go into an allOf."""
     if isinstance(schema, list):
         return [_written(value) for value in schema]
     if not isinstance(schema, dict):

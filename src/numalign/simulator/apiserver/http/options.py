@@ -1,7 +1,7 @@
-"""What the query of a request asks for, checked as the real server checks it.
+"""The options of a request, validated as the real server validates them.
 
-The checks are about combinations (a version to match without a version, initial events without a watch); what a
-selector or a token says is checked where it is used."""
+`routes` calls one function for each verb. The checks are about combinations, such as resourceVersionMatch without
+resourceVersion; selectors and tokens are checked where they are used."""
 
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ CREATE, UPDATE = _kind("CreateOptions"), _kind("UpdateOptions")
 
 
 def page(request: Request) -> ListOptions:
-    """Of a list."""
+    """The options of a list."""
     query = request.query
     if not query:
         return ListOptions()
@@ -69,7 +69,7 @@ def _match_causes(query: dict[str, str]) -> list[StatusCause]:
 
 
 def since(request: Request) -> WatchStart:
-    """Of a watch."""
+    """The options of a watch."""
     query = request.query
     match, wished = query.get(MATCH, ""), query.get(INITIAL)
     found = []
@@ -131,7 +131,7 @@ def patching(request: Request) -> WriteOptions:
 
 
 def deleting(request: Request) -> DeleteOptions:
-    """In the body where there is one, else in the query."""
+    """The options of a deletion, from the body if there is one, else from the query."""
     return deletion(_body(request) if request.body else _from_query(request.query))
 
 

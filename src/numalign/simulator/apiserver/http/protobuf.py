@@ -1,10 +1,9 @@
-"""Request bodies in protobuf, which kubectl sends for everything that it makes up itself.
+r"""Decodes request bodies in protobuf, which kubectl sends for objects that it generates.
 
-The HTTP layer calls `decoded` for bodies of type application/vnd.kubernetes.protobuf and goes on with a tree, as if
-JSON had come. The body is the magic `k8s\\0`, an envelope with kind and version, and the object. Numbers, names and
-types of the kinds that we read are a table made by tools/protobuffields.py; fields that it does not know are skipped.
-Answers are never protobuf: every client takes JSON as well.
-"""
+`bodies` calls `decoded` for the media type application/vnd.kubernetes.protobuf and continues with a tree, as with JSON.
+A body is the magic `k8s\0`, an envelope with kind and version, and the object. Field numbers, names and types come from
+a table that tools/protobuffields.py generates; unknown fields are skipped. Responses are never protobuf: every client
+accepts JSON."""
 
 import base64
 import json
@@ -31,7 +30,7 @@ Raw = dict[int, int | bytes]
 
 
 def decoded(body: bytes) -> Tree:
-    """The object in the body, with apiVersion and kind; BadProtobuf if it cannot be read or the kind is not known."""
+    """The object, with apiVersion and kind. Raises BadProtobuf if it cannot be decoded or its kind is unknown."""
     if not body.startswith(MAGIC):
         raise BadProtobuf("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     envelope = _last_values(body[len(MAGIC) :])
@@ -44,7 +43,7 @@ def decoded(body: bytes) -> Tree:
 
 
 def _message_name(version: str, kind: str) -> str:
-    # Options of a request travel under the version of whatever they are for.
+    # Options carry the version of the object that they are for.
     if kind.endswith("Options"):
         return f"meta.{kind}"
     group, _, number = version.rpartition("/")
@@ -87,13 +86,13 @@ def _put(tree: Tree, field: Field, raw: int | bytes, depth: int) -> None:
         tree.update(_value(raw, kind, depth))
     else:
         value = _value(raw, kind, depth)
-        # A message and an empty collection inside it stay, as in JSON; of plain values only those that mean something.
+        # Messages and empty collections inside them are kept, as in JSON; zero values of scalars are dropped.
         if value is not None and (flags == "+" or value not in ("", 0)):
             tree[name] = value
 
 
 def _entry(raw: int | bytes, kind: str, depth: int) -> tuple[str, Any]:
-    """One key of a map. An entry without a value has the zero of its type."""
+    """One entry of a map. An entry without a value has the zero of its type."""
     parts = _last_values(_as_bytes(raw))
     return _text(_bytes(parts, 1)), _value(parts.get(2, b""), kind, depth)
 
@@ -103,7 +102,7 @@ def _value(raw: int | bytes, kind: str, depth: int) -> Any:
     if reader is not None:
         return reader(raw)
     tree = _message(_as_bytes(raw), kind, depth)
-    # Lists that are messages of their own only because maps cannot hold lists.
+    # These messages only wrap lists, because protobuf maps cannot hold lists.
     return tree.get("items", []) if kind.endswith(".ExtraValue") else tree
 
 
@@ -140,7 +139,7 @@ def _microtime(raw: int | bytes) -> str | None:
 def _moment(raw: int | bytes) -> datetime | None:
     parts = _last_values(_as_bytes(raw))
     seconds, nanos = _integer(parts.get(1, 0)), _integer(parts.get(2, 0))
-    # No time at all is an empty message, or the year 1.
+    # An absent time is an empty message or the year 1.
     if not parts or seconds == ZERO_TIME:
         return None
     if not ZERO_TIME < seconds <= MAX_SECONDS or not 0 <= nanos < 10**9:
@@ -157,7 +156,7 @@ def _raw_json(raw: int | bytes) -> Any:
 
 
 def _last_values(data: bytes) -> Raw:
-    """The last value counts where a field is repeated though it should not be."""
+    """The last value of a field counts, even of one that must not be repeated."""
     return {number: value for number, _, value in protowire.fields(data)}
 
 
@@ -172,7 +171,7 @@ def _as_bytes(raw: int | bytes) -> bytes:
 
 
 def _as_int(raw: int | bytes) -> int:
-    # A map entry that leaves its value out comes as no bytes.
+    # A map entry without a value arrives as empty bytes.
     return raw if isinstance(raw, int) else 0
 
 

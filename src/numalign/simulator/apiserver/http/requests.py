@@ -1,13 +1,8 @@
-"""A request and its answer as values, between the sockets and the verbs.
+"""Requests and responses as values, between the connections and the verbs.
 
-`server` makes a `Call` of what came over the wire and writes the `Answer`; everything between the two is plain
-functions. `Following` is the answer that goes on: a watch.
-
-From the path of a request to the resource, object and part that it means.
-
-Only resources that the registry serves have paths. Groups that nobody serves are answered as the real server's outer
-ring does, in plain text; within a group, with a Status.
-"""
+`connections` makes a `Request` of the bytes and writes the `Response`; a `WatchRequest` is the result of a request that
+opens a watch. `request_info` resolves a path to resource, namespace, name and subresource. Unknown groups get a 404 in
+plain text, as the real server's outermost handler answers; unknown paths within a group get a Status."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -29,7 +24,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Request:
-    """Of headers only those are kept that anybody here looks at."""
+    """Keeps only the headers that the server reads."""
 
     def __init__(self, method: str, target: bytes, headers: Mapping[str, str], body: bytes = b"") -> None:
         path, _, query = target.decode("latin-1").partition("?")
@@ -53,7 +48,7 @@ class Request:
 
     @property
     def manager(self) -> str:
-        """Who writes: by name, or else by the program."""
+        """The field manager: by name, else the program in the user agent."""
         return self.query.get("fieldManager") or self.headers.get("user-agent", "").partition("/")[0] or "unknown"
 
     def flag(self, name: str) -> bool:
@@ -79,7 +74,7 @@ class WatchRequest:
         self.since = since
         self.bookmarks = False
         self.seconds = 0.0
-        """After which the server ends it."""
+        """The server ends the watch after this time."""
         self.accept = ""
         self.include = ""
 
@@ -100,7 +95,7 @@ def text_response(body: str, code: int = 200) -> Response:
 
 
 OWN_PARTS: Final = frozenset({"status", "finalize"})
-"""What may follow a namespace's own name; anything else there is a resource within it."""
+"""The subresources of a namespace; any other segment after its name is a resource within it."""
 
 
 class RequestInfo(Struct, frozen=True):
@@ -109,7 +104,7 @@ class RequestInfo(Struct, frozen=True):
     name: str = ""
     part: str = ""
     follows: bool = False
-    """Whether it is one of the old paths under /watch."""
+    """Whether it is one of the older paths under /watch."""
 
 
 class NoSuchGroup(Exception):

@@ -1,13 +1,8 @@
-"""Stored objects as the bodies of answers, in the form that was asked for.
+"""Response bodies: objects and lists as JSON, YAML, tables or metadata only, as the Accept header asks.
 
-One object or a list of them, plain from the very bytes that are kept, or as tables, metadata and YAML made for this
-answer.
-
-In which form a client wants objects: as they are, as a table, or only their metadata.
-
-The Accept header lists forms in the order of preference, most of them with a plain one at the end. Protobuf is never
-sent: whoever accepts nothing else gets 406, as no client of ours does.
-"""
+`routes` calls these for every verb. Plain JSON uses the stored bytes; the other forms are made for the response. The
+Accept header lists forms by preference, most often with plain JSON last. The server never sends protobuf: a client that
+accepts nothing else gets 406."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -44,7 +39,7 @@ ONLY: Final = "only the following media types are accepted: application/json, ap
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str) -> Form:
-    """The first that can be had; raises StatusError 406."""
+    """The first form that the server supports; raises StatusError 406."""
     for choice in accept.split(","):
         found = _form(choice.strip())
         if found is not None:
@@ -113,7 +108,7 @@ def list_response(state: ServerState, request: Request, resource: Resource, page
 
 
 def tree_response(request: Request, tree: Tree, code: int = 200) -> Response:
-    """Of something that is not stored: a review."""
+    """The response for an object that is not stored: a review."""
     return yaml_response(tree, code) if negotiate(request.accept) == "yaml" else Response(code, trees.encoded(tree))
 
 

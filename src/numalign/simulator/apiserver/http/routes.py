@@ -1,7 +1,7 @@
-"""Which verb a request is, and what goes back: the map from methods and paths to the modules of the verbs.
+"""Routes requests to verbs and builds the responses.
 
-`server` hands every complete request to `Serving.answer`. Paths outside the resources (health, version, discovery,
-OpenAPI) are `plainpaths`; a watch comes back as `Following`, for `streams` to open."""
+`connections` passes every complete request to `Router.answer`. Paths that are not resources are answered by
+`nonresource`. A request for a watch returns a `WatchRequest`, which `watchstream` opens."""
 
 import logging
 from collections.abc import Callable
@@ -32,7 +32,7 @@ PATCHES: Final[dict[str, PatchKind]] = {
 DONE: Final = trees.encoded({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 LONGEST_WATCH: Final = 1800.0
 MOST_PLACES: Final = 1000
-# Parts of objects that would need a kubelet to talk to.
+# Subresources that would need a kubelet.
 OUT_OF_REACH: Final = frozenset(
     {"log", "exec", "attach", "portforward", "proxy", "token", "ephemeralcontainers", "resize"}
 )
@@ -75,7 +75,7 @@ class Router:
         return self._collection(request, place)
 
     def _located(self, path: str) -> RequestInfo:
-        """Remembered for collections: they are few, and most writes go to one of them."""
+        """Cached for collections: there are few, and most writes go to one of them."""
         registry = self.state.registry
         if self._generation != registry.generation:
             self._places.clear()
@@ -250,7 +250,7 @@ PART_VERBS: Final[dict[tuple[str, str], Verb]] = {
 
 
 def _place(tree: Tree, place: RequestInfo) -> None:
-    """The path says where an object belongs; what the object says about it has to agree."""
+    """Sets namespace and name from the path; raises StatusError if the object names others."""
     metadata = tree.get("metadata")
     if metadata is None:
         metadata = tree["metadata"] = {}

@@ -1,13 +1,10 @@
-"""The door over HTTP: an address on which clients find the API that `Api` is inside the process.
+"""Serves an `Api` over HTTP/1.1, and makes the certificates for TLS.
 
-Who starts a cluster for kubectl enters `serve`. Plain HTTP unless certificates are given, everybody is welcome unless a
-token is, and only this machine can connect unless told otherwise.
+`simulator.hosting` and tests enter `serve`. The server speaks plain HTTP unless certificates are given, accepts every
+client unless a token is given, and listens on loopback addresses only unless `anywhere` is set.
 
-Writes the certificate and key that the embedded API server serves TLS with, and its authority's certificate.
-
-`simulator.hosting` calls it for `cluster up --tls`. The files go into the caller's directory; only their owner can read
-the key. The authority's private key is never written.
-"""
+`make_certificates` writes the server's certificate and key and the certificate of their authority into the caller's
+directory, for `cluster up --tls`. Only the owner can read the key; the authority's private key is never written."""
 
 import asyncio
 import ipaddress
@@ -45,7 +42,7 @@ class Certificates(Struct, frozen=True):
 
 
 def make_certificates(directory: Path, hosts: Sequence[str] = HOSTS) -> Certificates:
-    """The directory must exist; BadObject without the package `cryptography`."""
+    """The directory must exist. Raises BadObject without the package `cryptography`."""
     try:
         authority = certificates.authority("numalign embedded CA", Validity.of(datetime.now(UTC), 10 * YEAR))
     except CryptographyMissing as problem:
@@ -60,7 +57,7 @@ def make_certificates(directory: Path, hosts: Sequence[str] = HOSTS) -> Certific
 
 
 class ListenOptions(Struct, frozen=True):
-    """Where and how to listen. `anywhere` has to be said to be heard by other machines."""
+    """Where and how to listen. `anywhere` allows addresses that other machines can reach."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -85,7 +82,7 @@ LOOPBACK = ListenOptions()
 
 @asynccontextmanager
 async def serve(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[Address]:
-    """Serves until the block is left; watches end in order then."""
+    """Serves until the block ends; watches are closed in order."""
     if not (listening.anywhere or is_loopback(listening.host)):
         raise ValueError(f"{listening.host} can be reached from other machines; say so with `anywhere` if it is meant")
     serving, connections = Router(api.state), set[Connection]()

@@ -1,7 +1,8 @@
-"""A watch on the wire: events as chunks of one endless answer, bookmarks in between, an orderly end.
+"""A watch on a connection: events as chunks of one response, with bookmarks and an orderly end.
 
-`server` opens a `Stream` on its connection. Events of one turn of the loop leave in one write. The bytes of an event
-are made once and shared by all who watch plainly. A watcher that does not read is cut: it will come back and list."""
+`connections` opens a `WatchStream`. Events of one turn of the event loop are sent in one write. The bytes of an event
+are made once and shared by all watchers that receive plain JSON. A watcher that does not read is disconnected; it can
+list and watch again."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +24,7 @@ HEAD: Final = (
 END: Final = b"0\r\n\r\n"
 BOOKMARK_EVERY: Final = 60.0
 MOST_UNREAD: Final = 32 * 1024 * 1024
-"""Bytes waiting in the connection beyond which the watcher is given up."""
+"""Unsent bytes above which the watcher is disconnected."""
 
 
 class WatchStream:
@@ -43,7 +44,7 @@ class WatchStream:
         self._is_open = True
 
     def open(self) -> None:
-        """Raises StatusError where the watch cannot begin; one that is too late is told so within the stream."""
+        """Raises StatusError if the watch cannot start; a version that is too old is reported within the stream."""
         following = self._following
         try:
             first = self._watch.begin(following.since)
@@ -61,14 +62,14 @@ class WatchStream:
             self._timers.append(self._loop.call_later(BOOKMARK_EVERY, self._mark))
 
     def end(self) -> None:
-        """In order, as the server does when the time is up or it stops."""
+        """Ends the stream in order: at its timeout, or when the server stops."""
         if self._is_open:
             self._waiting.append(END)
             self._flush()
             self._finish()
 
     def close(self) -> None:
-        """The connection is gone, or given up."""
+        """Stops the watch; the connection is closed or given up."""
         self._is_open = False
         self._watch.close()
         for timer in self._timers:
@@ -103,7 +104,7 @@ class WatchStream:
             return _chunk({"type": seen.kind, "object": self._formed(tree)})
         if seen.event is None:
             return self._line(seen)
-        # Whoever watches the same apiVersion gets the same bytes.
+        # Watchers of the same apiVersion share the bytes.
         chunks, key = seen.event.chunks, self._following.resource.api_version
         if key not in chunks:
             chunks[key] = self._line(seen)

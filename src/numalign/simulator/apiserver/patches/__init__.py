@@ -1,7 +1,7 @@
-"""The four ways to patch an object, as functions of trees: no store, no clock, no request.
+"""The four patch types, as functions of trees without store, clock or request.
 
-`jsonpatch`, `strategic` and `api.mergepatch` change a tree; `apply` merges what a manager wants and keeps the books of
-who owns which field."""
+`jsonpatch`, `strategic` and the merge patch of `api` change a tree; `apply` implements server-side apply. The patch and
+update verbs call them."""
 
 from numalign.simulator.apiserver.patches.errors import ApplyConflict, BadPatch
 

@@ -1,14 +1,11 @@
 """Server-side apply, and the managedFields that every other write has to maintain for it.
 
 The patch verb calls `FieldManager.apply`, the update verb `FieldManager.update`; both take trees and return a new one.
-An object that was never applied has no managedFields, and tracking it costs nothing. `ownership` decides which manager
-owns which field; `typed` and `merging` walk the objects. Nothing here reads the store or the request.
+An object that was never applied has no managedFields, and tracking it costs nothing. `managedfields` decides which
+manager owns which field; `typed` compares and merges objects.
 
-What an applied object must be before it is merged: of the right kind, without books, and shaped as its kind.
-
-The words are the server's own, which for misshapen objects are those of its merge library, Go values included; the
-code for these is 500.
-"""
+An applied object must be of the right kind, without managedFields and of the declared types. The messages for wrong
+types are those of the server's merge library, including Go values; their code is 500."""
 
 from __future__ import annotations
 
@@ -221,7 +218,7 @@ def _last_applied(tree: Tree) -> Any:
 
 
 def _less_last_applied(found: list[Any], live: Tree, ground: ApplyContext) -> list[Any]:
-    """kubectl may take over what it set itself by client-side apply and nobody changed since."""
+    """kubectl may take over fields that it set by client-side apply and that no other manager changed since."""
     try:
         last = json.loads(_last_applied(live) or "null")
     except ValueError:
@@ -234,7 +231,7 @@ def _less_last_applied(found: list[Any], live: Tree, ground: ApplyContext) -> li
 
 
 def _with_last_applied(merged: Tree, wanted: Tree) -> Tree:
-    """Keeps the annotation of client-side apply in step, so that it does not undo what was applied here."""
+    """Updates the annotation of client-side apply, so that a later client-side apply does not revert this one."""
     metadata = dict(trees.metadata(wanted))
     if isinstance(metadata.get("annotations"), dict):
         notes = metadata["annotations"].items()

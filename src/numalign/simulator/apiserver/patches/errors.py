@@ -1,13 +1,8 @@
-"""Why a patch is not applied; the API server makes a Status out of it.
+"""Why a patch is rejected; the patch verb makes a Status of it.
 
-A patch that cannot be read or does not fit is `BadPatch`, with the code and the words the real server has for it; an
-apply that would take fields away from another manager is `ApplyConflict`, with one cause per field.
-
-Whether a decoded patch is of the form its kind asks for.
-
-The API server calls `checked` between decoding a body and applying it; JSON that cannot be decoded at all is
-`UNREADABLE` for it. The words are those of the real server, which names its own Go types.
-"""
+`BadPatch` is a patch that cannot be decoded or does not apply, with the code and message of the real server.
+`ApplyConflict` is an apply that would change fields of other managers, with one cause per field. `checked_body` rejects
+a decoded body that does not have the form of its patch type."""
 
 from __future__ import annotations
 
@@ -15,12 +10,12 @@ from typing import Any, Final, NamedTuple
 
 from numalign.simulator.apiserver.schemas import gotext
 
-# What the real server says of every JSON patch that does not apply; the reason stays in its log.
+# The message for every JSON patch that does not apply; the real server logs the reason.
 REJECTED: Final = "the server rejected our request due to an error in our request"
 
 
 class FieldConflict(NamedTuple):
-    """A field, and who holds it in the words of the message: `"x" using apps/v1`."""
+    """A field and its manager, as the message names it: `"x" using apps/v1`."""
 
     manager: str
     field: str
@@ -64,7 +59,7 @@ DECODING: Final = {
 
 
 def checked_body(how: str, body: Any) -> Any:
-    """The patch, where null means nothing to do; BadPatch if it is something else than its kind is made of."""
+    """The patch; null means an empty one. Raises BadPatch for a body of the wrong form."""
     if how == "json":
         return _operations(body)
     if body is None and how == "merge":

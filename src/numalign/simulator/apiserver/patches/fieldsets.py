@@ -1,8 +1,8 @@
 """Sets of field paths, and their wire form FieldsV1.
 
-A path is a tuple of steps, each step already in its wire spelling: `f:name` a field, `k:{...}` a list item by its keys,
-`v:...` by its value, `i:0` by its place. So sets of paths are plain Python sets, and `union`, `difference` and the like
-are operators. `managedfields` reads and writes them, `typed` makes them from objects."""
+A path is a tuple of steps in their wire spelling: `f:name` is a field, `k:{...}` a list item by its keys, `v:...` by
+its value, `i:0` by its index. So a set of paths is a Python set. `managedfields` reads and writes them, `typed` makes
+them from objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDER: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
 class FieldTrie:
-    """A set of paths by first steps: whether the path so far is a member, and what lies below."""
+    """A set of paths as a tree: whether the path so far is a member, and the steps below."""
 
     __slots__ = ("below", "member")
 
@@ -66,7 +66,7 @@ def _decode(wire: Tree, path: Path, found: Fields) -> None:
 
 
 def _canonical(step: str) -> str:
-    """Keys may come in any order and spacing from a client that wrote managedFields itself."""
+    """Keys may have any order and spacing if a client wrote managedFields itself."""
     if step.startswith("k:"):
         return by_keys(json.loads(step[2:]))
     return by_value(json.loads(step[2:])) if step.startswith("v:") else step
@@ -84,7 +84,7 @@ def _encoded(node: FieldTrie) -> Tree:
 
 
 def ordered(fields: Fields) -> Iterator[Path]:
-    """As the server lists them: the members of a level, then level by level what is below."""
+    """In the server's order: the members of a level, then those of each level below."""
     return _walk(trie(fields), ())
 
 
@@ -105,7 +105,7 @@ def _rank(step: str) -> tuple[Any, ...]:
 
 
 def _value_rank(value: Any) -> tuple[int, Any]:
-    """Numbers before texts before the rest."""
+    """Numbers before texts before other values."""
     if isinstance(value, bool):
         return 2, value
     if isinstance(value, int | float):
@@ -114,7 +114,7 @@ def _value_rank(value: Any) -> tuple[int, Any]:
 
 
 def text(path: Path) -> str:
-    """As messages have it: `.spec.containers[name="a"].image`."""
+    """The path in messages: `.spec.containers[name="a"].image`."""
     return "".join(map(_step_text, path))
 
 
@@ -132,6 +132,6 @@ def _quoted(value: Any) -> str:
 
 
 def without(fields: Fields, excluded: Iterable[Path]) -> Fields:
-    """Less the excluded paths and everything below them."""
+    """The fields without the excluded paths and everything below them."""
     prefixes = tuple(excluded)
     return {path for path in fields if not any(path[: len(prefix)] == prefix for prefix in prefixes)}

@@ -1,8 +1,8 @@
-"""JSON patch (RFC 6902) with the manners of the real server.
+"""JSON patch (RFC 6902) as the real server applies it.
 
-The API server calls `applied` with the decoded operations. Where the server is more lenient than the standard, so is
-this: replace of a field that is not there adds it, test for null holds where nothing is, an index may count from the
-end. Whatever does not apply is refused with the one sentence the server has for it."""
+The patch verb calls `applied` with the decoded operations. The server is more lenient than the standard: replace of a
+missing field adds it, test for null succeeds on a missing field, and an index may count from the end. Every operation
+that does not apply is rejected with the same message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _step(document: Any, operation: Tree) -> Any:
     path = operation.get("path")
     if operate is None or not isinstance(path, str):
         raise BadPatch(REJECTED, UNFIT)
-    # The whole document is the one field of a wrapping, so that an empty path needs no case of its own.
+    # The document is wrapped in an object, so that an empty path needs no special case.
     wrapped = {"": document}
     operate(wrapped, path, operation)
     return wrapped.get("")
@@ -106,9 +106,9 @@ def _get(document: Tree, path: str) -> Any:
 
 
 def _place(document: Tree, path: str) -> tuple[Container, str]:
-    """The container that the last step of a path is taken in, and that step."""
+    """The container in which the last step of a path is taken, and that step."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
-    # A path that does not begin with a slash loses its first step, as on the server.
+    # A path without a leading slash loses its first step, as on the server.
     steps[0] = ""
     at: Any = document
     for step in steps[:-1]:

@@ -1,13 +1,10 @@
-"""The books of ownership in metadata.managedFields: reading them, writing them, naming the managers.
+"""metadata.managedFields: the wire form, and the ownership of fields after a write.
 
-`apply` works on `Managers`, a dict from who to what; this module turns it from and into the wire form. A manager is
-its name, operation and subresource; one that updates counts once per API version, one that applies only once.
+`apply` works on `Managers`, which maps each manager to its fields; `managers_of` and `put_managers` convert from and to
+the wire form. A manager is identified by name, operation and subresource; an updater also by API version.
 
-Who owns what after a write: the middle of server-side apply, on sets of fields.
-
-`apply` brings an object before and after, and the books; what comes back are the books after the write, or the
-conflicts that keep it from happening. Fields that the server resets on this path are never credited to anybody.
-"""
+The other functions compute the managers after a write, or the conflicts that prevent it. Fields that the server resets
+on this endpoint are never owned."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ ANCIENT: Final = "ancient-changes"
 
 
 class ManagerIdentifier(NamedTuple):
-    """`version` is empty for an applier, who is the same whatever version it applies."""
+    """`version` is empty for an applier, which is the same manager in every version."""
 
     name: str
     operation: str
@@ -39,7 +36,7 @@ class ManagerIdentifier(NamedTuple):
     part: str = ""
 
     def text(self) -> str:
-        """As conflicts name it."""
+        """The manager in conflict messages."""
         words = json.dumps(self.name, ensure_ascii=False)
         if self.part:
             words += f' with subresource "{self.part}"'
@@ -64,7 +61,7 @@ def identifier(name: str, operation: str, version: str, part: str) -> ManagerIde
 
 
 def managers_of(tree: Tree | None) -> Managers:
-    """The books of an object; none where they cannot be read, as the server starts over then."""
+    """The managers of an object; none if managedFields cannot be decoded, because the server starts over then."""
     entries = None if tree is None else trees.metadata(tree).get("managedFields")
     try:
         return dict(map(_read, entries or ()))
@@ -81,12 +78,12 @@ def _read(entry: Tree) -> tuple[ManagerIdentifier, OwnedFields]:
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether a client asks to forget the books: an empty list, or one empty entry."""
+    """Whether a client resets managedFields: an empty list, or one empty entry."""
     return isinstance(entries, list) and (not entries or entries == [{}])
 
 
 def put_managers(tree: Tree, managers: Managers) -> None:
-    """Writes the books into the object."""
+    """Writes managedFields into the object."""
     metadata = tree.setdefault("metadata", {})
     if managers:
         metadata["managedFields"] = sorted(map(_written, managers.items()), key=_order)
@@ -113,7 +110,7 @@ def _seconds(time: str | None) -> float:
 
 
 def capped(managers: Managers) -> Managers:
-    """No more than ten updaters: the oldest of a version are thrown together under one name."""
+    """At most ten updaters: the oldest of a version are merged into `ancient-changes`."""
     updaters = [who for who in managers if who.operation == UPDATE]
     oldest = sorted(updaters, key=lambda who: (_seconds(managers[who].time), who.name, who.version, who.part))
     first: dict[str, ManagerIdentifier] = {}
@@ -143,14 +140,14 @@ SERVERS: Final = (
     "managedFields",
     "resourceVersion",
 )
-# Never owned by anybody: they name the object, or the server writes them.
+# Fields that no manager owns: they identify the object, or the server writes them.
 NOBODYS: Final[frozenset[Path]] = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SERVERS)}
 )
 
 
 class ApplyContext(NamedTuple):
-    """What stays the same within one write: how the object looks, its version, and what is reset on this path."""
+    """What is constant within one write: the type of the object, its version, and the fields that are reset."""
 
     shape: TypeDef
     version: str
@@ -160,7 +157,7 @@ class ApplyContext(NamedTuple):
 def merge(
     live: Tree, wanted: Tree, ground: ApplyContext, managers: Managers, who: ManagerIdentifier
 ) -> tuple[Tree, Managers]:
-    """The object with the wanted fields, less those its manager no longer wants and nobody else has."""
+    """The object with the applied fields, without those it no longer applies and no other manager owns."""
     merged: Tree = typed.merged(live, wanted, ground.shape)
     last = managers.get(who)
     fields = fieldsets.without(typed.fields_of(wanted, ground.shape), ground.resets)
@@ -171,7 +168,7 @@ def merge(
 
 
 def _pruned(merged: Tree, managers: Managers, last: Fields, shape: TypeDef) -> Tree:
-    """First everything the manager had is taken out, then what anybody owns is put back, then what nobody had."""
+    """Removes all fields of the last apply, restores those that a manager owns, then those that no manager owned."""
     owned: Fields = set().union(*(each.fields for each in managers.values()))
     if last <= owned:
         return merged
@@ -189,12 +186,12 @@ def _without(tree: Tree, gone: Fields, shape: TypeDef) -> Tree:
 
 
 def changed(before: Tree, after: Tree, ground: ApplyContext) -> FieldChanges:
-    """What a write changes, as far as anybody can own it."""
+    """The changes of a write, without fields that are reset."""
     return typed.compare(before, after, ground.shape).without(ground.resets)
 
 
 def settle(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | None) -> None:
-    """Takes from all others what a write changed or removed; `managers` is changed in place."""
+    """Removes what a write changed from the fields of all other managers; changes `managers` in place."""
     lost = changes.modified | changes.added | changes.removed
     for other in list(managers):
         owned = managers[other]
@@ -207,7 +204,7 @@ def settle(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | N
 def conflicts(
     changes: FieldChanges, managers: Managers, who: ManagerIdentifier
 ) -> list[tuple[ManagerIdentifier, Path]]:
-    """The fields a write would change under the hands of others."""
+    """The fields of other managers that a write would change."""
     touched = changes.modified | changes.added
     others = sorted((other for other in managers if other != who), key=_sorting)
     return [(other, path) for other in others for path in fieldsets.ordered(managers[other].fields & touched)]
@@ -219,13 +216,13 @@ def refuse(found: list[tuple[ManagerIdentifier, Path]]) -> None:
 
 
 def _sorting(who: ManagerIdentifier) -> str:
-    """By the JSON of the manager, which is what the server sorts by."""
+    """The server sorts managers by their JSON."""
     pairs = {"manager": who.name, "operation": who.operation, "apiVersion": who.version, "subresource": who.part}
     return ",".join(f'"{key}":"{value}"' for key, value in pairs.items() if value)
 
 
 def credit(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, version: str, now: str) -> None:
-    """Books what a write added or changed on its manager; a write that changed nothing leaves no trace."""
+    """Adds what a write added or changed to the fields of its manager, if there is anything."""
     fields = (changes.added | changes.modified) - NOBODYS
     if not fields:
         return
@@ -234,7 +231,7 @@ def credit(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, ve
 
 
 def strip(managers: Managers, who: ManagerIdentifier) -> None:
-    """Forgets what nobody owns from the entry of an applier."""
+    """Removes the fields that no manager owns from the entry of an applier."""
     owned = managers.get(who)
     if owned is None:
         return

@@ -1,14 +1,11 @@
-"""Strategic merge patch: a merge patch that knows which lists have keys, and obeys directives inside the patch.
+"""Strategic merge patch: merges lists by their keys, and obeys directives inside the patch.
 
-The API server calls `applied` for built-in kinds; custom ones do not have this patch. `$patch` replaces or deletes a
-map or list item, `$retainKeys` clears all other keys, `$deleteFromPrimitiveList/x` and `$setElementOrder/x` stand
-beside the list they speak of. How lists come out in order is `listorder`.
+The patch verb calls `applied` for built-in kinds; custom resources do not support this patch. `$patch` replaces or
+deletes a map or list item, `$retainKeys` removes all other keys; `$deleteFromPrimitiveList/x` and `$setElementOrder/x`
+apply to the list x beside them.
 
-The order of a list after a strategic merge: that of the patch where it speaks, that of the live list elsewhere.
-
-`strategic` calls these. Items of the patch keep the patch's order, items only the server has keep the server's, and
-the two are woven together by where they stood on the server.
-"""
+In a merged list the items of the patch keep the order of the patch, other items keep that of the live list, and the two
+are interleaved by their positions in the live list."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ SERVER_ERROR: Final = 500
 
 
 def interleaved(merged: list[Any], order: list[Any], server: list[Any], key: str) -> list[Any]:
-    """`merged` by the wanted order and the server's; `key` is empty for lists of plain values."""
+    """Orders `merged` by the patch and the live list; `key` is empty for lists of scalars."""
     wanted = {_identity(item, key): place for place, item in reversed(list(enumerate(order)))}
     there = {_identity(item, key): place for place, item in reversed(list(enumerate(server)))}
     ours = sorted((item for item in merged if _identity(item, key) in wanted), key=lambda i: wanted[_identity(i, key)])
@@ -51,7 +48,7 @@ def key_of(item: Tree, key: str) -> Any:
 
 
 def has_maps(old: list[Any], patch: list[Any]) -> bool:
-    """Whether the items are maps; a list holds one type of items."""
+    """Whether the items are maps; all items must have one type."""
     types = {type(item) for item in old + patch}
     if list in types:
         raise BadPatch("lists of lists are not supported", 422)
@@ -61,7 +58,7 @@ def has_maps(old: list[Any], patch: list[Any]) -> bool:
 
 
 def refuse_contradiction(patch: list[Any], order: list[Any], key: str) -> None:
-    """The items of the patch have to appear in the order list, one after the other."""
+    """The items of the patch must appear in the order list, in the same order."""
     plain = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
     if not plain or not order:
         return
@@ -81,7 +78,7 @@ def applied(tree: Tree, patch: Tree, kind: Kind) -> Tree:
     shape = builtin.fields(kind)
     if shape is None:
         raise BadPatch("strategic merge patch format is not supported")
-    # Merging writes into both sides.
+    # Merging changes both sides.
     return _merge_maps(trees.copied(tree), trees.copied(patch), shape)
 
 
@@ -139,7 +136,7 @@ def _merge_value(old: Tree, key: str, value: Any, shape: TypeDef) -> None:
 
 
 def _take(old: Tree, key: str, value: Any) -> None:
-    """The patch's value as it is, but for nulls and directives, which have nothing to speak about here."""
+    """The value of the patch without nulls and directives, which have nothing to act on here."""
     if isinstance(value, dict) and DIRECTIVE in value:
         old.pop(key, None)
     else:
@@ -172,7 +169,7 @@ def _merge_lists(old: list[Any], patch: list[Any], shape: TypeDef) -> list[Any]:
 
 
 def _special_items(old: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Obeys the directives among the items; what is left of both lists."""
+    """Obeys the directives among the items, and returns what is left of both lists."""
     plain = [item for item in patch if DIRECTIVE not in item]
     replaced = False
     for item in patch:
@@ -203,7 +200,7 @@ def _merge_items(old: list[Any], patch: list[Any], shape: TypeDef) -> list[Any]:
 
 
 def _set_order(old: Tree, patch: Tree, directive: str, shape: TypeDef) -> None:
-    """Merges the list the directive speaks of, and puts it into the order asked for."""
+    """Merges the list of the directive, and puts it into the requested order."""
     order = patch.pop(directive)
     key = _after_slash(directive, SET_ORDER)
     below = shape.child(key) or typedefs.ANYTHING

@@ -1,14 +1,11 @@
-"""Objects seen through their shape: which fields they have, how two differ, how one is laid over another.
+"""Typed values: the fields of an object, the differences between two, and the merge of server-side apply.
 
-The arithmetic below server-side apply; every function walks value and shape together and leaves its arguments as they
-are. The rules are those of the structured merge library that Kubernetes uses: a leaf is a scalar or anything atomic;
-two empty containers count as a leaf, so that empty and null stay apart.
+`apply` and `managedfields` call these functions. Each walks a value along its TypeDef and does not change its
+arguments. The rules are those of structured-merge-diff, the library that Kubernetes uses: a leaf is a scalar or an
+atomic value; an empty container counts as a leaf, so that empty and null differ.
 
-Laying what a manager wants over what is there, along the shape: the first step of server-side apply.
-
-`apply` calls `merged`. A leaf is taken from the wanted side where that side has one; lists with identity are merged
-item by item, in an order that respects both sides as far as they agree.
-"""
+`merged` takes a leaf from the applied side if that side has one, and merges associative lists item by item, in an order
+that respects both sides as far as they agree."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from numalign.simulator.apiserver.schemas import typedefs
 from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 
 MISSING: Final = object()
-"""Stands for a value that is not there, which is not the same as null."""
+"""A value that is absent, as opposed to null."""
 
 SCALAR: Final = "scalar"
 LIST: Final = "list"
@@ -43,7 +40,7 @@ class FieldChanges:
 
 
 def form(value: Any, shape: TypeDef) -> str:
-    """How to walk a value; where the shape takes anything, the value decides, and null counts as a struct."""
+    """How to walk a value. If the type allows anything, the value decides, and null counts as a struct."""
     declared = DECLARED.get(shape.type, SCALAR)
     if declared:
         return declared
@@ -59,7 +56,7 @@ def is_leaf(walk: str, shape: TypeDef) -> bool:
 
 
 def container(value: Any, walk: str) -> Any:
-    """The value if it is what is being walked, else None: one side may be missing, null or something else."""
+    """The value if it is of the walked form, else None: one side may be absent, null or of another form."""
     return value if isinstance(value, dict if walk == STRUCT else list) else None
 
 
@@ -72,7 +69,7 @@ def items_of(shape: TypeDef) -> TypeDef:
 
 
 def step_to(item: Any, shape: TypeDef) -> str:
-    """The step that leads to an item of a list with identity; an item without any key is ValueError."""
+    """The step to an item of an associative list. Raises ValueError for an item without any key."""
     if shape.relation != typedefs.MAP:
         if item is None or isinstance(item, dict | list):
             raise ValueError(NOT_IN_SETS[type(item)])
@@ -110,7 +107,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def fields_of(value: Any, shape: TypeDef) -> Fields:
-    """What somebody who wrote this value owns."""
+    """The fields that a manager who wrote this value owns."""
     found: Fields = set()
     _collect(value, shape, (), found)
     return found
@@ -134,7 +131,7 @@ def _collect(value: Any, shape: TypeDef, path: Path, found: Fields) -> None:
 
 
 def grouped(items: list[Any], shape: TypeDef) -> dict[str, list[Any]]:
-    """Items by the step that leads to them; live objects may hold the same key twice."""
+    """Items by their step; live objects may contain a key twice."""
     found: dict[str, list[Any]] = {}
     for item in items:
         found.setdefault(step_to(item, shape), []).append(item)
@@ -161,7 +158,7 @@ def _compare(before: Any, after: Any, shape: TypeDef, path: Path, into: FieldCha
 
 
 def _compare_as(walk: str, sides: tuple[Any, Any], shape: TypeDef, path: Path, into: FieldChanges) -> bool:
-    """Whether it was a leaf."""
+    """Returns whether it was a leaf."""
     left, right = (container(side, walk) for side in sides)
     if walk == STRUCT and not is_leaf(walk, shape):
         left, right = (_with_always(side, shape) for side in (left, right))
@@ -198,7 +195,7 @@ def _compare_lists(left: list[Any], right: list[Any], shape: TypeDef, path: Path
             if not same(olds, news):
                 into.modified.add(where)
             continue
-        # An item that is there twice is owned as a whole, as one that appears or goes.
+        # A duplicate item is owned as a whole, as one that is added or removed.
         one = olds[0] if len(olds) == 1 else MISSING
         other = news[0] if len(news) == 1 else MISSING
         if one is not MISSING or other is not MISSING:
@@ -210,7 +207,7 @@ def _compare_lists(left: list[Any], right: list[Any], shape: TypeDef, path: Path
 
 
 def removed(value: Any, gone: FieldTrie, shape: TypeDef) -> Any:
-    """The value less the paths in the trie; None where nothing is left."""
+    """The value without the paths in the trie; None if nothing is left."""
     walk = form(value, shape)
     if walk == SCALAR:
         return value
@@ -240,7 +237,7 @@ def _removed_fields(value: dict[str, Any], gone: FieldTrie, shape: TypeDef) -> d
 
 
 def with_named_fields(fields: Fields, shape: TypeDef) -> Fields:
-    """Adds every declared field on the way to a member: what is below it cannot live without it."""
+    """Adds every declared field on the way to a member, because a member requires its parents."""
     found = set(fields)
     for path in fields:
         at: TypeDef | None = shape
@@ -253,7 +250,7 @@ def with_named_fields(fields: Fields, shape: TypeDef) -> Fields:
 
 
 def merged(live: Any, wanted: Any, shape: TypeDef) -> Any:
-    """MISSING where a container has nothing left in it."""
+    """Returns MISSING for a container that ends up empty."""
     value = live if wanted is MISSING else wanted
     walk = form(value, shape)
     if is_leaf(walk, shape):
@@ -276,7 +273,7 @@ def _merged_fields(left: dict[str, Any], right: dict[str, Any], shape: TypeDef) 
 
 
 def _merged_lists(left: list[Any], right: list[Any], shape: TypeDef) -> list[Any]:
-    # Of an item that is there twice neither copy is merged: the wanted one replaces both.
+    # Duplicates of an item are not merged: the applied item replaces them.
     groups = grouped(left, shape)
     olds = {step: items[0] if len(items) == 1 else None for step, items in groups.items()}
     news = {step_to(item, shape): item for item in right}
@@ -286,8 +283,8 @@ def _merged_lists(left: list[Any], right: list[Any], shape: TypeDef) -> list[Any
 
 
 def _pairs(live: list[tuple[str, Any]], olds: dict[str, Any], news: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Old and new items in the order of the result: the wanted order rules over items that both sides have, and
-    what only the live list has stays before the next of those that it stood before."""
+    """Old and new items in the order of the result: the applied order for items of both sides; an item that only the
+    live list has stays before the shared item that it preceded."""
     shared = deque(step for step in news if step in olds)
     rest = deque(live)
     for step, new in news.items():

@@ -1,3 +1,3 @@
-"""What the fields of API objects look like: the built-in kinds by a generated table, custom ones by their own schema.
+"""The types of API objects: built-in kinds from a generated table, custom resources from their own schema.
 
-`shapes` is the common description; `builtin` and `crds` make it; patches, admission and OpenAPI read it."""
+`typedefs` is the common description. Patches, defaulting, validation, discovery and OpenAPI read it."""

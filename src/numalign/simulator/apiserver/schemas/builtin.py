@@ -1,15 +1,12 @@
-"""The fields of the built-in kinds, out of a table that `tools/apifields.py` makes from a real server's OpenAPI.
+"""The types of the built-in kinds, from a table that `tools/apifields.py` generates from a real server's OpenAPI.
 
-Patches and admission ask `fields` for a kind's shape; OpenAPI documents are made from `models`, which is the table
-itself: schemas without prose, where `$ref` holds the bare name of a model. The table is read at first use.
+Patches call `fields` for the TypeDef of a kind; OpenAPI documents are made from `models`, the table itself: schemas
+without descriptions, where `$ref` holds the bare name of a model. The table is read at first use.
 
-Whether every field of a built-in object is of its type: text where text belongs, lists where lists do.
-
-The real server reads a body into structs before anything else and refuses it whole if one field does not fit, so the
-rest of this package need not ask. Struct types are made from the generated field table at first use of a kind, and
-msgspec holds the tree against them in one pass; only for the sentence about a misfit is the tree walked by hand. A
-null in a list or a map is refused too, where the real server puts something empty in its place.
-"""
+`check_types` rejects an object with a field of the wrong type, as the real server does when it decodes a body into
+structs; so validation can rely on the types. msgspec checks an object in one pass against structs made from the table;
+only a mismatch makes the checker walk the object, to find the words for it. Unlike the real server, it rejects a null
+inside a list or a map."""
 
 from __future__ import annotations
 
@@ -34,21 +31,21 @@ Kind = tuple[str, str, str]
 """Group, version and kind; the core group is empty."""
 
 GVK: Final = "x-kubernetes-group-version-kind"
-# These two have schemas that do not say how they merge (Kubernetes treats them by name).
+# The schemas of these two do not say how they merge; Kubernetes treats them by name.
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
 
 @functools.cache
 def models() -> dict[str, Tree]:
-    """Every known type by its full name; read only."""
+    """Every type by its full name. READ ONLY."""
     packed = resources.files(__package__).joinpath("data/builtin.json.gz").read_bytes()
     return trees.decoded(gzip.decompress(packed))
 
 
 @functools.cache
 def kinds() -> dict[Kind, str]:
-    """The model of every kind in the table."""
+    """The name of the model of every kind in the table."""
     found = {}
     for name, model in models().items():
         for group, version, kind in model.get(GVK, ()):
@@ -57,7 +54,7 @@ def kinds() -> dict[Kind, str]:
 
 
 def fields(kind: Kind) -> TypeDef | None:
-    """What objects of this kind look like; None for a kind that is not built in."""
+    """The type of a kind; None for a kind that is not built in."""
     name = kinds().get(kind)
     return None if name is None else named(name)
 
@@ -68,7 +65,7 @@ def named(name: str) -> TypeDef:
 
 @functools.cache
 def _shapes() -> dict[str, TypeDef]:
-    """In two steps, since a type may contain itself: first every type's shell, then what is in it."""
+    """Created in two passes, because a type may contain itself: first empty types, then their fields."""
     table = {name: TypeDef(type=model.get("type", ""), model=name) for name, model in models().items()}
     table[QUANTITY] = TypeDef(type="string", format="quantity", model=QUANTITY)
     table[RAW].relation = typedefs.ATOMIC
@@ -99,7 +96,7 @@ TIMES: Final = {
 }
 SCALARS: Final[dict[str, Any]] = {"string": str, "boolean": bool, "number": int | float}
 STEP: Final = re.compile(r"\.([^.\[`]+)|\[([^\]]*)\]")
-# Parts that Go embeds: they stand in the path that the real server names, though not in the object.
+# Structs that Go embeds: error messages name them in the path, although the object does not contain them.
 EMBEDDED: Final = {"Volume": "VolumeSource", "Probe": "ProbeHandler", "PersistentVolumeSpec": "PersistentVolumeSource"}
 EMBEDDED_BESIDES: Final = frozenset(
     {
@@ -113,7 +110,7 @@ RESOURCE_LISTS: Final = frozenset({"limits", "requests", "capacity", "allocatabl
 
 
 def check_types(resource: Resource, tree: Tree) -> None:
-    """Raises StatusError 400 for the first field that is of another type than its kind says."""
+    """Raises StatusError 400 for the first field that has another type than its kind declares."""
     model = _kind(*resource.gvk)
     if model is None:
         return
@@ -124,7 +121,7 @@ def check_types(resource: Resource, tree: Tree) -> None:
 
 
 def check_metadata_types(resource: Resource, tree: Tree) -> None:
-    """The same for what every object has, before anything of it is used."""
+    """Checks the metadata only, which every object has, before anything reads it."""
     try:
         msgspec.convert(tree.get("metadata") or {}, _model(OBJECT_META))
     except msgspec.ValidationError as problem:
@@ -141,7 +138,7 @@ def _kind(group: str, version: str, kind: str) -> Any:
 
 @cache
 def _model(name: str) -> Any:
-    """The struct of a named type. Types that contain themselves are only among those of definitions."""
+    """The struct of a named type. Only types of custom resource definitions are recursive; they are not checked."""
     schema = models()[name]
     if name == QUANTITY:
         return Any
@@ -151,7 +148,7 @@ def _model(name: str) -> Any:
         return datetime
     if "properties" not in schema:
         return SCALARS.get(schema.get("type", ""), Any)
-    # Fields get plain names of our own: those of the API may be words that Python keeps for itself.
+    # Struct fields get generated names: those of the API may be Python keywords.
     names = {f"field{index}": field for index, field in enumerate(schema["properties"])}
     types = [(ours, _type(schema["properties"][field]) | None, None) for ours, field in names.items()]
     return msgspec.defstruct(name.rpartition(".")[2], types, rename=names, gc=False)
@@ -256,7 +253,7 @@ def _go_type(schema: Tree, field: str) -> str:
     return "string"
 
 
-# What every object has to be an object of, if it has it at all.
+# The parts of an object that must be objects themselves, if present.
 OBJECTS: Final = ("metadata", "spec", "status")
 
 

@@ -1,12 +1,8 @@
-"""What a custom resource definition may not be: the mistakes people make, in the server's words.
+"""Validates custom resource definitions and their schemas, with the real server's messages.
 
-The API server calls `errors` with a completed definition, before it is stored; schemas are read along the way.
-
-Whether a schema may stand in a custom resource definition: the rules that make it structural.
-
-`structural.read` asks. The most usual mistakes are found, in the server's words; a schema that passes here may still
-be refused by a real server for rarer reasons (formats of defaults deep inside, CEL costs).
-"""
+The create and update verbs call `definition_errors` with a completed definition before they store it. `schema_errors`
+checks that a schema is structural. The usual mistakes are found; a schema that passes may still be rejected by a real
+server for rarer reasons (formats of nested defaults, CEL costs)."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from numalign.simulator.trees import Tree
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 LIST_TYPES: Final = ("atomic", "set", "map")
 MAP_TYPES: Final = ("atomic", "granular")
-# Within allOf and its like only values are judged; what a field is stands outside.
+# allOf, anyOf, oneOf and not may only restrict values; the type of a field is declared outside of them.
 OUTSIDE_ONLY: Final = ("type", "default", "additionalProperties", "nullable", "title", "description")
 ONLY_NAMES: Final = "must not specify anything other than name and generateName, but metadata is implicitly specified"
 QUADRATIC: Final = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
@@ -120,7 +116,7 @@ def _list_errors(schema: Tree, path: str) -> Iterator[StatusCause]:
 
 def _judging_errors(schema: Tree, path: str, outside: Tree) -> Iterator[StatusCause]:
     for word in OUTSIDE_ONLY:
-        # int-or-string is spelled with the types inside anyOf, by old habit.
+        # int-or-string repeats the types inside anyOf, by convention.
         if schema.get(word) and not (word == "type" and outside.get("x-kubernetes-int-or-string")):
             yield fielderrors.forbidden(f"{path}.{word}", "must be empty to be structural")
     for key, sub in (schema.get("properties") or {}).items():
@@ -140,19 +136,19 @@ APPROVAL_WORDS: Final = (
 PRESERVE_WORDS: Final = (
     "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
 )
-# The server shows its own structs, in which what all versions have alike is kept elsewhere.
+# The server prints its internal structs, which keep what all versions share in another place.
 HOISTED: Final = "Deprecated DeprecationWarning Schema Subresources AdditionalPrinterColumns SelectableFields"
 
 
 def definition_errors(crd: Tree) -> list[StatusCause]:
-    """Everything wrong with a definition whose names are filled in."""
+    """All errors of a definition whose names are filled in."""
     spec = crd.get("spec") or {}
     names = spec.get("names") or {}
     found = list(_name_errors(crd, spec, names))
     found += _version_errors(spec, crd.get("status") or {})
     for index, _ in enumerate(spec.get("versions") or ()):
         found += _errors_of_version(spec["versions"], index)
-    # What all versions have alike is at fault once.
+    # An error in a part that all versions share is reported once.
     return list(dict.fromkeys(found))
 
 

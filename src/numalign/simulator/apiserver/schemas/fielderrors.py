@@ -1,7 +1,7 @@
-"""Field errors: one cause for each way in which a field of an object or of a query can be wrong.
+"""Field errors: one function for each way in which a field of an object or of a query can be wrong.
 
-Validation, schemas and the verbs build causes with these functions, whose sentences are those of the API machinery's
-`field.Error`. `refusals.invalid` makes a 422 out of them."""
+Validation, schemas and the verbs call these functions, whose sentences are those of the API machinery's `field.Error`.
+`storage.errors.invalid` makes a 422 out of their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_NAME: Final = StatusCause("metadata.name", "FieldValueRequired", "Required va
 
 
 def quoted(value: Any) -> str:
-    """A value within a message."""
+    """A value as error messages show it: JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -1,9 +1,7 @@
-"""What the real server says of bytes that are no JSON, in the words of Go's JSON reader.
+"""Decoding errors and values in the words of Go's libraries, because the real server's messages quote them.
 
-`bodies` and `pages` ask here once a fast reader has given up; a body that can be read never comes this way.
-
-Values as Go prints them, for messages of the real server that quote them.
-"""
+`json_error` explains why bytes are not JSON; callers use it only after msgspec failed to decode them. `decode_yaml`
+decodes YAML with the error texts of the Go decoder. The other functions print values and types as Go does."""
 
 from __future__ import annotations
 
@@ -25,12 +23,12 @@ LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
 
 
 class JSONSyntaxError(Exception):
-    """The complaint itself."""
+    """The message is the one of Go's decoder."""
 
 
 def json_error(body: bytes) -> str:
     try:
-        # A byte is a sign here, as it is for the real one.
+        # Go's decoder reports bytes, not characters.
         _Scanner(body.decode("latin-1")).document()
     except JSONSyntaxError as found:
         return str(found)
@@ -150,7 +148,7 @@ class _Scanner:
         return found.end() if found else self.at
 
     def _odd(self, where: str) -> JSONSyntaxError:
-        """Past the end there is a blank, to the real one."""
+        """Go reports a blank past the end of the input."""
         sign = self.text[self.at : self.at + 1] or " "
         return JSONSyntaxError(f"invalid character {QUOTED.get(sign) or repr(sign)} {where}")
 
@@ -161,7 +159,7 @@ ESCAPES: Final = str.maketrans(
 
 
 def go_value(shown: Any) -> str:
-    """`map[a:1 b:[x y]]`."""
+    """A value as `%v` prints it: `map[a:1 b:[x y]]`."""
     if isinstance(shown, dict):
         return "map[" + " ".join(f"{key}:{go_value(shown[key])}" for key in sorted(shown)) + "]"
     if isinstance(shown, list):
@@ -196,7 +194,7 @@ KINDS: Final = {"number": "int64", "array": "slice", "object": "map"}
 
 
 def conversion_error(got: str, wanted: str) -> str:
-    """Why a value of one JSON type cannot become one of a Go type; nothing where that is not the matter."""
+    """Why a value of a JSON type cannot be converted to a Go type; empty if there is no such reason."""
     kind = KINDS.get(got, got)
     if wanted.startswith("[]"):
         return f"cannot restore slice from {kind}"
@@ -210,13 +208,13 @@ def conversion_error(got: str, wanted: str) -> str:
 
 
 def go_json(shown: Any) -> str:
-    """With sorted keys, and escapes for what could be mistaken for HTML."""
+    """JSON with sorted keys and HTML characters escaped, as Go's encoder writes it."""
     return msgspec.json.encode(shown, order="sorted").decode().translate(ESCAPES)
 
 
 def decode_yaml(body: bytes) -> Any:
     if body[:1] == b"{":
-        # Nearly always it is JSON, which is YAML and read a hundred times faster.
+        # Most bodies are JSON, which is also YAML and decodes a hundred times faster.
         with contextlib.suppress(msgspec.DecodeError):
             return msgspec.json.decode(body)
     try:
@@ -226,7 +224,7 @@ def decode_yaml(body: bytes) -> Any:
 
 
 def _yaml_line(problem: Exception) -> str:
-    """As the real reader counts: from nought, but for what it finds before it has understood the line."""
+    """The line number as Go's YAML decoder counts it: from 0, except for scanner errors."""
     mark = getattr(problem, "problem_mark", None)
     if mark is None:
         return ""

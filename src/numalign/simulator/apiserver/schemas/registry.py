@@ -1,14 +1,11 @@
-"""Which resources are served at this moment: the built-in ones, and those that custom resource definitions add.
+"""The registry of served resources: the built-in ones, and those that custom resource definitions add.
 
-Paths, discovery and OpenAPI ask here. A custom resource brings along what only it has: its schema, its columns and the
-paths of its scale.
+Routing, discovery and OpenAPI read the registry. A `CustomResource` adds the schema, the printer columns and the scale
+paths of one version of a definition.
 
-Custom resource definitions: what the server fills in, what it refuses, and which resources come out.
-
-The API server calls `completed` and `errors` when a definition is written and `resources` when it takes effect. All
-versions of a resource are one set of objects; between versions only the apiVersion changes (conversion None). Names
-never conflict here, so a definition is established in the write that stores it.
-"""
+The verbs call `completed_definition` when a definition is written and `custom_resources` when it takes effect. All
+versions of a resource share one set of objects; conversion changes the apiVersion only (strategy None). Names never
+conflict here, so a definition is established by the write that stores it."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from numalign.simulator.trees import Tree
 
 @dataclass(frozen=True)
 class CustomResource:
-    """What a custom resource definition says about one version."""
+    """One served version of a custom resource definition."""
 
     resource: Resource
     schema: StructuralSchema
@@ -39,7 +36,7 @@ class Registry:
         self._resources = {(each.group, each.version, each.plural): each for each in resources}
         self._customs: dict[tuple[str, str, str], CustomResource] = {}
         self.generation = 0
-        """Grows with every change, so that documents made of the registry can be kept until then."""
+        """Increases with every change, so that documents made from the registry can be cached until then."""
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._resources.values())
@@ -62,7 +59,7 @@ class Registry:
         return None if found is None else found.schema
 
     def define(self, home: tuple[str, str], customs: Iterable[CustomResource]) -> None:
-        """These are now all versions of the custom resource; none means that it is no longer served."""
+        """Replaces all versions of the custom resource; without versions it is no longer served."""
         for resource in [each for each in self if each.custom and each.home == home]:
             del self._resources[resource.group, resource.version, resource.plural]
             del self._customs[resource.group, resource.version, resource.plural]
@@ -80,7 +77,7 @@ CONDITIONS: Final = (
 
 
 def completed_definition(crd: Tree, old: Tree | None, now: str) -> Tree:
-    """With derived names, and the status that says it is served."""
+    """The definition with derived names and a status that says it is established."""
     spec = crd.get("spec") or {}
     names = _names(spec)
     spec = {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}
@@ -108,7 +105,7 @@ def _status(spec: Tree, names: Tree, before: Tree, now: str) -> Tree:
 
 
 def custom_resources(crd: Tree) -> list[CustomResource]:
-    """One for each served version, of a definition without errors."""
+    """One for each served version of a valid definition."""
     return [_custom(crd["spec"], version) for version in crd["spec"]["versions"] if version.get("served")]
 
 
@@ -137,7 +134,7 @@ def _custom(spec: Tree, version: Tree) -> CustomResource:
 
 
 def per_version(versions: list[Any], index: int, part: str) -> str:
-    """Where the server finds fault with a part of a version: what all versions have alike it keeps at the top."""
+    """The path that errors name for a part of a version: the server hoists parts that all versions share."""
     keys = {"schema": "validation"}
     alike = all(each.get(part) == versions[0].get(part) for each in versions)
     return f"spec.{keys.get(part, part)}" if alike else f"spec.versions[{index}].{part}"

@@ -1,14 +1,8 @@
-"""The schema of one version of a custom resource, ready for use: what the API server asks of it on every write.
+"""The structural schema of one version of a custom resource: pruning, defaulting and validation.
 
-`crds` reads it out of a definition; `pruned`, `defaulted` and `errors` are called in this order before an object is
-stored, `shape` is what patches walk along. Validation rules in CEL (x-kubernetes-validations) are kept in the
-definition and not enforced.
-
-What a custom resource keeps of what it was sent: unknown fields go, missing ones get their defaults.
-
-`structural` calls `prune` and `fill` on trees of its own and both change them in place. Null where a schema does not
-allow it counts as not given.
-"""
+`registry` makes one for each served version; the create and update verbs call `admitted`, and patches walk along its
+`shape`. A null that the schema does not allow counts as absent. CEL rules (x-kubernetes-validations) are stored with
+the definition and not enforced."""
 
 from __future__ import annotations
 
@@ -57,7 +51,7 @@ def _schema_of(key: str, schema: Tree) -> Tree | None:
         return found
     if isinstance(more, dict):
         return more
-    # Below a field that nobody described everything is kept.
+    # A field without a schema keeps everything below it.
     return FREE if schema.get(PRESERVING) or more is True else None
 
 
@@ -68,7 +62,7 @@ def _prune_metadata(metadata: Any) -> None:
 
 
 def fill_defaults(value: Any, schema: Tree) -> None:
-    """Puts defaults where a field is missing, and drops nulls that are not allowed."""
+    """Sets the defaults of missing fields, and removes nulls that are not allowed."""
     if isinstance(value, list):
         for item in value:
             fill_defaults(item, schema.get("items") or {})
@@ -105,12 +99,12 @@ class StructuralSchema:
 
     @functools.cached_property
     def fits(self) -> validate.QuickCheck:
-        """Whether an object has no errors, found many times faster than the errors are."""
+        """Whether an object is certainly valid; many times faster than `errors`."""
         return validate.quick_check(self.tree)
 
 
 def pruned(schema: StructuralSchema, tree: Tree) -> Tree:
-    """A copy without the fields that the schema does not know; metadata is the same struct in every kind."""
+    """A copy without undeclared fields; the metadata is pruned as that of every kind."""
     own = trees.copied(tree)
     prune(own, schema.tree, embedded=True)
     if "metadata" in own:
@@ -119,14 +113,14 @@ def pruned(schema: StructuralSchema, tree: Tree) -> Tree:
 
 
 def admitted(schema: StructuralSchema, tree: Tree) -> tuple[Tree, list[StatusCause]]:
-    """All three in one go: the object as it would be stored, and what is wrong with it."""
+    """The object as it would be stored (pruned, with defaults), and its errors."""
     own = pruned(schema, tree)
     fill_defaults(own, schema.tree)
     return own, errors(schema, own)
 
 
 def errors(schema: StructuralSchema, tree: Tree) -> list[StatusCause]:
-    """What is wrong with an object; its metadata is not looked at, which is the same for all kinds."""
+    """The errors of an object, except for its metadata, which validation checks for every kind."""
     seen = {key: value for key, value in tree.items() if key != "metadata"}
     if schema.fits(seen):
         return []
@@ -135,7 +129,7 @@ def errors(schema: StructuralSchema, tree: Tree) -> list[StatusCause]:
 
 
 def identity_errors(value: Any, schema: Tree, path: str = "") -> Iterator[StatusCause]:
-    """Items twice in a set or map list, and embedded resources that do not say what they are."""
+    """Duplicate items of sets and map lists, and embedded resources without apiVersion or kind."""
     if isinstance(value, list):
         yield from _duplicates(value, schema, path)
         for index, item in enumerate(value):

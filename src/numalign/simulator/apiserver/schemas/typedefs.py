@@ -1,20 +1,12 @@
-"""How one value of an API object merges: the description that strategic patches and server-side apply walk along.
+"""How the values of an API object merge: the type definitions that strategic merge patch and server-side apply use.
 
-`builtin` reads shapes out of its generated table and `crds` out of a custom resource's schema; both hand OpenAPI in.
-A shape says what a value is, how lists and maps belong to their owners (atomic, set, map, granular), and which fields
-the server's own structs always carry. It never validates: that is `structural`, or admission.
+`builtin` reads them from its generated table, `structural` from the schema of a custom resource; both pass OpenAPI
+schemas. A TypeDef says what a value is, how lists and maps are owned (atomic, set, map, granular), and which fields the
+server's structs always carry. It does not validate values.
 
-Built-in objects as the real server would write them back: without what they do not have.
-
-The API server may call `normal` after a patch of a built-in kind; the real one gets there by way of its structs, which
-leave out what is empty. Optional zeros and empty texts are kept here, since the table does not tell which of them the
-structs would lose.
-
-Fields that a kind does not have: what `fieldValidation` warns of or refuses.
-
-Admission calls `unknown` with a tree as the client sent it. Paths are written as the server writes them in
-`unknown field "spec.containers[0].imagee"`; the order is that of the tree.
-"""
+`without_empty` removes empty fields, as the real server does when it encodes its structs; it keeps zeros and empty
+texts, because the table does not say which of them are omitted. `unknown_fields` finds undeclared fields for
+`fieldValidation`."""
 
 from __future__ import annotations
 
@@ -33,7 +25,7 @@ MAP: Final = "map"
 
 @dataclass(eq=False)
 class TypeDef:
-    """`type` as OpenAPI has it, empty where any value goes; `values` is for keys that are not declared fields."""
+    """`type` is that of OpenAPI, empty for any value; `values` is the type of keys that are not declared fields."""
 
     type: str = ""
     format: str = ""
@@ -46,11 +38,11 @@ class TypeDef:
     strategies: tuple[str, ...] = ()
     default: Any = None
     always: dict[str, Any] = field(default_factory=dict)
-    """Fields that a built-in struct never lacks, with their empty value: structs within structs, required lists."""
+    """Fields that a built-in struct always has, with their empty values: nested structs and required lists."""
     model: str = ""
 
     def child(self, key: str) -> TypeDef | None:
-        """The shape behind a key of a struct or map; None where the key is not declared and nothing else may come."""
+        """The type of a key of a struct or map; None if the key is not declared and no other key is allowed."""
         return self.fields.get(key, self.values)
 
 
@@ -67,7 +59,7 @@ Named = Callable[[str], TypeDef]
 
 
 def read(schema: Tree, named: Named, preserving: bool = False) -> TypeDef:
-    """The shape of an OpenAPI schema; `named` resolves references, `preserving` is inherited from above."""
+    """The type of an OpenAPI schema. `named` resolves references; `preserving` is inherited from the parent."""
     if "$ref" in schema:
         return _referred(schema, named(schema["$ref"]))
     shape = TypeDef(type=schema.get("type", ""), format=schema.get("format", ""), default=schema.get("default"))
@@ -80,7 +72,7 @@ def read(schema: Tree, named: Named, preserving: bool = False) -> TypeDef:
 
 
 def fill(shape: TypeDef, schema: Tree, named: Named, preserving: bool = False) -> None:
-    """Reads fields into a shape that others may already point to: types refer to themselves."""
+    """Adds fields to a type that other types may already refer to."""
     properties: Mapping[str, Tree] = schema.get("properties") or {}
     for key, sub in properties.items():
         shape.fields[key] = read(sub, named, preserving)
@@ -91,7 +83,7 @@ def fill(shape: TypeDef, schema: Tree, named: Named, preserving: bool = False) -
 
 
 def embedded(named: Named) -> dict[str, TypeDef]:
-    """What every object has, whether its schema says so or not."""
+    """The fields of every object, whether its schema declares them or not."""
     text = TypeDef(type="string")
     return {"apiVersion": text, "kind": text, "metadata": named(OBJECT_META)}
 
@@ -107,7 +99,7 @@ def _undeclared(schema: Tree, named: Named, preserving: bool) -> TypeDef | None:
 
 
 def _referred(schema: Tree, target: TypeDef) -> TypeDef:
-    """A use of a named type: its own strategy and default, and the very fields of the type."""
+    """A reference to a named type: the reference's strategy and default, with the fields of the type."""
     atomic = schema.get("x-kubernetes-map-type") == ATOMIC
     return TypeDef(
         type=target.type,
@@ -131,7 +123,7 @@ def _fill_list(shape: TypeDef, schema: Tree, named: Named, preserving: bool) -> 
         shape.relation = listed
         shape.keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
     elif "merge" in shape.strategies:
-        # Lists older than the list types say by their patch strategy how they are owned.
+        # Lists without a list type declare their ownership by the older patch strategy.
         shape.relation = MAP if shape.merge_key else SET
         shape.keys = (shape.merge_key,) if shape.merge_key else ()
     else:
@@ -143,7 +135,7 @@ def _strategies(schema: Tree) -> tuple[str, ...]:
 
 
 def without_empty(value: Any, shape: TypeDef) -> Any:
-    """A new value where anything is left out below, the same one else."""
+    """A new value if something below is removed, else the same one."""
     if isinstance(value, list):
         items = shape.items or ANYTHING
         return [without_empty(item, items) for item in value]
@@ -155,7 +147,7 @@ def without_empty(value: Any, shape: TypeDef) -> Any:
         if below is None:
             continue
         if child is None and below is shape.values and below.type == "string":
-            # In a map of texts the key is there, so the text is; it is empty.
+            # In a map of texts a null means an empty text.
             kept[key] = ""
         elif child is not None and (child or not _is_left_out(key, child, shape, below)):
             kept[key] = without_empty(child, below)
@@ -163,12 +155,13 @@ def without_empty(value: Any, shape: TypeDef) -> Any:
 
 
 def _is_left_out(key: str, child: Any, shape: TypeDef, below: TypeDef) -> bool:
-    """Empty lists and maps go; an empty struct may mean something, as emptyDir does."""
+    """Empty lists and maps are removed; an empty struct stays, because it may have a meaning, as emptyDir has."""
     return isinstance(child, dict | list) and key in shape.fields and key not in shape.always and not below.model
 
 
 def unknown_fields(value: Any, shape: TypeDef, path: str = "") -> Iterator[str]:
-    """The path of every field that is not declared; what lies below such a field is not looked at."""
+    """The path of every undeclared field, as in `unknown field "spec.containers[0].imagee"`, in the order of the
+    object. Fields below an undeclared one are not listed."""
     if isinstance(value, dict):
         for key, child in value.items():
             below = shape.child(key)

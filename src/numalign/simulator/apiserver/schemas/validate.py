@@ -1,19 +1,12 @@
-"""Whether a value fits the OpenAPI schema of a custom resource, and what the server says where it does not.
+"""Validates a value against the OpenAPI schema of a custom resource, with the real server's messages.
 
-`structural.errors` calls `errors` with the schema's tree; the words, their order within one value and the field paths
-are those of the real server, `<nil>` for problems it cannot place included. CEL rules are stored and never run.
+`structural.errors` calls `quick_check` first: functions compiled once per schema that say whether an object is
+certainly valid. Thousands of nodes write valid objects all the time. For rare schema keywords the quick check says no,
+and `errors` decides; a yes is always right. The messages, their order and the field paths are those of the real server,
+including `<nil>` for problems without a path.
 
-Text formats of schemas, patterns, and how values look in messages.
-
-`validating` asks. Of the formats only those are checked that people use and that are cheap to check; any other is
-taken as it comes, as the server does with formats it does not know.
-
-Whether a value fits a schema, answered by functions that are made once per schema.
-
-Twin of `validating` and of the checks of identity in `structural`, which say what is wrong: nearly every object of a
-custom resource is right, and thousands of nodes write theirs all the time. What is rare in schemas makes a check say
-no, so that the slow twin decides; a yes is always right.
-"""
+Only formats that are in use and cheap are checked; other formats are accepted, as the server accepts those that it does
+not know. CEL rules are not run."""
 
 from __future__ import annotations
 
@@ -53,9 +46,9 @@ def matches_pattern(pattern: str, text: str) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """None for what Go understands and Python does not; such a pattern is not enforced."""
+    """None for a pattern that is valid in Go and not in Python; such a pattern is not enforced."""
     try:
-        # In Go a bare dollar is the very end of the text, in Python also the place before a last newline.
+        # In Go `$` matches only at the end of the text; in Python also before a final newline.
         return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern), re.ASCII)
     except re.error:
         return None
@@ -94,7 +87,7 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
 
 
 def number_text(value: float) -> str:
-    """Without a fraction that says nothing."""
+    """A number without a zero fraction."""
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
@@ -103,7 +96,7 @@ UNPLACED: Final = "<nil>"
 
 
 def errors(value: Any, schema: Tree, path: str = "") -> Iterator[StatusCause]:
-    """Every problem with a value and what is below it."""
+    """Every error of a value and of the values below it."""
     for check in CHECKS:
         yield from check(value, schema, path)
 
@@ -113,7 +106,7 @@ def invalid(path: str, value: Any, why: str) -> StatusCause:
 
 
 def type_of(value: Any) -> str:
-    """As JSON schema names it; a number without fraction is an integer, however it was written."""
+    """The JSON schema type; a number without fraction is an integer, however it was written."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -147,7 +140,7 @@ def _unplaced(why: str) -> StatusCause:
 
 
 def _combination_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
-    """anyOf and oneOf also tell the problems of their first alternative, as the likeliest one meant."""
+    """anyOf and oneOf also report the errors of their first alternative, the likeliest one."""
     if schema.get("anyOf"):
         tried = [list(errors(value, each, path)) for each in schema["anyOf"]]
         if all(tried):
@@ -276,7 +269,7 @@ RARE: Final = (
 
 
 def quick_check(schema: Tree) -> QuickCheck:
-    """True only for what has no errors."""
+    """True only for a valid value."""
     is_either = bool(schema.get("x-kubernetes-int-or-string"))
     unclear = any(schema.get(word) for word in RARE)
     if unclear or schema.get("anyOf", EITHER) != EITHER or ("anyOf" in schema and not is_either):
@@ -291,7 +284,7 @@ def _never(value: Any) -> bool:
 
 
 def _anything(schema: Tree) -> QuickCheck:
-    # Without a type only an object with described fields can be wrong.
+    # Without a type, only an object with declared fields can be invalid.
     return _never if schema.get("properties") or schema.get("pattern") or schema.get("items") else lambda value: True
 
 

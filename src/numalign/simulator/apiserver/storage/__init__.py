@@ -1,1 +1,3 @@
-"""Stored objects, their versions, the watch history and the registry of resources."""
+"""The bottom layer of the embedded API server: the store, the resources, selectors, names and errors.
+
+Every other package of the server imports it. It imports none of them."""

@@ -1,7 +1,7 @@
-"""How the server says no: one error, and makers for each reason with the words clients know.
+"""The errors of the API server: one exception, and a function for each reason.
 
-Everything below the HTTP layer raises `StatusError`; `status()` is the body that goes out. The messages are those of
-the real API server, since people and programs read them."""
+Every package below `http` raises `StatusError`; its `status()` is the body of the response. The messages are those of
+the real API server, because people and programs read them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -13,7 +13,7 @@ from numalign.simulator.trees import Tree
 
 
 class StatusCause(Struct, frozen=True):
-    """One thing wrong with one field, as admission and schemas find it."""
+    """What is wrong with one field; validation and schemas return these."""
 
     field: str
     reason: str
@@ -50,7 +50,7 @@ class StatusError(Exception):
 
 
 class TypeMismatch(StatusError):
-    """A field is of another type than its kind says: 400 in an object, which for a patch becomes 422."""
+    """A field has another type than its kind declares: 400 for an object, 422 for the result of a patch."""
 
     def __init__(self, resource: Resource, why: str, got: str = "", wanted: str = "") -> None:
         kind = resource.kind
@@ -89,7 +89,7 @@ def conflict(resource: Resource, name: str, why: str, causes: Sequence[StatusCau
 
 
 def invalid(resource: Resource, name: str, causes: Iterable[StatusCause]) -> StatusError:
-    """`Pod "web" is invalid: spec.containers: Required value`."""
+    """The 422 of an invalid object: `Pod "web" is invalid: spec.containers: Required value`."""
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     found = list(causes)
     about: Tree = {"name": name, "group": resource.group, "kind": resource.kind}
@@ -98,7 +98,7 @@ def invalid(resource: Resource, name: str, causes: Iterable[StatusCause]) -> Sta
 
 
 def summary(causes: Sequence[StatusCause]) -> str:
-    """All of them in one line; one that is said twice is said once."""
+    """All causes in one line, without duplicates."""
     lines = list(dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes))
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
 
@@ -144,7 +144,7 @@ def internal(message: str) -> StatusError:
 
 
 def not_served(what: str) -> StatusError:
-    """For what neither the product nor everyday kubectl needs."""
+    """The 501 for what neither the product nor everyday kubectl needs."""
     return StatusError(501, "NotImplemented", f"the embedded API server does not serve {what}", {})
 
 

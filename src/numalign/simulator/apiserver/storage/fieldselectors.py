@@ -1,7 +1,8 @@
-"""Field selectors: `spec.nodeName=n1,status.phase!=Failed`, for the few fields of each kind that can be selected by.
+"""Field selectors: `spec.nodeName=n1,status.phase!=Failed`, for the few selectable fields of each kind.
 
-What can be selected is read off an object once, when it is written (`of`), and kept beside it; asking is then a look
-at a small dict. An unknown field is refused in the words of the real server, which has two sentences for it."""
+The store reads the selectable fields of an object once, when it writes the object, and keeps them beside it. Lists and
+watches compare against this small dict. An unknown field is rejected with the real server's message, of which there are
+two."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -34,12 +35,12 @@ def matches(terms: Terms, fields: Fields) -> bool:
 
 
 def required_value(terms: Terms, field: str) -> str:
-    """The one value that the field must have, if the terms say so."""
+    """The value that the terms require for the field, or an empty text."""
     return next((term.value for term in terms if term.field == field and term.equal), "")
 
 
 def parse(text: str, resource: Resource) -> Terms:
-    """Raises StatusError 400 for what is no selector or names a field that cannot be selected by."""
+    """Raises StatusError 400 for a text that is not a selector or names a field that is not selectable."""
     return tuple(_known(term, resource) for term in _terms(text))
 
 
@@ -79,7 +80,7 @@ def _complaint(field: str, resource: Resource, chosen: "_Selectable | None") -> 
 
 
 def selectable_fields(resource: Resource, tree: Tree) -> dict[str, str] | None:
-    """What can be selected by besides name and namespace; None where that is all."""
+    """The selectable fields besides name and namespace; None for a kind that has no others."""
     chosen = KNOWN.get(resource.home)
     return None if chosen is None else chosen.read(tree)
 
@@ -148,7 +149,7 @@ KNOWN: Final = {
     ("", "replicationcontrollers"): _selectable("status.replicas"),
     ("batch", "jobs"): _selectable("status.successful"),
 }
-# Events go by other names in their younger group; one name of pods is older than any of ours.
+# events.k8s.io has other names for the fields of core events; spec.host is an old name of spec.nodeName.
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "v1": {"spec.host": NODE},
     "events.k8s.io/v1": {f"regarding.{name}": f"involvedObject.{name}" for name in SUBJECT}

@@ -1,7 +1,7 @@
-"""Label selectors: which objects a client means by `app=web,tier in (a,b),!old`.
+"""Label selectors, as text (`app=web,tier in (a,b),!old`) and as LabelSelector objects.
 
-Lists, watches and collections of deletions carry one as text; budgets and scales as an object. `parsed` reads the text
-as the API machinery does, mistake by mistake, so that a bad one gets the sentence people know."""
+Lists, watches and delete-collection requests carry text; disruption budgets, scales and tables use objects. `parse`
+follows the parser of the API machinery mistake by mistake, so that an invalid selector gets the real message."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from numalign.simulator.trees import Tree
 EQUALS, IN, NOT_IN, EXISTS, ABSENT, ABOVE, BELOW = "=", "in", "notin", "exists", "!", "gt", "lt"
 OPERATORS: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, ">": ABOVE, "<": BELOW}
 END: Final = ""
-# Longest first: the lexer takes == where it could take = twice.
+# The longest operator comes first, so that `==` is not read as `=` twice.
 TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 
 
@@ -60,7 +60,7 @@ def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Requirements:
-    """Raises StatusError 400 for a text that is no selector."""
+    """Raises StatusError 400 for a text that is not a selector."""
     try:
         return _Parser(text).requirements()
     except _Unreadable as problem:
@@ -71,7 +71,7 @@ OBJECT_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNot
 
 
 def requirements_of(selector: Tree | None) -> Requirements | None:
-    """A LabelSelector; None, which selects nothing, where there is none. An empty one selects everything."""
+    """The requirements of a LabelSelector. An empty selector selects everything, a missing one (None) nothing."""
     if selector is None:
         return None
     equal = [
@@ -92,7 +92,7 @@ def selects(selector: Tree | None, labels: Mapping[str, str]) -> bool:
 
 
 def selector_text(selector: Tree | None) -> str:
-    """A LabelSelector as text, as scales and tables show it: `app=web,tier in (a,b),!old`."""
+    """A LabelSelector as scales and tables show it: `app=web,tier in (a,b),!old`."""
     return ",".join(each.text() for each in requirements_of(selector) or ())
 
 

@@ -1,7 +1,8 @@
-"""The kinds that the server knows from the start, as data.
+"""The built-in resources of the API server, as data.
 
-`registry` serves them next to those that custom resource definitions add; the room names them by the constants below.
-Two resources with one `home` show the same objects: core and events.k8s.io events, versions of a custom resource."""
+`schemas.registry` serves them together with those of custom resource definitions; all other modules refer to them by
+the constants below. Two resources with the same `home` store the same objects: core and events.k8s.io events, or the
+versions of a custom resource."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,14 +26,14 @@ class Resource:
     generations: bool = False
     """Whether metadata.generation counts the changes of its spec."""
     custom: bool = False
-    """Whether a custom resource definition made it."""
+    """Whether a custom resource definition declares it."""
     home: tuple[str, str] = field(init=False, repr=False, compare=False, default=("", ""))
-    """Where its objects are kept: group and plural."""
+    """The group and plural under which its objects are stored."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "singular", self.singular or self.kind.lower())
-        # Asked for several times in every call; the fields above never change.
+        # Read several times in every request; the fields above never change.
         group = "" if self.group == "events.k8s.io" else self.group
         object.__setattr__(self, "home", (group, self.plural))
         object.__setattr__(self, "_hash", hash((self.group, self.version, self.plural)))
@@ -55,7 +56,7 @@ class Resource:
 
     @property
     def qualified(self) -> str:
-        """As messages name it: pods, deployments.apps."""
+        """The name in messages: pods, deployments.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -89,7 +90,7 @@ NAMESPACES: Final = Resource(
     namespaced=False,
     short_names=("ns",),
     subresources=frozenset({"status", "finalize"}),
-    # One at a time only, as the real server.
+    # The real server does not delete collections of namespaces.
     verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
 )
 EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True, short_names=("ev",))
@@ -268,6 +269,6 @@ TOKENREVIEWS: Final = Resource(
 REVIEWS: Final = frozenset(
     (SELFSUBJECTACCESSREVIEWS, SELFSUBJECTRULESREVIEWS, SUBJECTACCESSREVIEWS, SELFSUBJECTREVIEWS, TOKENREVIEWS)
 )
-"""Kinds that are answered and never kept."""
+"""Resources whose objects are answered and never stored."""
 
 BUILT_IN: Final = tuple(value for value in list(globals().values()) if isinstance(value, Resource))

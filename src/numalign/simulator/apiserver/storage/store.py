@@ -1,14 +1,11 @@
-"""Where the objects are: encoded bytes, one counter of versions for all resources, a ring of events for each.
+"""The object store: encoded objects, one resourceVersion counter, and a watch cache for each resource.
 
-The verbs commit here and nobody else writes. Bytes are the truth: whoever wants a tree decodes one. After every commit
-first the handlers inside the process hear of it, with trees, then the watchers, with the event. Handlers must not
-write: they would be heard out of order.
+Only the verbs write to it. The store keeps bytes; a caller that needs a tree decodes one. After every commit the store
+calls first the in-process listeners, with trees, then the watchers, with the event. Listeners must not write: their
+events would arrive out of order.
 
-The recent events of one resource, for watches that come back and for lists of a moment ago.
-
-`store` appends, `watching` reads on from a version, `pages` goes back to one. When the ring is full the oldest event
-is forgotten; whoever asks for something older is told that it is gone.
-"""
+The watch cache holds the most recent events of a resource, for watches that resume and for lists of an earlier version.
+When it is full, it drops the oldest event, and requests for older versions get 410."""
 
 from bisect import bisect_left, insort
 from collections import deque
@@ -29,7 +26,7 @@ SIZE: Final = 10_000
 
 
 class StoredObject(Struct, frozen=True, gc=False):
-    """One state of one object: its bytes, and beside them what selectors look at."""
+    """One version of one object: its bytes, and what selectors match against."""
 
     namespace: str
     name: str
@@ -44,14 +41,14 @@ class StoredObject(Struct, frozen=True, gc=False):
 
 
 class StoreEvent(Struct, gc=False):
-    """`entry` is the object as it became, or as it was when it went; `old` what it was before."""
+    """`entry` is the object after the change, or its last state if it was deleted; `old` is the state before."""
 
     kind: EventKind
     version: int
     entry: StoredObject
     old: StoredObject | None
     chunks: dict[str, bytes]
-    """As it goes out to watchers of an apiVersion, made by the first of them and shared while all are told."""
+    """The encoded event by apiVersion, made for the first watcher and shared while the event is delivered."""
 
 
 class WatchCache:
@@ -59,7 +56,7 @@ class WatchCache:
         self._events: deque[StoreEvent] = deque()
         self._size = size
         self.floor = 0
-        """Every event after this version is here."""
+        """The cache holds every event after this version."""
 
     def append(self, event: StoreEvent) -> None:
         self._events.append(event)
@@ -73,7 +70,7 @@ class WatchCache:
         return reversed(self._events)
 
     def after(self, version: int) -> list[StoreEvent]:
-        """In order; only complete if the ring reaches the version."""
+        """In order; complete only if the cache reaches back to the version."""
         found = list(takewhile(lambda event: event.version > version, self.newest()))
         found.reverse()
         return found
@@ -82,25 +79,25 @@ class WatchCache:
 Watcher = Callable[[StoreEvent], None]
 Listener = Callable[[EventKind, StoreEvent, Tree, Tree | None], None]
 AFTER_SLASH: Final = "0"
-"""The sign that follows "/": keys of one namespace are those between the two."""
+"""The character after "/": the keys of a namespace lie between the two."""
 
 
 class Collection:
-    """All objects of one resource, in the order of namespace/name, as etcd would have them."""
+    """All objects of one resource, ordered by namespace/name, as etcd orders keys."""
 
     def __init__(self, resource: Resource, watch_cache: WatchCache) -> None:
         self.resource = resource
         self.entries: dict[str, StoredObject] = {}
         self.watch_cache = watch_cache
         self.version = 0
-        """Of the last change."""
+        """The version of the last change."""
         self.watchers: dict[Watcher, None] = {}
         self.listeners: dict[Listener, None] = {}
         self._keys: list[str] = []
         self._by_node: dict[str, dict[str, None]] = {}
 
     def within(self, namespace: str) -> Iterator[StoredObject]:
-        """In order; of all namespaces where none is given."""
+        """The objects of a namespace, or of all namespaces if it is empty, in order."""
         entries = self.entries
         if not namespace:
             return map(entries.__getitem__, self._keys)
@@ -111,7 +108,7 @@ class Collection:
         return map(self.entries.__getitem__, sorted(self._by_node.get(node, ())))
 
     def as_of(self, version: int) -> list[StoredObject]:
-        """Every object as it was then, in order; the ring has to reach that far."""
+        """Every object as of the version, in order. The watch cache has to reach back to it."""
         past: dict[str, StoredObject | None] = {}
         for event in self.watch_cache.newest():
             if event.version <= version:
@@ -159,14 +156,14 @@ class Store:
         return self.collection(resource).entries.get(f"{namespace}/{name}")
 
     def commit(self, resource: Resource, tree: Tree, old: StoredObject | None, before: Tree | None) -> StoredObject:
-        """The object becomes `tree`, which from here on is nobody's to change; `before` is `old` decoded."""
+        """Stores `tree` as the new state. The caller must not change it afterwards; `before` is `old`, decoded."""
         version = self._next()
         entry = encode_object(resource, tree, version)
         self._tell(resource, StoreEvent("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
         return entry
 
     def remove(self, resource: Resource, tree: Tree, old: StoredObject, before: Tree) -> None:
-        """The object, last seen as `tree`, is gone."""
+        """Deletes the object, whose last state is `tree`."""
         version = self._next()
         self._tell(
             resource, StoreEvent("DELETED", version, encode_object(resource, tree, version), old, {}), tree, before
@@ -191,12 +188,13 @@ class Store:
                 watcher(event)
         finally:
             self._telling = False
-            # Whoever comes back for it later is rare enough to have it made again; the ring would keep it twice.
+            # A watch that resumes later encodes the event again; this is rare, and keeping the bytes would double the
+            # cache.
             event.chunks.clear()
 
 
 def encode_object(resource: Resource, tree: Tree, version: int) -> StoredObject:
-    """As it is kept; a version of 0 is none, for what is only shown."""
+    """The stored form of an object. Version 0 leaves resourceVersion alone, for dry runs and deleted objects."""
     metadata = tree["metadata"]
     if version:
         metadata["resourceVersion"] = str(version)
@@ -218,7 +216,7 @@ DECODED_OBJECTS: Final = 1000
 
 
 class ObjectReader(Protocol):
-    """How admission reads other objects: one by name, or None; or all of a resource. READ ONLY."""
+    """Reads other objects for admission: one by name (None if absent) or all of a resource. The trees are READ ONLY."""
 
     def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None: ...
 
@@ -226,7 +224,7 @@ class ObjectReader(Protocol):
 
 
 class StoreReader:
-    """Remembers what it decoded: most lookups are of the same few namespaces, accounts and classes."""
+    """Reads the store and caches decoded objects: most lookups are of the same few namespaces, accounts and classes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

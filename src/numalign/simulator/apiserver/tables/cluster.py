@@ -1,9 +1,4 @@
-"""The rows of what a cluster is made of: nodes, namespaces, events, leases, accounts, roles, classes, definitions.
-
-The rows of services and of the endpoints behind them.
-
-The rows of storage: volumes, claims, classes, and what CSI drivers and nodes say about themselves.
-"""
+"""The columns of cluster objects: nodes, namespaces, events, leases, RBAC, services, storage, custom resources."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -144,7 +139,7 @@ def definition(tree: Tree, now: datetime) -> list[Any]:
 
 
 def aged(cells: Callable[[Tree], list[Any]]) -> columns.Row:
-    """The row of a simple kind: its name, what is special about it, its age."""
+    """The row of a simple kind: name, its own cells, age."""
     return lambda tree, now: [name(tree), *cells(tree), columns.age(tree, now)]
 
 

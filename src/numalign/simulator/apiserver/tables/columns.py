@@ -1,14 +1,8 @@
-"""What a table layout is made of, and the texts that several kinds of objects share.
+"""The parts of a table layout, and cells that several kinds share.
 
-`podcolumns`, `workloadcolumns`, `clustercolumns` and `storagecolumns` describe one `Layout` per kind with these pieces,
-`tables` puts them together. A row is a plain function of one object and the time; columns with priority 1 are those
-that `kubectl get -o wide` shows.
-
-How long ago something was, in the few characters that kubectl has room for.
-
-The tables and the printer columns of custom resources ask here. `now` always comes from the caller, so a table of the
-same objects at the same time is the same table.
-"""
+The modules of this package describe one `TableLayout` for each kind with these functions. A row is a function of one
+object and the time; columns of priority 1 are those of `kubectl get -o wide`. `now` always comes from the caller, so
+the same objects at the same time give the same table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +21,7 @@ YEAR: Final = 365 * DAY
 
 
 def age_since(stamp: str | None, now: datetime) -> str:
-    """The age of an RFC 3339 time stamp; what was never stamped has none."""
+    """The age of an RFC 3339 timestamp; `<unknown>` if there is none."""
     if not stamp:
         return UNKNOWN
     then = parsed_time(stamp)
@@ -40,7 +34,7 @@ def duration_between(start: str, end: str) -> str:
 
 
 def parsed_time(stamp: str) -> datetime | None:
-    """The time that is meant, or None if this is no time stamp."""
+    """The time, or None if this is not a timestamp."""
     try:
         then = datetime.fromisoformat(stamp)
     except ValueError:
@@ -49,8 +43,8 @@ def parsed_time(stamp: str) -> datetime | None:
 
 
 def human_duration(duration: float) -> str:
-    """Two or three significant figures: the finer unit is named only while the coarser one is small."""
-    # Clocks of two machines differ a little, so up to two seconds of future count as now.
+    """A duration as kubectl shows it: two or three significant figures, the finer unit only below small values."""
+    # Clocks of two machines differ slightly, so up to two seconds in the future count as now.
     if duration <= -2:
         return INVALID_AGE
     whole = max(int(duration), 0)
@@ -106,7 +100,7 @@ AGE: Final = TableColumn("Age")
 
 
 def named(*columns: TableColumn | str) -> tuple[TableColumn, ...]:
-    """The columns of a kind behind its name; a bare text is a column of strings."""
+    """The columns of a kind after its name; a text is a column of strings."""
     return NAME, *(TableColumn(column) if isinstance(column, str) else column for column in columns)
 
 
@@ -131,7 +125,7 @@ def age(tree: Tree, now: datetime) -> str:
 
 
 def part(tree: Tree, field: str) -> Tree:
-    """The object under the field; an absent one and a null are empty."""
+    """The object under the field; empty if absent or null."""
     return tree.get(field) or {}
 
 
@@ -144,7 +138,7 @@ def labels(wanted: Mapping[str, str] | None) -> str:
 
 
 def template(tree: Tree) -> Tree:
-    """The pod spec inside a workload."""
+    """The pod spec of a workload."""
     return part(part(part(tree, "spec"), "template"), "spec")
 
 

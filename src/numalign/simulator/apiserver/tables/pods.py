@@ -1,9 +1,8 @@
-"""The row of a pod: how many containers are ready, and the one word that says how it is.
+"""The columns of pods: ready containers, status, restarts.
 
-`tables` shows it for `kubectl get pods`. The word is decided in this order: the phase or the reason in the status, the
-first init container that has not finished, the containers from the last to the first, and deletion over all of them.
-Everything is read from the pod as the kubelets and controllers left it; nothing is guessed.
-"""
+The status is decided in this order: the phase or reason of the pod, the first init container that has not finished, the
+containers from the last to the first; deletion overrides all of them. The row shows what kubelets and controllers
+wrote; nothing is inferred."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,7 +33,7 @@ ENDED: Final = {
 
 @dataclass
 class ContainerCounts:
-    """What has been seen while walking over the containers."""
+    """What has been counted while walking over the containers."""
 
     reason: str
     ready: int = 0
@@ -66,7 +65,7 @@ def row(pod: Tree, now: datetime) -> list[Any]:
 
 
 def conditions(pod: Tree) -> list[Tree]:
-    """What the table says about the row itself: kubectl hides ended pods by it when it is asked to."""
+    """The conditions of the row: kubectl uses them to hide completed pods on request."""
     return ENDED.get(part(pod, "status").get("phase", ""), [])
 
 
@@ -82,14 +81,14 @@ def _walked(spec: Tree, status: Tree) -> ContainerCounts:
     initializing = _walk_init_containers(spec, status, tally, sidecars)
     if initializing and not columns.is_true(items(status, "conditions"), "Initialized"):
         return tally
-    # Once the app containers run, what the init containers went through no longer counts, except for sidecars.
+    # Once the app containers run, only the restarts of sidecars count among the init containers.
     tally.restarts, tally.restarted = sidecars.restarts, sidecars.restarted
     _walk_containers(status, tally)
     return tally
 
 
 def _walk_init_containers(spec: Tree, status: Tree, tally: ContainerCounts, sidecars: ContainerCounts) -> bool:
-    """Stops at the first one that holds the pod up, and says whether there is one."""
+    """Stops at the first init container that is not done, and returns whether there is one."""
     declared = {each.get("name"): each for each in items(spec, "initContainers")}
     for index, container in enumerate(items(status, "initContainerStatuses")):
         is_sidecar = _is_sidecar(declared.get(container.get("name"), {}))

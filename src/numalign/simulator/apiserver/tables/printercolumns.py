@@ -1,15 +1,9 @@
-r"""The columns that a custom resource definition asks for.
+r"""The printer columns of custom resources, and the part of JSONPath that they use.
 
-`tables` hands over `additionalPrinterColumns` as they stand in the definition and gets a layout: the name, then one
-cell per column, read by JSONPath. A value that is missing or of another type than the column is null, which kubectl
-leaves blank; so is the cell of a path that cannot be read.
-
-The part of JSONPath that printer columns of custom resources use.
-
-`printercolumns` compiles a column's path once and asks for its first value per object. Known are fields (`.spec.size`,
-`['a.b']`, `.a\.b`), positions, slices, `*`, and filters that compare one field with a constant; recursive descent and
-unions are refused with `BadPath`.
-"""
+`tables` passes `additionalPrinterColumns` of the definition and gets a layout: the name, then one cell for each column.
+A value that is absent or of another type than the column is null, which kubectl leaves blank; so is the cell of an
+invalid path. Supported are fields (`.spec.size`, `['a.b']`, `.a\.b`), indexes, slices, `*`, and filters that compare
+one field with a constant; recursive descent and unions raise `InvalidJSONPath`."""
 
 import json
 import re
@@ -25,7 +19,7 @@ Step = Callable[[Any], Iterator[Any]]
 
 
 class InvalidJSONPath(ValueError):
-    """The path is none that a printer column can have."""
+    """The path is not one that a printer column can have."""
 
 
 TOKEN: Final = re.compile(
@@ -51,7 +45,7 @@ def compiled_path(path: str) -> tuple[Step, ...]:
 
 
 def found_values(steps: Iterable[Step], tree: Any) -> list[Any]:
-    """All values at the end of the path; none where something on the way is missing."""
+    """All values at the end of the path; none if something on the way is missing."""
     values = [tree]
     for step in steps:
         values = [after for value in values for after in step(value)]

@@ -1,9 +1,8 @@
-"""Objects as the table that `kubectl get` prints: columns and one row per object.
+"""Makes the Table that `kubectl get` prints: column definitions, and one row for each object.
 
-The HTTP layer calls `table` for lists, single objects and watch events whenever a client asks for `as=Table`. Of a
-watch only the first event carries the column definitions (`headers`). Kinds without a layout of their own show their
-name and when they were created; custom resources show what their definition asks for. Time comes in as `now`.
-"""
+The HTTP layer calls `table` for lists, single objects and watch events if a client asks for `as=Table`. Only the first
+event of a watch carries the column definitions (`headers`). Kinds without a layout show name and creation time; custom
+resources show the columns of their definition."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -40,7 +39,8 @@ def table(
     include: Include = "Metadata",
     metadata: Tree | None = None,
 ) -> Tree:
-    """`columns` are a custom resource's printer columns, `metadata` the list's; one object alone lends its version."""
+    """`columns` are the printer columns of a custom resource, `metadata` that of the list; a single object's version is
+    used if there is no list."""
     layout = _layout(resource, columns)
     is_pod = (resource.group, resource.kind) == POD
     rows = [_row(layout.row(item, now), item, include, is_pod=is_pod) for item in items]
@@ -82,7 +82,7 @@ def _version_of(items: Sequence[Tree]) -> Tree:
 
 
 def _mark_default(rows: Sequence[Tree], items: Sequence[Tree]) -> None:
-    # Only a list shows which class is the default one, since it takes all of them to know.
+    # Only a list shows the default class, because it takes all classes to know it.
     default = kinds.default_class(items)
     for row in rows:
         if default and row["cells"][0] == default:

@@ -1,4 +1,4 @@
-"""The rows of what makes pods: deployments, replica sets, daemon sets, stateful sets, jobs, and their budgets."""
+"""The columns of workloads: deployments, replica sets, daemon sets, stateful sets, jobs, and disruption budgets."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -20,7 +20,7 @@ from numalign.simulator.apiserver.tables.columns import (
 )
 from numalign.simulator.trees import Tree
 
-# In the order in which the first one that is true names the job's state; deletion comes between the second and third.
+# The first true condition in this order names the job's state; deletion comes between the second and third.
 ENDED: Final = ("Complete", "Failed")
 UNDER_WAY: Final = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
 

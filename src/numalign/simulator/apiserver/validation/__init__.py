@@ -1,1 +1,3 @@
-"""Validation of objects, with the API server's messages."""
+"""Validation of built-in kinds, with the API server's messages.
+
+`kinds.errors` is the entry point; `admission` exports it."""

@@ -1,10 +1,7 @@
-"""What a container of a pod must keep to: name, image, ports, environment, mounts, probes, amounts.
+"""Validates containers: name, image, ports, environment, mounts, probes, and their requests and limits.
 
-What requests and limits must keep to: known names, sensible amounts, and requests within limits.
-
-`podchecks` asks for every container. Hugepages and extended resources cannot be promised twice, so what is asked for
-must be exactly the limit.
-"""
+`pods` calls `container_errors` for every container. Hugepages and extended resources cannot be overcommitted, so their
+requests must equal their limits."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,7 +20,7 @@ from numalign.simulator.apiserver.validation import rules
 from numalign.simulator.trees import Tree
 
 STANDARD: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-# Names that are known, but not for a container.
+# Known resource names that containers cannot have.
 STANDARD_ELSEWHERE: Final = frozenset({"storage", "pods", "requests.cpu", "requests.memory", "limits.cpu"})
 UNQUALIFIED: Final = "must be a standard resource type or fully qualified"
 NOT_FOR_CONTAINERS: Final = "must be a standard resource for containers"
@@ -33,11 +30,11 @@ OF_WHOLE_PODS: Final = ("cpu", "hugepages-", "memory")
 
 
 def resource_errors(resources: Tree, path: str) -> tuple[StatusCause, ...]:
-    """Of one container."""
+    """The errors of one container's requests and limits."""
     return _errors(trees.encoded(resources), path)
 
 
-# There are far fewer sizes than containers.
+# There are far fewer distinct sizes than containers.
 @lru_cache(maxsize=4096)
 def _errors(data: bytes, path: str) -> tuple[StatusCause, ...]:
     resources = trees.decoded(data)
@@ -93,7 +90,7 @@ def _within(name: str, amount: Quantity, limits: dict[str, Quantity], path: str)
 
 @lru_cache(maxsize=1024)
 def name_problems(name: str) -> tuple[str, ...]:
-    """Of a resource's name in a container."""
+    """The problems of a resource name in a container."""
     if name in STANDARD or name.startswith(resourcenames.HUGEPAGES_PREFIX):
         return ()
     problems = tuple(qualified_name_problems(name))
@@ -104,7 +101,7 @@ def name_problems(name: str) -> tuple[str, ...]:
 
 
 def whole_pod_errors(spec: Tree) -> list[StatusCause]:
-    """Of `spec.resources`: only a few resources, and not less than the containers ask for together."""
+    """The errors of `spec.resources`: unsupported resources, and less than the containers request together."""
     whole, found = spec["resources"], list[StatusCause]()
     for field in ("limits", "requests"):
         for name in sorted(whole.get(field) or {}):
@@ -159,7 +156,7 @@ def container_errors(container: Tree, path: str, volumes: Iterable[str], *, on_h
 
 
 def _parts(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool) -> Iterator[StatusCause]:
-    """Of what most containers do not have."""
+    """The errors of the fields that most containers do not have."""
     if container.get("ports"):
         yield from _ports(container["ports"], f"{path}.ports", on_host=on_host)
     for index, variable in enumerate(container.get("env") or ()):
@@ -214,7 +211,7 @@ def _port_name_problems(name: str) -> list[str]:
 
 
 def shared_host_ports(containers: list[Tree], path: str) -> Iterator[StatusCause]:
-    """A port of the host can be had once per pod."""
+    """A host port can be used once in a pod."""
     taken = set[str]()
     for index, container in enumerate(containers):
         for place, port in enumerate(container.get("ports") or ()):

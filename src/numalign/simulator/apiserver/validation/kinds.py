@@ -1,13 +1,7 @@
-"""What the smaller kinds must keep to: services, nodes, configuration, leases, budgets, classes, events, storage.
+"""Validates every built-in kind: metadata, the table of checks, and the checks of the smaller kinds.
 
-What roles and their bindings must keep to. They are stored and shown; nobody is refused anything by them.
-
-Rules for every kind that has some: the table of checks, and the pod's own order of them.
-
-`errors` is what creates and updates call once the defaults are in. All that is wrong is found at once, as causes with
-the field's path; an empty list lets the object in.
-
-What every object's metadata must keep to: its name, labels, annotations, owners and finalizers.
+Create and update call `errors` through `admission`, after defaulting. It returns all errors at once, as causes with
+field paths; an empty list admits the object. Roles and role bindings are validated and stored; they are not enforced.
 """
 
 import ipaddress
@@ -68,7 +62,7 @@ def _name(resource: Resource, metadata: Tree) -> list[StatusCause]:
     if not name:
         return [fielderrors.NO_NAME]
     if base:
-        # What is appended to it makes a hyphen at its end harmless.
+        # The generated suffix makes a trailing hyphen valid.
         found += [rules.invalid("metadata.generateName", base, each) for each in rule(f"{base.rstrip('-')}a"[-63:])]
     return found + rules.named("metadata.name", name, rule)
 
@@ -175,7 +169,7 @@ def node(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
 def _taints(taints: list[Tree]) -> Iterator[StatusCause]:
     seen = set[tuple[str, str]]()
     for index, taint in enumerate(taints):
-        # The real server looks for them in the metadata, by its own account.
+        # The real server names metadata.taints in these messages.
         here, key, effect = f"metadata.taints[{index}]", taint.get("key", ""), taint.get("effect", "")
         yield from rules.named(f"{here}.key", key, qualified_name_problems)
         if effect:
@@ -255,7 +249,7 @@ def priority_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
 
 def event(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     about, home = (tree.get("involvedObject") or {}).get("namespace", ""), tree["metadata"].get("namespace", "")
-    # What has no namespace itself is told of in default or wherever its component lives.
+    # Events about cluster-scoped objects are in the namespace default or in that of their component.
     if about and about != home:
         yield rules.invalid("involvedObject.namespace", about, "does not match event.namespace")
 
@@ -274,7 +268,7 @@ def claim(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
 
 
 def _but_growth(spec: Tree) -> Tree:
-    """A claim is bound once, and may grow; what its class says about attributes may change."""
+    """The spec without the fields that may change: a claim is bound once, and may grow."""
     free = ("resources", "volumeAttributesClassName", "volumeName", "storageClassName", "dataSourceRef")
     return {key: value for key, value in spec.items() if key not in free}
 
@@ -363,7 +357,7 @@ def _pod(tree: Tree, old: Tree | None) -> list[StatusCause]:
     return found if old is None else found + pods.update_errors(tree["spec"], old["spec"])
 
 
-# Pods come in sets that have one spec.
+# Many pods share one spec.
 @lru_cache(maxsize=1024)
 def _spec_errors(data: bytes) -> tuple[StatusCause, ...]:
     return tuple(pods.spec_errors(trees.decoded(data), "spec"))

@@ -1,13 +1,11 @@
-"""What a pod's spec must keep to, in pods and in the templates of workloads.
+"""Validates pod specs, in pods and in the templates of workloads, and updates of pods.
 
-`errors` takes the spec with its defaults and the path that leads to it; what only a pod itself can get wrong is in
-`podupdates`. A plain pod costs little, since most of what can be wrong hangs on fields that it does not have.
+`kinds` and `workloads` call `spec_errors` with the spec after defaulting and its path. A simple pod costs little,
+because most checks depend on fields that it does not have.
 
-Which fields of a pod may still change: images, a shorter deadline, more tolerations, fewer gates, and little else.
-
-While gates hold a pod back, its node selector and node affinity may be narrowed too; that they only get narrower is not
-checked. The real server adds to its refusal how its own structs differ; here it ends after the sentence.
-"""
+`update_errors` allows changes of images, shorter deadlines, more tolerations, fewer scheduling gates and little else.
+While a pod is gated, its node selector and node affinity may change too; that they only get narrower is not checked.
+The real server appends the difference of its structs to the message; this one does not."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -100,7 +98,7 @@ def _volumes(volumes: list[Tree], path: str) -> Iterator[StatusCause]:
 def _tolerations(tolerations: list[Tree], path: str) -> list[StatusCause]:
     found = list[StatusCause]()
     for index, each in enumerate(tolerations):
-        # Those that the server itself appended are fine.
+        # The tolerations that defaulting appends are valid.
         if "tolerationSeconds" not in each or each.get("operator") != "Exists" or each.get("effect") != "NoExecute":
             found += _toleration(each, f"{path}[{index}]")
     return found
@@ -193,12 +191,12 @@ def _tolerations_grow(spec: Tree, old: Tree) -> bool:
 
 
 def _patience_aside(toleration: Tree) -> Tree:
-    """For how long something is tolerated may change."""
+    """The toleration without tolerationSeconds, which may change."""
     return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
 
 def _fixed(spec: Tree, old: Tree) -> Tree:
-    """All that must stay as it is; what is empty is as good as absent."""
+    """The fields that must not change; empty values count as absent."""
     free = (*FREE, *FREE_WHILE_GATED) if old.get("schedulingGates") else FREE
     rest = {field: value for field, value in spec.items() if field not in free and value not in EMPTY}
     for field in ("containers", "initContainers"):

@@ -1,9 +1,7 @@
-"""The words for broken rules, and the rules for names that all kinds share.
+"""The checks that all kinds share: names, choices, counts, immutable fields, label maps and selectors.
 
-The checks of every kind are made of these; the sentences are those of the real server, since people search for them.
-
-What selectors in objects must keep to: label selectors, and the node selectors of affinity.
-"""
+The other modules of this package are made of these. The sentences are those of the real server, because people search
+for them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +36,7 @@ def required_name(path: str, name: str | None, rule: NameRule) -> list[StatusCau
 
 
 def choice(path: str, value: Any, known: Iterable[str]) -> list[StatusCause]:
-    """One of a few words, or nothing."""
+    """The value must be one of a few texts, or empty."""
     return [] if not value or value in known else [unsupported(path, value, known)]
 
 
@@ -56,7 +54,7 @@ def port_number(path: str, number: int) -> list[StatusCause]:
 
 
 def share(path: str, value: int | str | None, *, at_most_all: bool = False) -> list[StatusCause]:
-    """A number of things, or a percentage of them."""
+    """A number, or a percentage."""
     if value is None:
         return []
     if isinstance(value, int):
@@ -81,7 +79,7 @@ def _is_label(key: str, value: str) -> bool:
 
 
 def unchanged(path: str, new: Any, old: Any, shown: Any = ...) -> list[StatusCause]:
-    """Some values the real server does not show again."""
+    """The field must not change; the real server does not show some values in the message."""
     return [] if new == old else [invalid(path, new if shown is ... else shown, IMMUTABLE)]
 
 

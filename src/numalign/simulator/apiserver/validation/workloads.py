@@ -1,4 +1,6 @@
-"""What workloads must keep to: selectors that select their own pods, counts that are counts, strategies that move."""
+"""Validates workloads: selectors, pod templates, counts and update strategies.
+
+`kinds` calls one function for each kind, after defaulting."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -52,7 +54,7 @@ def daemon_set(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
 
 
 def _selected(tree: Tree, noun: str) -> Iterator[StatusCause]:
-    """The selector is there, says something, and means the pods of the template; the template itself is sound."""
+    """The selector must exist, be non-empty and match the labels of the template; the template must be valid."""
     spec = tree["spec"]
     selector = spec.get("selector")
     problems = rules.label_selector(selector or {}, "spec.selector")
@@ -72,7 +74,7 @@ def _selected(tree: Tree, noun: str) -> Iterator[StatusCause]:
 def _template(spec: Tree, selector: Tree | None, problems: list[StatusCause]) -> Iterator[StatusCause]:
     labels = spec["template"]["metadata"].get("labels")
     says_something = selector is None or selector.get("matchLabels") or selector.get("matchExpressions")
-    # What selects nothing at all selects no template either, but an empty selector was complained of already.
+    # An empty selector matches no template, but it has already been reported.
     if not problems and says_something and not labelselectors.selects(selector, labels or {}):
         yield rules.invalid("spec.template.metadata.labels", labels, NO_MATCH)
     yield from rules.label_map("spec.template.labels", labels)
@@ -129,5 +131,5 @@ def _job_update(spec: Tree, old: Tree) -> Iterator[StatusCause]:
     if spec.get("completionMode") != "Indexed":
         yield from rules.unchanged("spec.completions", spec.get("completions"), old.get("completions"))
     for field in ("selector", "template", "completionMode"):
-        # A suspended job that never ran may still be told where to run; that is left out here.
+        # The real server lets a suspended job that never started change its scheduling fields; this one does not.
         yield from rules.unchanged(f"spec.{field}", spec.get(field), old.get(field))

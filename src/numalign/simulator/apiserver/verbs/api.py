@@ -1,8 +1,8 @@
-"""The door inside the process: every verb of the API as a plain call, one at a time, without waiting.
+"""The in-process interface of the API server: every verb as a plain, synchronous method.
 
-Controllers, simulated nodes and tests come in here, the HTTP layer goes to the modules of the verbs directly, since it
-wants bytes. Trees that go out are fresh and the caller's own, trees that come in are not kept. Only what a `Change`
-shows is shared, and read only."""
+Controllers, simulated nodes and tests call it. The HTTP layer calls the modules of the verbs directly, because it wants
+bytes. Returned trees belong to the caller; passed trees are not kept. Only the trees of a `Change` are shared, and read
+only."""
 
 import random
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class ObjectList(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`tree` and `old` are READ ONLY: every subscriber sees the same ones."""
+    """`tree` and `old` are READ ONLY: every subscriber sees the same trees."""
 
     kind: EventKind
     resource: Resource
@@ -66,7 +66,7 @@ class Api:
         admission: Admission | None = None,
         watch_cache_size: int = SIZE,
     ) -> None:
-        """`watch_cache_size`: how many events of each resource are remembered for watches that come back."""
+        """`watch_cache_size` is the number of events of each resource that are kept for watches that resume."""
         self.clock = clock
         self.chance = chance
         self.state = ServerState(clock, chance, admission or NoAdmission(), Store(watch_cache_size))
@@ -74,26 +74,28 @@ class Api:
         definitions.listeners[strategy.definition_listener(self.state)] = None
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Tree:
-        """A fresh tree, yours to change."""
+        """A new tree, which the caller may change."""
         resource = self._served(resource)
         return _tree(resource, self.state.entry(resource, name, namespace))
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
-        """Of all namespaces where none is given, in the order of their keys."""
+        """The objects of a namespace, or of all namespaces if it is empty, ordered by key."""
         resource = self._served(resource)
         page = list_objects(self.state.store, resource, predicate(resource, namespace, labels, fields))
         return ObjectList([_tree(resource, entry) for entry in page.entries], str(page.version))
 
     def create(self, resource: Resource, tree: Tree, *, manager: str = "", dry_run: bool = False) -> Tree:
-        """In the namespace that its metadata name, or `default`."""
+        """Creates the object in the namespace of its metadata, or in `default`."""
         resource, options = self._served(resource), WriteOptions(manager, dry_run)
         return _tree(resource, create_object(self.state, resource, trees.copied(tree), options))
 
     def update(
         self, resource: Resource, tree: Tree, *, part: str = "", manager: str = "", dry_run: bool = False
     ) -> Tree:
-        """`part`: nothing, "status", "scale" or "finalize". Conflict where its resourceVersion is not the latest; one
-        that names none replaces whatever is there. Where nothing changed nothing happens."""
+        """Replaces the object or a `part` of it: "status", "scale" or "finalize".
+
+        Raises a conflict if the resourceVersion is not the latest; an object without resourceVersion replaces any
+        version. A write that changes nothing is not stored."""
         resource, options = self._served(resource), WriteOptions(manager, dry_run)
         if part == "scale":
             entry = subresources.update_scale(self.state, resource, trees.copied(tree), options)
@@ -129,7 +131,7 @@ class Api:
         propagation: str = "",
         dry_run: bool = False,
     ) -> Tree:
-        """The object as it is now or was last: finalizers and a pod's grace may keep it for a while."""
+        """The object as it is now, or its last state: finalizers and a pod's grace period may keep it for a while."""
         resource, options = self._served(resource), DeleteOptions(grace, uid, version, propagation, dry_run)
         return _tree(resource, delete_object(self.state, resource, name, namespace, options).entry)
 
@@ -142,8 +144,10 @@ class Api:
         evict(self.state, pod, namespace, DeleteOptions(grace, uid, dry_run=dry_run))
 
     def subscribe(self, resource: Resource, handler: Handler, *, since_now: bool = False) -> Subscription:
-        """The handler hears of what is there as ADDED, unless `since_now`, then of every change right after its write,
-        in order. It must not write: let it note the key and wake a task."""
+        """Calls the handler for every change right after its write, in order.
+
+        Existing objects come first, as ADDED, unless `since_now` is set. The handler must not write: it notes the key
+        and wakes a task."""
         collection = self.state.store.collection(resource)
 
         def listener(kind: EventKind, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
@@ -158,7 +162,7 @@ class Api:
         return Subscription(lambda: collection.listeners.pop(listener, None) and None)
 
     def _served(self, resource: Resource) -> Resource:
-        """As it is defined at this moment: of custom resources callers may hold an older or simpler idea."""
+        """The resource as it is served now: callers may hold an older form of a custom resource."""
         found = self.state.registry.find(resource.group, resource.version, resource.plural)
         if found is None:
             raise errors.no_such_path()

@@ -1,7 +1,7 @@
-"""One stored object, as the apiVersion shows it that a client asked by.
+"""Converts stored objects to the apiVersion that a client asked for, and back.
 
-Bytes are kept in the version they were written in, always as kind, apiVersion, metadata and the rest, so that most
-conversions swap a prefix. Only events have two groups with different field names for the same things."""
+The store keeps the bytes in the version that was written, always in the order kind, apiVersion, metadata, rest; so most
+conversions replace a prefix. Only events have two groups with different field names."""
 
 from functools import lru_cache
 from typing import Final
@@ -13,7 +13,7 @@ from numalign.simulator.trees import Tree
 
 METADATA: Final = b'"metadata":'
 CORE, NEW = resources.EVENTS, resources.NEW_EVENTS
-# Of events: the name in core/v1, and in events.k8s.io/v1.
+# Fields of events: the name in core/v1, and in events.k8s.io/v1.
 RENAMED: Final = (
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -33,7 +33,7 @@ def prefix(resource: Resource) -> bytes:
 
 
 def to_version(resource: Resource, data: bytes) -> bytes:
-    """The whole object."""
+    """A whole object, encoded."""
     if resource is NEW:
         return trees.encoded(as_new_event(trees.decoded(data)))
     head = prefix(resource)
@@ -41,7 +41,7 @@ def to_version(resource: Resource, data: bytes) -> bytes:
 
 
 def to_list_item(resource: Resource, data: bytes) -> bytes:
-    """As it stands in a list: built-in kinds leave out what the list has said already."""
+    """The object as an item of a list; items of built-in kinds omit kind and apiVersion."""
     if resource.custom:
         return to_version(resource, data)
     data = to_version(resource, data)
@@ -49,7 +49,7 @@ def to_list_item(resource: Resource, data: bytes) -> bytes:
 
 
 def to_storage(resource: Resource, tree: Tree) -> Tree:
-    """A tree that came in, with its parts in the order they are kept in."""
+    """The object with its parts in the order of stored objects."""
     if resource is NEW:
         tree = _renamed(tree, TO_CORE, CORE)
     owner = storage_resource(resource)
@@ -61,7 +61,7 @@ def to_storage(resource: Resource, tree: Tree) -> Tree:
 
 
 def storage_resource(resource: Resource) -> Resource:
-    """By which its objects are kept and judged."""
+    """The resource under which the objects are stored and validated."""
     return CORE if resource is NEW else resource
 
 

@@ -1,10 +1,7 @@
-"""A new object: its name, uid, time and generation, then admission, then the store.
+"""Creates objects: name, uid, creation time and generation, then admission, then the store.
 
-`api` and the HTTP layer call `create`; `patching` does where an apply finds nothing. The tree that comes in becomes
-the store's.
-
-Names and identities that the server gives: uids, and the end of a name that a client left open.
-"""
+`Api` and the HTTP layer call `create_object`; so do a PUT and an apply of an object that does not exist. The store
+keeps the tree that is passed."""
 
 import random
 from typing import Final
@@ -19,7 +16,7 @@ from numalign.simulator.apiserver.verbs import conversion, strategy
 from numalign.simulator.apiserver.verbs.state import PLAIN, ServerState, WriteOptions
 from numalign.simulator.trees import Tree
 
-# Without vowels and look-alikes: nothing offensive, nothing misread.
+# Without vowels and similar characters, to avoid words and misreadings.
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH: Final = 5
 LONGEST_BASE: Final = 63 - SUFFIX_LENGTH
@@ -30,14 +27,14 @@ def generated_name(base: str, chance: random.Random) -> str:
 
 
 def new_uid(chance: random.Random) -> str:
-    """A random UUID of version 4, written without the detour over an object: every create needs one."""
+    """A random UUID of version 4, formatted directly: every create needs one, and uuid.UUID is slower."""
     digits = f"{chance.getrandbits(128):032x}"
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 ATTEMPTS: Final = 8
-# Given by the server; whatever a client says about them is forgotten.
+# The server sets these; values from the client are ignored.
 GIVEN: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "generation")
 
 
@@ -67,7 +64,7 @@ def create_object(state: ServerState, resource: Resource, tree: Tree, options: W
 
 
 def _metadata(state: ServerState, resource: Resource, given: Tree) -> Tree:
-    """In the order in which the real server writes it."""
+    """The metadata in the order in which the real server writes it."""
     name, base = given.get("name"), given.get("generateName")
     made: Tree = {"name": name or (generated_name(base, state.chance) if base else "")}
     if base:
@@ -94,7 +91,7 @@ def _forget_old_events(state: ServerState) -> None:
 
 
 def _settle_name(state: ServerState, resource: Resource, tree: Tree) -> None:
-    """A generated name that is taken is drawn again, a few times."""
+    """Draws a generated name again, a few times, if it is already taken."""
     metadata = tree["metadata"]
     for _ in range(ATTEMPTS):
         if state.store.entry(resource, metadata["name"], metadata.get("namespace", "")) is None:

@@ -1,7 +1,7 @@
-"""How objects go: at once, after the finalizers, or for pods after a time of grace.
+"""Deletes objects: at once, after their finalizers, or for pods after the grace period.
 
-`delete` marks or removes one; `eviction` and collections of deletions come here too. What to do with dependents is
-only noted, as a finalizer that the garbage collector takes away when it has done its part."""
+`Api`, the HTTP layer and evictions call `delete_object`, which marks or removes one object. The propagation policy only
+sets a finalizer, which the garbage collector removes when it has handled the dependents."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -33,7 +33,7 @@ class DeleteOptions(Struct, frozen=True):
 
 
 class DeleteResult(Struct, frozen=True):
-    """The object as it is now or was last, and whether it is gone."""
+    """The object as it is now or its last state, and whether it is gone."""
 
     entry: StoredObject
     is_gone: bool
@@ -55,7 +55,7 @@ def delete_object(
 
 
 def _remove(state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree) -> None:
-    """As watchers of a real server see it: of pods first the mark, then that they are gone; others go as they were."""
+    """Emits the real server's events: for pods MODIFIED, then DELETED; for other kinds DELETED with the old state."""
     if resource is CUSTOMRESOURCEDEFINITIONS:
         strategy.remove_custom_objects(state, new)
     if resource is PODS and new != old:
@@ -73,7 +73,7 @@ def _kept(
 
 
 def _marked(state: ServerState, resource: Resource, old: Tree, options: DeleteOptions) -> Tree:
-    """The object with the time at which it is to be gone; `old` stays as it is."""
+    """The object with its deletion timestamp; `old` is not changed."""
     before = old["metadata"]
     metadata = dict(before)
     metadata["finalizers"] = _finalizers(before, options.propagation)
@@ -96,7 +96,7 @@ def _marked(state: ServerState, resource: Resource, old: Tree, options: DeleteOp
 
 
 def _grace(pod: Tree, asked: int | None) -> int:
-    """Seconds; none for a pod that no kubelet has, or that has ended."""
+    """The grace period in seconds: 0 for a pod that has no node or has ended."""
     spec = pod.get("spec") or {}
     if not spec.get("nodeName") or trees.text(pod, "status", "phase") in ENDED:
         return 0
@@ -105,7 +105,7 @@ def _grace(pod: Tree, asked: int | None) -> int:
 
 
 def _shorten(metadata: Tree, asked: int | None) -> None:
-    """A time of grace that runs can only be made shorter."""
+    """A running grace period can only be shortened."""
     now = metadata.get("deletionGracePeriodSeconds", 0)
     if asked is None or asked < 0 or asked >= now:
         return
@@ -121,7 +121,7 @@ def _finalizers(metadata: Tree, propagation: str) -> list[str]:
 
 
 def check_preconditions(resource: Resource, entry: StoredObject, old: Tree, options: DeleteOptions) -> None:
-    """Raises StatusError where it is not the one that was meant, or may not go."""
+    """Raises StatusError if a precondition fails or the object may not be deleted."""
     if resource is NAMESPACES and entry.name in STAYING:
         raise errors.forbidden(resource, entry.name, "this namespace may not be deleted")
     uid = old["metadata"]["uid"]
@@ -134,7 +134,7 @@ def check_preconditions(resource: Resource, entry: StoredObject, old: Tree, opti
 
 
 def _conflict(resource: Resource, name: str, why: str) -> StatusError:
-    # Here the real server takes the kind for the plural.
+    # Here the real server writes the kind in place of the plural.
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details = errors.details(resource, name) | {"kind": resource.kind}
     return StatusError(409, "Conflict", f'Operation cannot be fulfilled on {kind} "{name}": {why}', details)

@@ -1,8 +1,8 @@
-"""Lists: which objects, as of which version, and a page at a time.
+"""Lists objects: selection, resourceVersion, and pagination with continue tokens.
 
-A page that is not the last carries a token that names the version of the first page and where to go on; the ring of
-events lets later pages show that very version. When the ring has moved on, the client is told so, and handed a token
-to continue with what there is now. `api` and the HTTP layer call `listed`."""
+`Api`, the HTTP layer and watches call `list_objects`. A continue token holds the version of the first page and the
+start key of the next; the watch cache lets later pages show that same version. If the cache no longer reaches it, the
+client gets 410 with a token that continues with the current objects."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ from numalign.simulator.apiserver.storage.store import Collection, Store, Stored
 
 TOKEN_VERSION: Final = "meta.k8s.io/v1"
 CURRENT: Final = -1
-"""In a token: go on with what is there now, consistent with earlier pages or not."""
+"""In a token: continue with the current objects, consistent with earlier pages or not."""
 TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -32,7 +32,7 @@ TOO_OLD: Final = (
 
 
 class SelectionPredicate(Struct, frozen=True):
-    """Which objects of a resource; parsed once, asked for every object."""
+    """Selects objects of a resource; parsed once, evaluated for every object."""
 
     namespace: str = ""
     labels: Requirements = ()
@@ -40,7 +40,7 @@ class SelectionPredicate(Struct, frozen=True):
 
     @property
     def is_narrow(self) -> bool:
-        """Narrower than a namespace."""
+        """Whether it selects less than a whole namespace."""
         return bool(self.labels or self.fields)
 
     def holds(self, entry: StoredObject) -> bool:
@@ -59,7 +59,7 @@ class SelectionPredicate(Struct, frozen=True):
 
 
 def predicate(resource: Resource, namespace: str = "", labels: str = "", fields: str = "") -> SelectionPredicate:
-    """Raises StatusError 400 for selectors that are none."""
+    """Raises StatusError 400 for invalid selectors."""
     return SelectionPredicate(
         namespace,
         labelselectors.parse(labels) if labels else (),
@@ -68,7 +68,7 @@ def predicate(resource: Resource, namespace: str = "", labels: str = "", fields:
 
 
 class ListOptions(Struct, frozen=True):
-    """How much, and as of when."""
+    """Page size, continue token, and the version to list."""
 
     limit: int = 0
     token: str = ""
@@ -84,7 +84,7 @@ class ListPage(Struct, frozen=True):
     version: int
     token: str = ""
     remaining: int = 0
-    """How many follow; 0 also where the server does not say, as with selectors."""
+    """How many objects follow; 0 also if the server does not say, as with selectors."""
 
 
 class ContinueToken(Struct, frozen=True):
@@ -111,7 +111,7 @@ def list_objects(
 
 
 def known_version(store: Store, text: str) -> int:
-    """The version, unless it is no number or lies in the future."""
+    """The version; raises StatusError if it is not a number or lies in the future."""
     if not text.isdecimal():
         why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         raise errors.bad_request(f"invalid resource version: resourceVersion: {why}")
@@ -167,7 +167,7 @@ def encode_token(version: int, start: str) -> str:
 
 
 def decode_token(text: str) -> ContinueToken:
-    """Raises StatusError 400 for what no server of this kind has given out."""
+    """Raises StatusError 400 for a token that the server did not issue."""
     if "=" in text:
         raise _bad_token(f"illegal base64 data at input byte {text.index('=')}")
     try:

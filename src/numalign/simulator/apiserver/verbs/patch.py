@@ -1,7 +1,7 @@
-"""A patch of any of the four kinds, from its bytes to the write.
+"""Applies a patch of any of the four kinds and writes the result.
 
-`api` and the HTTP layer call `patch`. The patch is applied to the object as its reader sees it, in the version that was
-asked for; what comes out takes the way of every update. An apply that finds nothing creates."""
+`Api` and the HTTP layer call `patch_object`. The patch is applied to the object in the apiVersion of the request; the
+result takes the path of every update. A server-side apply of an object that does not exist creates it."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -38,7 +38,7 @@ class Patch(Struct, frozen=True):
 
 
 class PatchTarget(Struct, frozen=True):
-    """Which object, and which part of it."""
+    """The object that is patched, and the subresource."""
 
     resource: Resource
     name: str
@@ -89,7 +89,7 @@ def _written(
 
 
 def _unfit(how: PatchKind, body: Any, new: Tree, problem: TypeMismatch) -> StatusError:
-    """Of a patch that makes a field what it cannot be."""
+    """The 422 for a patch that gives a field a value of the wrong type."""
     shown, why = trees.encoded(dict(sorted(new.items()))).decode(), problem.why
     if how == "strategic":
         shown, why = gotext.go_value(body), gotext.conversion_error(problem.got, problem.wanted) or why
@@ -156,7 +156,7 @@ def _check_name(place: PatchTarget, body: Any) -> None:
 
 
 def _check(place: PatchTarget, entry: StoredObject, old_uid: str, new: Tree) -> None:
-    """A patch may name the version it means, but not change who the object is."""
+    """A patch may name the version that it expects, and must not change name, namespace or uid."""
     metadata = trees.metadata(new)
     if place.namespace and (metadata.get("namespace") or place.namespace) != place.namespace:
         raise errors.bad_request(WRONG_NAMESPACE)

@@ -1,13 +1,10 @@
-"""What the verbs work on: the objects, the resources that are served, time, chance, and admission.
+"""The state that the verbs share: store, registry, clock, random source and admission.
 
-`api.Api` makes one `State`; every module of verbs takes it first. Admission is a seam, so that tests of the verbs can
-run without the rules of any kind.
+`Api` makes one `ServerState`, the first argument of every verb. Admission is an interface, so that tests of the verbs
+run without defaulting and validation.
 
-Events go by themselves, an hour after they were last written, as they do in a real cluster.
-
-Long stories would drown in them otherwise. `state` keeps one `Expiry`, which listens to the store; `creating` sweeps
-when the next event is made, so that no timer is needed and virtual time costs nothing.
-"""
+Events expire an hour after their last write, as in a real cluster. `EventTTL` listens to the store; the create verb
+removes expired events when the next event is created, so no timer is needed in virtual time."""
 
 import random
 from collections import deque
@@ -50,11 +47,11 @@ class EventTTL:
         self._queue.append((deadline, key))
 
     def due(self) -> list[str]:
-        """The keys of what has been left alone for long enough, each once."""
+        """The keys of the events that have expired, each once."""
         now, found = self._clock.now(), []
         while self._queue and self._queue[0][0] <= now:
             deadline, key = self._queue.popleft()
-            # One that was written again stands further back in the queue once more, or twice for the same moment.
+            # A later write appends the key again, possibly with the same deadline.
             if self._deadlines.get(key) == deadline:
                 del self._deadlines[key]
                 found.append(key)
@@ -63,13 +60,13 @@ class EventTTL:
 
 class Admission(Protocol):
     def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
-        """With defaults filled in; raises StatusError. May change `tree`."""
+        """Returns the object with its defaults. Raises StatusError; may change `tree`."""
 
     def errors(self, resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]: ...
 
 
 class NoAdmission:
-    """Everything is welcome as it is."""
+    """Accepts every object unchanged."""
 
     def prepare(self, resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
         return tree
@@ -83,9 +80,9 @@ class WriteOptions(Struct, frozen=True):
     dry_run: bool = False
     force: bool = False
     needs_version: bool = False
-    """Whether kinds that want to be told which version is replaced insist on it, as they do over HTTP."""
+    """Whether kinds that require a resourceVersion in updates insist on it, as they do over HTTP."""
     applied: bool = False
-    """Whether server-side apply has kept the books of ownership already."""
+    """Whether server-side apply has already updated managedFields."""
 
 
 PLAIN: Final = WriteOptions()

@@ -1,18 +1,10 @@
-"""How kinds differ in what the verbs do with them, as tables.
+"""The strategies of kinds: how create, update and delete treat them, and the admission of their objects.
 
-`creating`, `updating` and `deleting` look here; everything that is not in a table behaves as most kinds do. The lists
-were read off the real server, kind by kind.
+The tables list the kinds that differ from the usual behaviour; they were taken from the real server, kind by kind.
 
-From an object as a client wrote it to one that may be kept: defaults, rules of its kind, schema of a custom one.
-
-`creating` and `updating` call `admitted` with the object complete but for its version. Built-in kinds go through
-admission, custom ones through the schema of their definition, definitions themselves through `customs`.
-
-Custom resources: from a definition to a resource that is served, and its objects held to their schema.
-
-Definitions take effect in the write that stores them: there is no moment at which one is accepted but not yet
-established. The listener that `follower` makes keeps the registry in step with the store.
-"""
+Create and update call `admitted` with an object that is complete except for its version. Built-in kinds pass through
+defaulting and validation, custom resources through the schema of their definition. A definition takes effect in the
+write that stores it: `definition_listener` updates the registry."""
 
 from typing import Final
 
@@ -46,7 +38,7 @@ CREATED_BY_UPDATE: Final = _homes(
     resources.CLUSTERROLES,
     resources.CLUSTERROLEBINDINGS,
 )
-"""A PUT of one that is not there creates it."""
+"""A PUT of an object that does not exist creates it."""
 
 NEEDS_VERSION: Final = _homes(
     resources.LEASES,
@@ -58,7 +50,7 @@ NEEDS_VERSION: Final = _homes(
     resources.VOLUMEATTACHMENTS,
     resources.CUSTOMRESOURCEDEFINITIONS,
 )
-"""A PUT over HTTP has to say which version it replaces; so does one of any custom resource."""
+"""A PUT over HTTP must name the version that it replaces. This holds for custom resources as well."""
 
 SHOWN_WHEN_DELETED: Final = _homes(
     resources.PODS,
@@ -74,10 +66,10 @@ SHOWN_WHEN_DELETED: Final = _homes(
     resources.STORAGECLASSES,
     resources.VOLUMEATTACHMENTS,
 )
-"""DELETE answers with the object that was; with others, with a Status."""
+"""DELETE responds with the object; for other kinds it responds with a Status."""
 
 STATUS_ON_CREATE: Final = _homes(resources.NODES, resources.NAMESPACES, resources.SERVICES)
-"""A status that comes with a new object is kept; with others it is dropped, being the controllers' to write."""
+"""The status of a new object is kept; for other kinds it is dropped, because controllers write it."""
 
 LABELS_WITH_STATUS: Final = _homes(
     resources.PODS,
@@ -94,7 +86,7 @@ LABELS_WITH_STATUS: Final = _homes(
     resources.PODDISRUPTIONBUDGETS,
     resources.REPLICATIONCONTROLLERS,
 )
-"""A write to their status may change labels and annotations on the way."""
+"""A write to the status subresource may also change labels and annotations."""
 
 
 def needs_version(resource: Resource) -> bool:
@@ -102,7 +94,7 @@ def needs_version(resource: Resource) -> bool:
 
 
 def has_status(resource: Resource) -> bool:
-    """Whether its status is written apart from the rest."""
+    """Whether the status is a subresource."""
     return "status" in resource.subresources
 
 
@@ -115,7 +107,7 @@ def definition_listener(state: ServerState) -> Listener:
 
 
 def remove_custom_objects(state: ServerState, definition: Tree) -> None:
-    """All objects of a definition that goes."""
+    """Removes all objects of a definition that is deleted."""
     group, plural = trees.text(definition, "spec", "group"), trees.text(definition, "spec", "names", "plural")
     resource = next((each for each in state.registry if each.home == (group, plural)), None)
     if resource is None:
@@ -125,7 +117,7 @@ def remove_custom_objects(state: ServerState, definition: Tree) -> None:
 
 
 def admitted(state: ServerState, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
-    """Raises StatusError where a rule is broken. The statuses of built-in kinds are not checked."""
+    """Raises StatusError for an invalid object. The status of built-in kinds is not validated."""
     problems = finalizer_errors(tree, old)
     if resource is CUSTOMRESOURCEDEFINITIONS and not part:
         tree = completed_definition(tree, old, state.clock.rfc3339())
@@ -142,7 +134,7 @@ def admitted(state: ServerState, resource: Resource, tree: Tree, old: Tree | Non
 
 
 def finalizer_errors(tree: Tree, old: Tree | None) -> list[StatusCause]:
-    """An object that is being deleted takes no new finalizers."""
+    """An object that is being deleted accepts no new finalizers."""
     if old is None or "deletionTimestamp" not in old["metadata"]:
         return []
     known = old["metadata"].get("finalizers") or ()

@@ -1,19 +1,14 @@
-"""A pod gets its node: the one write that a scheduler lives by.
+"""The subresources that are not part of the object: binding and eviction of pods, and scale.
 
-`api.Api.bind` and `POST pods/<name>/binding` call `bind`. A pod that is bound, gated or being deleted is refused with
-the real server's words; the labels and annotations of the binding go over to the pod.
+`bind` assigns a pod to its node: the write that a scheduler makes. A pod that is bound, gated or being deleted is
+rejected with the real server's message; labels and annotations of the Binding are added to the pod.
 
-A pod is asked to go, if its disruption budget allows it.
+`evict` deletes a pod if its disruption budget allows it. The budget's status decides (disruptionsAllowed, maintained by
+the disruption controller), and every granted eviction decrements it at once, so that two evictions cannot use the same
+allowance.
 
-`kubectl drain` and schedulers that preempt politely post evictions. What the budget's status says decides
-(disruptionsAllowed, kept by the disruption controller); every eviction that is granted is charged to it at once, so
-that two of them cannot use the same allowance.
-
-How many replicas there are to be, for whoever scales without knowing the kind.
-
-Deployments, replica sets, stateful sets and custom resources that declare it have a `scale`; this module shows it and
-turns a written one into a change of the object itself.
-"""
+`scale_of` shows the replicas of deployments, replica sets, stateful sets and custom resources that declare a scale
+subresource; `update_scale` writes them."""
 
 from typing import Any, Final
 
@@ -47,7 +42,7 @@ class Binding(Struct, frozen=True):
 
 
 def read_binding(tree: Tree, pod: str, namespace: str) -> Binding:
-    """From the body of a request for this pod."""
+    """The Binding in the body of a request for this pod."""
     metadata, target = trees.metadata(tree), tree.get("target") or {}
     if metadata.get("name") != pod:
         raise errors.bad_request("name in URL does not match name in Binding object")
@@ -138,7 +133,7 @@ def evict(state: ServerState, name: str, namespace: str, options: DeleteOptions)
 
 
 def _say_why(state: ServerState, entry: StoredObject, pod: Tree, options: DeleteOptions) -> DeleteOptions:
-    """The pod tells of its disruption before it goes. Its version is another one then, and has been checked."""
+    """Sets the DisruptionTarget condition before the deletion. Preconditions are checked before, on the old version."""
     delete.check_preconditions(PODS, entry, pod, options)
     status = pod.get("status") or {}
     conditions = status.get("conditions") or []
@@ -151,7 +146,7 @@ def _say_why(state: ServerState, entry: StoredObject, pod: Tree, options: Delete
 
 
 def _goes_anyway(pod: Tree) -> bool:
-    """No budget counts a pod that has not started, has ended or is going."""
+    """Budgets do not count a pod that has not started, has ended or is being deleted."""
     return trees.text(pod, "status", "phase") in ("Succeeded", "Failed", "Pending") or (
         "deletionTimestamp" in pod["metadata"]
     )
@@ -190,7 +185,7 @@ def _is_ready(pod: Tree) -> bool:
 
 
 def _lets_unready_go(budget: Tree, status: Tree) -> bool:
-    """By policy always, else where the healthy ones are enough without it."""
+    """Whether the policy always allows it, or enough other pods are healthy."""
     if trees.text(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     desired = status.get("desiredHealthy", 0)
@@ -254,7 +249,7 @@ def scale_of(registry: Registry, resource: Resource, tree: Tree) -> Tree:
 
 
 def scaled(registry: Registry, resource: Resource, tree: Tree, scale: Tree) -> Tree:
-    """The object as the scale wants it; what it was given is left alone."""
+    """A copy of the object with the replicas of the scale."""
     replicas = trees.at(scale, "spec", "replicas") or 0
     if not isinstance(replicas, int) or replicas < 0:
         cause = fielderrors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
@@ -263,7 +258,7 @@ def scaled(registry: Registry, resource: Resource, tree: Tree, scale: Tree) -> T
 
 
 def update_scale(state: ServerState, resource: Resource, scale: Tree, options: WriteOptions) -> StoredObject:
-    """The object scaled, provided the scale was the latest."""
+    """Writes the replicas of the scale to the object, if the scale is the latest."""
     metadata = trees.metadata(scale)
     entry = state.entry(resource, metadata.get("name", ""), metadata.get("namespace", ""))
     check_version(resource, metadata.get("resourceVersion") or "", entry, options)
@@ -281,7 +276,7 @@ def _selector(resource: Resource, tree: Tree, paths: Tree) -> str:
         path = paths.get("labelSelectorPath")
         return str(_at(tree, path) or "") if path else ""
     selector = trees.at(tree, "spec", "selector")
-    # The oldest of them selects by labels alone.
+    # The selector of a ReplicationController is a map of labels.
     return labelselectors.selector_text({"matchLabels": selector} if resource is REPLICATIONCONTROLLERS else selector)
 
 

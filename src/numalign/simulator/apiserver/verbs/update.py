@@ -1,8 +1,7 @@
-"""A changed object: whose part was written, whether the writer saw the latest, what the server keeps for itself.
+"""Replaces objects and their status or finalize subresource.
 
-`update` replaces an object or a part of it (status, finalize); `replace` is the same for callers who have the old one
-already. Nothing is written where nothing changed. An object that is being deleted and has lost its last finalizer
-goes."""
+`Api` and the HTTP layer call `update_object`; `replace_object` does the same for callers that have read the old object.
+A write that changes nothing is not stored. An object that is being deleted and loses its last finalizer is removed."""
 
 from typing import Final
 
@@ -30,7 +29,7 @@ KEPT_BY_SERVER: Final = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-# Of nodes and services the real server's storage still knows the first names, and tells them.
+# The storage keys of nodes and services keep their original names, and messages show them.
 OLD_NAMES: Final = {"nodes": "minions", "services": "services/specs"}
 
 
@@ -45,7 +44,7 @@ def update_object(
     if entry is None:
         raise errors.not_found(resource, name)
     old = trees.decoded(entry.data)
-    # Of another object of that name the version says nothing.
+    # The version says nothing about another object of the same name.
     _check_uid(resource, metadata.get("uid") or "", old)
     check_version(resource, metadata.get("resourceVersion") or "", entry, options)
     return replace_object(
@@ -81,7 +80,7 @@ def replace_object(
 
 
 def _booked(state: ServerState, resource: Resource, old: Tree, new: Tree, part: str, options: WriteOptions) -> Tree:
-    """With the books of who owns which field kept true; `old` itself where only times in them would differ."""
+    """The object with updated managedFields; `old` itself if only times in managedFields would differ."""
     if not options.applied:
         fields = FieldManager(resource.gvk, state.clock.rfc3339(), part, state.registry.schema(resource))
         new = fields.update(old, new, options.manager)
@@ -89,7 +88,7 @@ def _booked(state: ServerState, resource: Resource, old: Tree, new: Tree, part: 
 
 
 def is_finished(resource: Resource, tree: Tree) -> bool:
-    """Being deleted, with nobody left who asked to wait."""
+    """Whether the object is being deleted and no finalizer or grace period is left."""
     metadata = tree["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False
@@ -103,13 +102,13 @@ def _leave(
 ) -> StoredObject:
     shown = encode_object(resource, new, 0)
     if not options.dry_run:
-        # Watchers are told of it as it was kept last: with the finalizer that this write took away.
+        # Watchers see the last stored state, which still has the finalizer that this write removed.
         state.store.remove(resource, old | {"metadata": dict(old["metadata"])}, entry, old)
     return shown
 
 
 def _with_part(resource: Resource, old: Tree, tree: Tree, part: str) -> Tree:
-    """The old object with what the writer may change replaced."""
+    """The old object with the parts replaced that this write may change."""
     if part == "status":
         return _with_status(resource, old, tree)
     if part == "finalize":
@@ -147,7 +146,8 @@ def _metadata(resource: Resource, old: Tree, given: Tree) -> Tree:
 
 
 def _counts(resource: Resource, new: Tree, old: Tree) -> bool:
-    """Whether the generation grows: with the spec, and of a custom resource with all but metadata and status."""
+    """Whether the generation increases: with the spec; for a custom resource with everything except metadata and
+    status."""
     if not resource.custom:
         return resource.generations and new.get("spec") != old.get("spec")
     ignored = {"metadata", "kind", "apiVersion"} | ({"status"} if strategy.has_status(resource) else set())
@@ -155,7 +155,7 @@ def _counts(resource: Resource, new: Tree, old: Tree) -> bool:
 
 
 def check_version(resource: Resource, version: str, entry: StoredObject, options: WriteOptions) -> None:
-    """Whether the writer has seen the latest, or does not care where that is allowed."""
+    """Raises StatusError unless the version is the latest, or absent where that is allowed."""
     if version in ("", "0"):
         if options.needs_version and strategy.needs_version(resource):
             raise _version_missing(resource, entry.name)
@@ -167,7 +167,7 @@ def check_version(resource: Resource, version: str, entry: StoredObject, options
 
 
 def _version_missing(resource: Resource, name: str) -> StatusError:
-    # Here the real server takes the plural for the kind.
+    # Here the real server writes the plural in place of the kind.
     why = fielderrors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
     refusal = errors.invalid(resource, name, [why])
     message = refusal.message.replace(resource.kind, resource.plural, 1)

@@ -1,7 +1,7 @@
-"""Watches: from which moment, which events, and as what kind of event this watcher sees them.
+"""Watches: the start version, and the events of the store as one watcher sees them.
 
-`Watch` turns the store's events into those of one watcher: an object that leaves its selection is DELETED to it, one
-that enters is ADDED. It knows no socket: `streams` writes what it hands on, tests collect it."""
+`Watch` turns the store's events into those of one watcher: an object that leaves its selection is DELETED for it, one
+that enters is ADDED. `http.watchstream` writes the events; nothing here knows sockets."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -18,26 +18,27 @@ INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
 class WatchStart(Struct, frozen=True):
-    """`version` empty or 0: what is there first. `initial`: so too, with a bookmark at its end; False: never."""
+    """`version` empty or 0: existing objects come first. `initial` True: so too, with a bookmark after them; False:
+    never."""
 
     version: str = ""
     initial: bool | None = None
 
 
 class WatchEvent(Struct, frozen=True):
-    """What one watcher sees of an event: perhaps another kind, or the object as it was when it left."""
+    """An event as one watcher sees it: perhaps of another type, or with the last state that it knew."""
 
     kind: EventKind
     entry: StoredObject
     event: StoreEvent | None
-    """Where the whole event is seen just as it is, so that its bytes can be shared."""
+    """The store's event if the watcher sees it unchanged, so that its bytes can be shared."""
 
 
 Take = Callable[[WatchEvent], None]
 
 
 class Watch:
-    """Opened with `begin`, which gives what is to be sent first; from then on `take` gets every event until `close`."""
+    """`begin` returns the first events; from then on `take` receives every event until `close`."""
 
     def __init__(self, store: Store, resource: Resource, chosen: SelectionPredicate, take: Take) -> None:
         self._store = store
@@ -46,7 +47,8 @@ class Watch:
         self._take = take
 
     def begin(self, since: WatchStart) -> list[WatchEvent]:
-        """Raises StatusError 410 where the ring no longer reaches, which a watcher is told as an ERROR event."""
+        """Raises StatusError 410 if the watch cache no longer reaches the version; the watcher receives it as an ERROR
+        event."""
         first = list(self._first(since))
         self._shelf.watchers[self._on_event] = None
         return first

@@ -9,8 +9,8 @@ from typing import Final
 from numalign.api.decode import quantity
 from numalign.simulator.apiserver.storage.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES
 from numalign.simulator.controllers.framework import labelling
-from numalign.simulator.controllers.framework.actions import Action, Merge
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, MergePatch
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
 from numalign.simulator.trees import Tree
 
@@ -23,7 +23,7 @@ class Claims:
 
     name = "persistentvolume-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(PERSISTENTVOLUMECLAIMS, lambda change: self._changed())
         desk.views.watch(PERSISTENTVOLUMES, lambda change: self._changed())
@@ -68,10 +68,10 @@ def _bound(claim: Tree, volume: Tree) -> list[Action]:
     status = {"phase": "Bound", "capacity": spec.get("capacity") or {}, "accessModes": spec.get("accessModes") or []}
     spec_change = {"volumeName": volume["metadata"]["name"]}
     return [
-        Merge(PERSISTENTVOLUMES, volume, {"spec": {"claimRef": reference}}),
-        Merge(PERSISTENTVOLUMES, volume, {"status": {"phase": "Bound"}}, "status"),
-        Merge(PERSISTENTVOLUMECLAIMS, claim, {"metadata": {"annotations": BOUND}, "spec": spec_change}),
-        Merge(PERSISTENTVOLUMECLAIMS, claim, {"status": status}, "status"),
+        MergePatch(PERSISTENTVOLUMES, volume, {"spec": {"claimRef": reference}}),
+        MergePatch(PERSISTENTVOLUMES, volume, {"status": {"phase": "Bound"}}, "status"),
+        MergePatch(PERSISTENTVOLUMECLAIMS, claim, {"metadata": {"annotations": BOUND}, "spec": spec_change}),
+        MergePatch(PERSISTENTVOLUMECLAIMS, claim, {"status": status}, "status"),
     ]
 
 
@@ -84,7 +84,7 @@ def _phase(volume: Tree, claims: Sequence[Tree]) -> list[Action]:
     wanted = "Released" if held and held.get("uid") else "Available"
     if (volume.get("status") or {}).get("phase") == wanted:
         return []
-    return [Merge(PERSISTENTVOLUMES, volume, {"status": {"phase": wanted}}, "status")]
+    return [MergePatch(PERSISTENTVOLUMES, volume, {"status": {"phase": wanted}}, "status")]
 
 
 def _best(claim: Tree, free: Sequence[Tree]) -> Tree | None:

@@ -20,8 +20,8 @@ from typing import Final
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES, PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import conditions, owners, views
-from numalign.simulator.controllers.framework.actions import Action, Again, Merge, Remove
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, Requeue
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
 from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
@@ -30,7 +30,7 @@ DECISIVE: Final = ("uid", "ownerReferences", "finalizers", "deletionTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class OwnedObject:
     uid: str
     resource: Resource
     key: Key
@@ -51,9 +51,9 @@ class Item:
         return {"metadata": {"name": self.key[1], "uid": self.uid} | namespace}
 
 
-def item(change: Change) -> Item:
+def item(change: Change) -> OwnedObject:
     metadata = change.tree["metadata"]
-    return Item(
+    return OwnedObject(
         metadata["uid"],
         change.resource,
         change.key,
@@ -71,21 +71,21 @@ def is_unmoved(change: Change) -> bool:
     return all(before.get(name) == after.get(name) for name in DECISIVE)
 
 
-class Graph:
+class OwnerGraph:
     def __init__(self) -> None:
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, OwnedObject] = {}
         self._dependents: dict[str, dict[str, None]] = {}
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._items
 
-    def get(self, uid: str) -> Item | None:
+    def get(self, uid: str) -> OwnedObject | None:
         return self._items.get(uid)
 
-    def dependents(self, uid: str) -> Iterator[Item]:
+    def dependents(self, uid: str) -> Iterator[OwnedObject]:
         return iter([self._items[each] for each in self._dependents.get(uid, ())])
 
-    def put(self, new: Item) -> None:
+    def put(self, new: OwnedObject) -> None:
         self._unlink(self._items.get(new.uid))
         self._items[new.uid] = new
         for owner in new.owners:
@@ -94,7 +94,7 @@ class Graph:
     def drop(self, uid: str) -> None:
         self._unlink(self._items.pop(uid, None))
 
-    def _unlink(self, old: Item | None) -> None:
+    def _unlink(self, old: OwnedObject | None) -> None:
         for owner in old.owners if old is not None else ():
             group = self._dependents.get(owner["uid"], {})
             group.pop(old.uid if old is not None else "", None)
@@ -113,9 +113,9 @@ class Garbage:
 
     name = "garbage-collector-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
-        self._graph = Graph()
+        self._graph = OwnerGraph()
         self._seen: set[Resource] = set()
         self._watch_all()
         desk.views.watch(CUSTOMRESOURCEDEFINITIONS, lambda change: desk.note(("kinds", "")))
@@ -137,7 +137,7 @@ class Garbage:
             self._graph.put(new)
         self._note(change, new)
 
-    def _note(self, change: Change, new: Item) -> None:
+    def _note(self, change: Change, new: OwnedObject) -> None:
         if change.kind != "DELETED" and (new.owners or new.is_deleting):
             self._desk.note(("", new.uid))
         if change.kind == "DELETED" or new.is_deleting:
@@ -156,7 +156,7 @@ class Garbage:
         return self._desk.api.state.registry.of_kind(group, version, reference["kind"]) is not None
 
 
-def reconcile(item: Item, graph: Graph, serves: Serves) -> list[Action]:
+def reconcile(item: OwnedObject, graph: OwnerGraph, serves: Serves) -> list[Action]:
     if item.is_deleting and ORPHAN in item.finalizers:
         return [*(_without_owners(each, {item.uid}) for each in graph.dependents(item.uid)), _finalized(item, ORPHAN)]
     if item.waits_for_dependents():
@@ -167,32 +167,32 @@ def reconcile(item: Item, graph: Graph, serves: Serves) -> list[Action]:
     return _collected(item, graph, serves)
 
 
-def _collected(item: Item, graph: Graph, serves: Serves) -> list[Action]:
+def _collected(item: OwnedObject, graph: OwnerGraph, serves: Serves) -> list[Action]:
     gone = {each["uid"] for each in item.owners if each["uid"] not in graph and serves(each)}
     known = {each["uid"]: graph.get(each["uid"]) for each in item.owners}
     waiting = {uid for uid, owner in known.items() if owner is not None and owner.waits_for_dependents()}
     if len(gone | waiting) < len(known):
         return [_without_owners(item, gone | waiting)] if gone or waiting else []
     if waiting and any(graph.dependents(item.uid)):
-        return [Remove(item.resource, item.reference(), propagation="Foreground")]
-    return [Remove(item.resource, item.reference(), propagation=_propagation(item))]
+        return [Delete(item.resource, item.reference(), propagation="Foreground")]
+    return [Delete(item.resource, item.reference(), propagation=_propagation(item))]
 
 
-def _propagation(item: Item) -> str:
+def _propagation(item: OwnedObject) -> str:
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"
 
 
-def _without_owners(item: Item, uids: set[str]) -> Action:
+def _without_owners(item: OwnedObject, uids: set[str]) -> Action:
     left = [each for each in item.owners if each["uid"] not in uids]
     body = {"metadata": {"uid": item.uid, "ownerReferences": left or None}}
-    return Merge(item.resource, item.reference(), body)
+    return MergePatch(item.resource, item.reference(), body)
 
 
-def _finalized(item: Item, finalizer: str) -> Action:
+def _finalized(item: OwnedObject, finalizer: str) -> Action:
     left = [each for each in item.finalizers if each != finalizer]
-    return Merge(item.resource, item.reference(), {"metadata": {"uid": item.uid, "finalizers": left or None}})
+    return MergePatch(item.resource, item.reference(), {"metadata": {"uid": item.uid, "finalizers": left or None}})
 
 
 PERIOD: Final = 20.0
@@ -209,7 +209,7 @@ class PodGarbage:
         self._threshold = threshold
         self._missing: dict[str, float] = {}
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.note(EVERY_POD)
 
@@ -217,7 +217,7 @@ class PodGarbage:
         views, clock = self._desk.views, self._desk.api.clock
         every = list(views[PODS])
         gone = self._gone(every, clock.now())
-        return [*collect_pods(every, gone, self._threshold, clock.wall()), Again(PERIOD)]
+        return [*collect_pods(every, gone, self._threshold, clock.wall()), Requeue(PERIOD)]
 
     def _gone(self, every: Sequence[Tree], now: float) -> set[str]:
         named = {pod["spec"].get("nodeName") for pod in every}
@@ -250,5 +250,5 @@ def _removed(pod: Tree, reason: Tree | None, now: datetime) -> list[Action]:
     if not pods.is_finished(pod):
         listed = conditions.listed(pod)
         status = {"phase": "Failed", "conditions": conditions.put(listed, reason, now) if reason else listed}
-        failed.append(Merge(PODS, pod, {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}, "status"))
-    return [*failed, Remove(PODS, pod, grace=0)]
+        failed.append(MergePatch(PODS, pod, {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}, "status"))
+    return [*failed, Delete(PODS, pod, grace=0)]

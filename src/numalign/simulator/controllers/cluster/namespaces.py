@@ -12,8 +12,8 @@ from typing import Final
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, NAMESPACES, SERVICEACCOUNTS, Resource
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, conditions, views
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Remove, Update
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, Create, Delete, Requeue, Update
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
 from numalign.simulator.trees import Tree
 
@@ -37,7 +37,7 @@ Contents = Mapping[Resource, Sequence[Tree]]
 class Namespaces:
     name = "namespace-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(NAMESPACES, lambda change: desk.note(change.key))
 
@@ -56,13 +56,13 @@ def reconcile(namespace: Tree, contents: Contents, now: datetime) -> list[Action
     if not left:
         return _finalized(namespace)
     removed = [
-        Remove(resource, each, propagation="Background")
+        Delete(resource, each, propagation="Background")
         for resource, objects in left.items()
         for each in objects
         if not each["metadata"].get("deletionTimestamp")
     ]
     status = (namespace.get("status") or {}) | {"conditions": _told(namespace, left, now)}
-    return [*removed, *actions.status(NAMESPACES, namespace, status), Again(PATIENCE)]
+    return [*removed, *actions.status(NAMESPACES, namespace, status), Requeue(PATIENCE)]
 
 
 def _finalized(namespace: Tree) -> list[Action]:
@@ -112,7 +112,7 @@ class ServiceAccounts:
     def __init__(self, certificate: str = "") -> None:
         self._certificate = certificate
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(NAMESPACES, lambda change: desk.note((change.key[1], "")))
         desk.views.watch(SERVICEACCOUNTS, self._changed)

@@ -16,8 +16,8 @@ from typing import Final
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import conditions, moments, tolerating
-from numalign.simulator.controllers.framework.actions import Action, Again, Merge, Note, Remove, Update
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, RecordEvent, Requeue, Update
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name, key_of
 from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
@@ -46,7 +46,7 @@ class NodeLifecycle:
         self._seen: dict[str, float] = {}
         self._known: dict[str, Tree] = {}
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(NODES, self._node_changed)
         desk.views.listen(LEASES, self._lease_changed)
@@ -94,7 +94,7 @@ def reconcile(node: Tree, on_node: Sequence[Tree], silent: float, now: datetime,
     if silent >= allowed and (ready is None or ready["status"] != "Unknown"):
         return _lost(node, on_node, now)
     # Time alone makes a node silent; it is looked at again when it would be.
-    again: list[Action] = [Again(allowed - silent)] if silent < allowed else []
+    again: list[Action] = [Requeue(allowed - silent)] if silent < allowed else []
     became_unready = _notices_unready(node, on_node, now)
     return [*again, *became_unready, *_tainted(node, now)]
 
@@ -124,7 +124,7 @@ def _notices_unready(node: Tree, on_node: Sequence[Tree], now: datetime) -> list
 
 
 def _announced(node: Tree) -> list[Action]:
-    return [Note(node, "NodeNotReady", f"Node {node['metadata']['name']} status is now: NodeNotReady")]
+    return [RecordEvent(node, "NodeNotReady", f"Node {node['metadata']['name']} status is now: NodeNotReady")]
 
 
 def _unready_pods(on_node: Sequence[Tree], now: datetime) -> list[Action]:
@@ -134,7 +134,10 @@ def _unready_pods(on_node: Sequence[Tree], now: datetime) -> list[Action]:
         unready = ready | {"status": "False", "lastTransitionTime": moments.written(now)}
         listed = [unready if each is ready else each for each in conditions.listed(pod)]
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": listed}}
-        actions += [Merge(PODS, pod, body, "status"), Note(pod, "NodeNotReady", "Node is not ready", "Warning")]
+        actions += [
+            MergePatch(PODS, pod, body, "status"),
+            RecordEvent(pod, "NodeNotReady", "Node is not ready", "Warning"),
+        ]
     return actions
 
 
@@ -187,13 +190,13 @@ def _decisive(node: Tree) -> tuple[object, ...]:
 
 
 def _event(node: Tree, reason: str, what: str) -> Action:
-    return Note(node, reason, f"Node {node['metadata']['name']} event: {what}")
+    return RecordEvent(node, reason, f"Node {node['metadata']['name']} event: {what}")
 
 
 class TaintEviction:
     name = "taint-eviction-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         self._since: dict[Key, float] = {}
         desk.views.watch(NODES, self._node_changed)
@@ -228,7 +231,7 @@ class TaintEviction:
     def _spared(self, key: Key, pod: Tree | None) -> list[Action]:
         if self._since.pop(key, None) is None or pod is None or pods.is_terminating(pod):
             return []
-        return [Note(pod, "TaintManagerEviction", f"Cancelling deletion of Pod {full_name(pod)}")]
+        return [RecordEvent(pod, "TaintManagerEviction", f"Cancelling deletion of Pod {full_name(pod)}")]
 
 
 def lethal(node: Tree | None) -> list[Tree]:
@@ -242,12 +245,14 @@ def evict_intolerant(pod: Tree, taints: Sequence[Tree], waited: float, now: date
     if endures is None:
         return []
     if waited < endures:
-        return [Again(endures - waited)]
+        return [Requeue(endures - waited)]
     message = "Taint manager: deleting due to NoExecute taint"
     target = conditions.made("DisruptionTarget", "True", "DeletionByTaintManager", message)
     listed = conditions.put(conditions.listed(pod), target, now)
     return [
-        Note(pod, "TaintManagerEviction", f"Marking for deletion Pod {full_name(pod)}"),
-        Merge(PODS, pod, {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": listed}}, "status"),
-        Remove(PODS, pod),
+        RecordEvent(pod, "TaintManagerEviction", f"Marking for deletion Pod {full_name(pod)}"),
+        MergePatch(
+            PODS, pod, {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": listed}}, "status"
+        ),
+        Delete(PODS, pod),
     ]

@@ -11,7 +11,7 @@ from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.verbs.patch import PatchKind
 from numalign.simulator.trees import Tree
 
-Gravity = Literal["Normal", "Warning"]
+EventType = Literal["Normal", "Warning"]
 
 
 class Create(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Update(Struct, frozen=True):
     part: str = ""
 
 
-class Merge(Struct, frozen=True):
+class MergePatch(Struct, frozen=True):
     """Part of an object, whatever the rest of it has become meanwhile."""
 
     resource: Resource
@@ -40,7 +40,7 @@ class Merge(Struct, frozen=True):
     kind: PatchKind = "merge"
 
 
-class Remove(Struct, frozen=True):
+class Delete(Struct, frozen=True):
     """The very object that was observed, by its uid; one that is gone is as good."""
 
     resource: Resource
@@ -50,22 +50,22 @@ class Remove(Struct, frozen=True):
     propagation: str = ""
 
 
-class Note(Struct, frozen=True):
+class RecordEvent(Struct, frozen=True):
     """An event about an object, for people."""
 
     regarding: Tree
     reason: str
     message: str
-    gravity: Gravity = "Normal"
+    gravity: EventType = "Normal"
 
 
-class Again(Struct, frozen=True):
+class Requeue(Struct, frozen=True):
     """Look at the same object once more after so many seconds, even if nothing happens."""
 
     seconds: float
 
 
-Action = Create | Update | Merge | Remove | Note | Again
+Action = Create | Update | MergePatch | Delete | RecordEvent | Requeue
 
 
 def status(resource: Resource, tree: Tree, wanted: Tree) -> list[Action]:

@@ -30,7 +30,7 @@ REFILL: Final = 300.0
 MOST_REMEMBERED: Final = 4096
 
 
-class Told(Struct, frozen=True):
+class ControllerEvent(Struct, frozen=True):
     """One event, without the object's version, which differs every time. `about` is its uid, or its name."""
 
     component: str
@@ -40,7 +40,7 @@ class Told(Struct, frozen=True):
     message: str
 
 
-class Write(Struct, frozen=True):
+class EventWrite(Struct, frozen=True):
     """`serial` 0 is a new event; else the one that was written with it happened `count` times now."""
 
     serial: int
@@ -63,29 +63,29 @@ class _Bucket(Struct):
     last: float
 
 
-class Announcer:
+class EventCorrelator:
     def __init__(self) -> None:
         self._similar: dict[tuple[str, ...], _Similar] = {}
         self._written: dict[tuple[str, ...], _Written] = {}
         self._buckets: dict[tuple[str, ...], _Bucket] = {}
 
-    def heard(self, told: Told, now: float) -> Write | None:
+    def heard(self, told: ControllerEvent, now: float) -> EventWrite | None:
         """What is to be written for it, if anything; `wrote` tells under which number it was."""
         key, message = self._combined(told, now)
         if not self._allowed((told.component, told.about, told.gravity), now):
             return None
         known = self._written.get(key)
         if known is None:
-            return Write(0, 1, message)
+            return EventWrite(0, 1, message)
         known.count += 1
-        return Write(known.serial, known.count, message)
+        return EventWrite(known.serial, known.count, message)
 
-    def wrote(self, told: Told, message: str, serial: int) -> None:
+    def wrote(self, told: ControllerEvent, message: str, serial: int) -> None:
         """A new event was written under this number."""
         self._written[self._key(told, message)] = _Written(serial, 1)
         _cut(self._written)
 
-    def _combined(self, told: Told, now: float) -> tuple[tuple[str, ...], str]:
+    def _combined(self, told: ControllerEvent, now: float) -> tuple[tuple[str, ...], str]:
         group = (told.component, told.about, told.gravity, told.reason)
         similar = self._similar.get(group)
         if similar is None or now - similar.last > ALIKE_WITHIN:
@@ -99,7 +99,7 @@ class Announcer:
         message = COMBINED + told.message
         return self._key(told, message), message
 
-    def _key(self, told: Told, message: str) -> tuple[str, ...]:
+    def _key(self, told: ControllerEvent, message: str) -> tuple[str, ...]:
         # All combined ones are one event, whose text follows the latest.
         text = COMBINED if message.startswith(COMBINED) else message
         return told.component, told.about, told.gravity, told.reason, text
@@ -126,19 +126,19 @@ HOME = "default"
 """Namespace of events about what has none."""
 
 
-class Recorder:
+class EventRecorder:
     """One component's; all share the numbers that keep event names apart."""
 
     def __init__(self, api: Api, component: str) -> None:
         self._api = api
         self._component = component
-        self._announcer = Announcer()
+        self._announcer = EventCorrelator()
         self._names: dict[int, tuple[str, str]] = {}
         self._serial = 0
 
     def record(self, regarding: Tree, gravity: str, reason: str, message: str) -> None:
         about = regarding["metadata"].get("uid") or regarding["metadata"]["name"]
-        told = Told(self._component, about, gravity, reason, message)
+        told = ControllerEvent(self._component, about, gravity, reason, message)
         write = self._announcer.heard(told, self._api.clock.now())
         if write is None:
             return
@@ -147,14 +147,14 @@ class Recorder:
         except StatusError:
             return
 
-    def _create(self, regarding: Tree, told: Told, write: Write) -> None:
+    def _create(self, regarding: Tree, told: ControllerEvent, write: EventWrite) -> None:
         event = self._event(regarding, told, write)
         self._api.create(EVENTS, event)
         self._serial += 1
         self._names[self._serial] = (event["metadata"]["name"], event["metadata"]["namespace"])
         self._announcer.wrote(told, write.message, self._serial)
 
-    def _count(self, write: Write) -> None:
+    def _count(self, write: EventWrite) -> None:
         name, namespace = self._names[write.serial]
         body = {
             "count": write.count,
@@ -163,7 +163,7 @@ class Recorder:
         }
         self._api.patch(EVENTS, name, namespace, Patch("merge", body))
 
-    def _event(self, regarding: Tree, told: Told, write: Write) -> Tree:
+    def _event(self, regarding: Tree, told: ControllerEvent, write: EventWrite) -> Tree:
         metadata, wall = regarding["metadata"], self._api.clock.wall()
         # The real name ends in nanoseconds; here many events share a moment, so the serial number follows.
         stamp = f"{int(wall.timestamp() * 1e6):x}{self._serial + 1:x}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.controllers.framework import labelling
-from numalign.simulator.controllers.framework.actions import Action, Merge
+from numalign.simulator.controllers.framework.actions import Action, MergePatch
 from numalign.simulator.trees import Tree
 
 
@@ -55,4 +55,4 @@ def claimed(resource: Resource, owner: Tree, children: Resource, candidates: Ite
 def _refer(resource: Resource, child: Tree, owners: Sequence[Tree]) -> Action:
     # The uid and version make it fail if somebody else took the child up at the same time.
     precondition = {key: child["metadata"][key] for key in ("uid", "resourceVersion")}
-    return Merge(resource, child, {"metadata": precondition | {"ownerReferences": list(owners)}})
+    return MergePatch(resource, child, {"metadata": precondition | {"ownerReferences": list(owners)}})

@@ -25,14 +25,22 @@ from numalign.kube.backoff import Exponential
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.verbs.api import Api, Patch
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Merge, Note, Remove, Update
-from numalign.simulator.controllers.framework.events import Recorder
+from numalign.simulator.controllers.framework.actions import (
+    Action,
+    Create,
+    Delete,
+    MergePatch,
+    RecordEvent,
+    Requeue,
+    Update,
+)
+from numalign.simulator.controllers.framework.events import EventRecorder
 from numalign.simulator.controllers.framework.views import Key, Views
 from numalign.simulator.trees import Tree
 
 
-class Performer:
-    def __init__(self, api: Api, recorder: Recorder) -> None:
+class ActionPerformer:
+    def __init__(self, api: Api, recorder: EventRecorder) -> None:
         self._api = api
         self._recorder = recorder
         self.refused: dict[str, str] = {}
@@ -45,23 +53,23 @@ class Performer:
             match action:
                 case Create():
                     self._create(action)
-                case Remove():
+                case Delete():
                     self._remove(action)
-                case Again(seconds):
+                case Requeue(seconds):
                     soonest = seconds if soonest is None else min(soonest, seconds)
                 case _:
                     self._write(action)
         return soonest
 
-    def _write(self, action: Update | Merge | Note) -> None:
+    def _write(self, action: Update | MergePatch | RecordEvent) -> None:
         match action:
             case Update(resource, tree, part):
                 self._api.update(resource, tree, part=part)
-            case Merge(resource, target, body, part, kind):
+            case MergePatch(resource, target, body, part, kind):
                 # The server may build the new object of parts of the patch, which everybody else reads too.
                 name, namespace = target["metadata"]["name"], target["metadata"].get("namespace", "")
                 self._api.patch(resource, name, namespace, Patch(kind, trees.copied(body)), part=part)
-            case Note(regarding, reason, message, gravity):
+            case RecordEvent(regarding, reason, message, gravity):
                 self._recorder.record(regarding, gravity, reason, message)
 
     def _create(self, action: Create) -> None:
@@ -77,7 +85,7 @@ class Performer:
             self.refused.pop(owner["metadata"]["uid"], None)
             self._tell(owner, "SuccessfulCreate", f"Created {action.resource.singular}: {created['metadata']['name']}")
 
-    def _remove(self, action: Remove) -> None:
+    def _remove(self, action: Delete) -> None:
         metadata = action.target["metadata"]
         try:
             self._api.delete(
@@ -155,19 +163,19 @@ class WorkQueue(Generic[K]):
 
 
 LOG: Final = logging.getLogger(__name__)
-UNFORESEEN: Final = (LookupError, TypeError, ValueError, AttributeError)
+PROGRAMMING_ERRORS: Final = (LookupError, TypeError, ValueError, AttributeError)
 LATENCY: Final = 0.01
 """Seconds from a change to the look at it."""
 
 
-class Desk:
+class ControllerContext:
     """Where a controller sits: what it sees, and the pile of keys that it is to look at."""
 
     def __init__(self, api: Api, views: Views, component: str) -> None:
         self.api = api
         self.views = views
-        self.recorder = Recorder(api, component)
-        self.performer = Performer(api, self.recorder)
+        self.recorder = EventRecorder(api, component)
+        self.performer = ActionPerformer(api, self.recorder)
         self.queue: WorkQueue[Key] = WorkQueue()
         self.wake = asyncio.Event()
 
@@ -180,7 +188,7 @@ class Controller(Protocol):
     name: str
     """As it signs its events."""
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         """Before anything else: keep the desk, and watch what matters."""
 
     def look(self, key: Key) -> Iterable[Action]:
@@ -190,7 +198,7 @@ class Controller(Protocol):
 class Runner:
     def __init__(self, controller: Controller, api: Api, views: Views) -> None:
         self.controller = controller
-        self.desk = Desk(api, views, controller.name)
+        self.desk = ControllerContext(api, views, controller.name)
         controller.sit(self.desk)
 
     async def run(self) -> None:
@@ -209,7 +217,7 @@ class Runner:
         except StatusError:
             queue.retry(key, self.desk.api.clock.now())
             return
-        except UNFORESEEN:
+        except PROGRAMMING_ERRORS:
             # Status can be written by anybody, and says what it likes; one strange object must not stop the others.
             LOG.exception("%s cannot make sense of %s", self.controller.name, "/".join(filter(None, key)))
             queue.retry(key, self.desk.api.clock.now())

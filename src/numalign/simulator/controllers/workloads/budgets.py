@@ -17,8 +17,8 @@ from numalign.simulator.apiserver.storage.resources import (
 )
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, conditions, labelling, moments, owners
-from numalign.simulator.controllers.framework.actions import Action, Again, Note
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, RecordEvent, Requeue
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, Views
 from numalign.simulator.controllers.workloads import deployments, pods, replicasets
 from numalign.simulator.trees import Tree
@@ -32,7 +32,7 @@ SCALED: Final[dict[str, Resource]] = {
 class Budgets:
     name = "controllermanager"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(PODDISRUPTIONBUDGETS, lambda change: desk.note(change.key))
         desk.views.watch(PODS, self._pod_changed)
@@ -82,7 +82,7 @@ def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: da
     """`scale` is how many pods there are meant to be."""
     disrupted, again = _disrupted(budget, selected, now)
     expected = _expected(budget, selected, scale)
-    nothing = [] if selected else [Note(budget, "NoPods", "No matching pods found")]
+    nothing = [] if selected else [RecordEvent(budget, "NoPods", "No matching pods found")]
     if expected is None:
         return [*nothing, *_told(budget, (budget.get("status") or {}) | {"disruptionsAllowed": 0}, "SyncFailed", now)]
     count, healthy_needed = expected
@@ -123,7 +123,7 @@ def _disrupted(budget: Tree, selected: Sequence[Tree], now: datetime) -> tuple[T
     until = timedelta(seconds=DELETION_TIMEOUT)
     kept = {name: at for name, at in written.items() if name in there and (moments.read(at) or now) + until > now}
     waits = [DELETION_TIMEOUT - (moments.since(at, now) or 0.0) for at in kept.values()]
-    return kept, [Again(min(waits))] if waits else []
+    return kept, [Requeue(min(waits))] if waits else []
 
 
 def _told(budget: Tree, status: Tree, reason: str, now: datetime) -> list[Action]:

@@ -10,8 +10,8 @@ from typing import Final
 from numalign.simulator.apiserver.storage.resources import DAEMONSETS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, labelling, moments, owners, tolerating
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Note, Remove
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Requeue
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name
 from numalign.simulator.controllers.workloads import deployments, pods, replicasets
 from numalign.simulator.trees import Tree
@@ -33,7 +33,7 @@ FAILED_PODS_STAY: Final = 1.0
 class DaemonSets:
     name = "daemonset-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(DAEMONSETS, lambda change: desk.note(change.key))
         desk.views.watch(PODS, self._pod_changed)
@@ -115,23 +115,27 @@ def _managed(daemonset: Tree, node: Tree, there: Sequence[Tree], spec: Tree, now
         return [Create(PODS, _pod(daemonset, _name(node)), daemonset)]
     living = [pod for pod in there if not pods.is_terminating(pod)]
     if not stays:
-        return [Remove(PODS, pod, daemonset) for pod in living]
+        return [Delete(PODS, pod, daemonset) for pod in living]
     finished = [action for pod in living if pods.is_finished(pod) for action in _replaced(daemonset, pod, now)]
     extra = pods.oldest_first(pod for pod in living if not pods.is_finished(pod))[1:]
-    return [*finished, *(Remove(PODS, pod, daemonset) for pod in extra)]
+    return [*finished, *(Delete(PODS, pod, daemonset) for pod in extra)]
 
 
 def _replaced(daemonset: Tree, pod: Tree, now: datetime) -> list[Action]:
     # A kubelet that rejects the pod would reject the next one at once.
     age = moments.since(pod["metadata"].get("creationTimestamp"), now)
     if pods.phase(pod) == "Failed" and age is not None and age < FAILED_PODS_STAY:
-        return [Again(FAILED_PODS_STAY - age)]
+        return [Requeue(FAILED_PODS_STAY - age)]
     where = f"{full_name(pod)} on node {target(pod)}"
     if pods.phase(pod) == "Failed":
-        note = Note(daemonset, "FailedDaemonPod", f"Found failed daemon pod {where}, will try to kill it", "Warning")
+        note = RecordEvent(
+            daemonset, "FailedDaemonPod", f"Found failed daemon pod {where}, will try to kill it", "Warning"
+        )
     else:
-        note = Note(daemonset, "SucceededDaemonPod", f"Found succeeded daemon pod {where}, will try to delete it")
-    return [note, Remove(PODS, pod, daemonset)]
+        note = RecordEvent(
+            daemonset, "SucceededDaemonPod", f"Found succeeded daemon pod {where}, will try to delete it"
+        )
+    return [note, Delete(PODS, pod, daemonset)]
 
 
 def _rolled(daemonset: Tree, by_node: dict[str, list[Tree]], digest: str, now: datetime) -> list[Action]:
@@ -146,7 +150,7 @@ def _rolled(daemonset: Tree, by_node: dict[str, list[Tree]], digest: str, now: d
     useless = [pod for pod in old if id(pod) not in available]
     missing = sum(not any(id(pod) in available for pod in there) for there in by_node.values())
     candidates = [pod for pod in old if id(pod) in available]
-    return [Remove(PODS, pod, daemonset) for pod in (*useless, *candidates[: max(0, may_miss - missing)])]
+    return [Delete(PODS, pod, daemonset) for pod in (*useless, *candidates[: max(0, may_miss - missing)])]
 
 
 def status(daemonset: Tree, by_node: dict[str, list[Tree]], nodes: Sequence[Tree], now: datetime) -> Tree:

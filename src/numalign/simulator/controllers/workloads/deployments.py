@@ -31,9 +31,17 @@ from typing import Final
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, PODS, REPLICASETS
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, conditions, moments, owners
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Merge, Note, Remove, Update
+from numalign.simulator.controllers.framework.actions import (
+    Action,
+    Create,
+    Delete,
+    MergePatch,
+    RecordEvent,
+    Requeue,
+    Update,
+)
 from numalign.simulator.controllers.framework.conditions import Conditions
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
 from numalign.simulator.controllers.workloads import pods, replicasets
 from numalign.simulator.trees import Tree
@@ -177,7 +185,7 @@ def _failures(listed: Conditions, new: Tree | None, sets: Sequence[Tree], now: d
 
 
 @dataclass(frozen=True)
-class Size:
+class ReplicaSetSize:
     """One replica set: how many pods it is told to have, and how many of them are available."""
 
     name: str
@@ -188,7 +196,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RolloutLimits:
     replicas: int
     surge: int
     unavailable: int
@@ -206,12 +214,12 @@ Scales = Mapping[str, int]
 """The replica sets to change, with their new sizes."""
 
 
-def limits(replicas: int, max_surge: int | str, max_unavailable: int | str) -> Limits:
+def limits(replicas: int, max_surge: int | str, max_unavailable: int | str) -> RolloutLimits:
     """Percentages of the replicas: surge rounded up, unavailable down, and never both zero."""
     surge, unavailable = share(max_surge, replicas, up=True), share(max_unavailable, replicas, up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
-    return Limits(replicas, surge, min(unavailable, replicas))
+    return RolloutLimits(replicas, surge, min(unavailable, replicas))
 
 
 def share(amount: int | str, of: int, *, up: bool) -> int:
@@ -222,14 +230,14 @@ def share(amount: int | str, of: int, *, up: bool) -> int:
     return math.ceil(percent * of / 100) if up else percent * of // 100
 
 
-def grown(new: int, total: int, bounds: Limits) -> int:
+def grown(new: int, total: int, bounds: RolloutLimits) -> int:
     """The size of the new replica set, given its own size and that of all of them together."""
     if new >= bounds.replicas:
         return bounds.replicas
     return new + max(0, min(bounds.most - total, bounds.replicas - new))
 
 
-def shrunk(old: Sequence[Size], new: Size, bounds: Limits) -> Scales:
+def shrunk(old: Sequence[ReplicaSetSize], new: ReplicaSetSize, bounds: RolloutLimits) -> Scales:
     """What old replica sets may give up now: first what is not available anyway, then what the new one made up for."""
     total = sum(each.wanted for each in old) + new.wanted
     spare = total - bounds.least - (new.wanted - new.available)
@@ -248,7 +256,7 @@ def shrunk(old: Sequence[Size], new: Size, bounds: Limits) -> Scales:
     return {each.name: sizes[each.name] for each in old if sizes[each.name] != each.wanted}
 
 
-def spread(sizes: Sequence[Size], bounds: Limits) -> Scales:
+def spread(sizes: Sequence[ReplicaSetSize], bounds: RolloutLimits) -> Scales:
     """After the deployment itself was scaled in the middle of a rollout: each in proportion, rest to the largest.
 
     `sizes` come largest first."""
@@ -266,14 +274,14 @@ def spread(sizes: Sequence[Size], bounds: Limits) -> Scales:
     return scaled
 
 
-def _part(size: Size, bounds: Limits, missing: int, added: int) -> int:
+def _part(size: ReplicaSetSize, bounds: RolloutLimits, missing: int, added: int) -> int:
     if not size.wanted or missing == added:
         return 0
     fair = _fair(size, bounds)
     return min(fair, missing - added) if missing > 0 else max(fair, missing - added)
 
 
-def _fair(size: Size, bounds: Limits) -> int:
+def _fair(size: ReplicaSetSize, bounds: RolloutLimits) -> int:
     if not bounds.replicas:
         return -size.wanted
     if not size.limit_before:
@@ -339,10 +347,10 @@ def is_recreated(deployment: Tree) -> bool:
     return (deployment["spec"].get("strategy") or {}).get("type") == "Recreate"
 
 
-def bounds(deployment: Tree) -> Limits:
+def bounds(deployment: Tree) -> RolloutLimits:
     replicas = replicasets.replicas(deployment)
     if is_recreated(deployment):
-        return Limits(replicas, 0, 0)
+        return RolloutLimits(replicas, 0, 0)
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
     return limits(replicas, rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"))
 
@@ -359,10 +367,10 @@ def is_saturated(deployment: Tree, new: Tree) -> bool:
     return bool(replicasets.replicas(new) == wanted == number(new, DESIRED) == available)
 
 
-def set_size(replicaset: Tree) -> Size:
+def set_size(replicaset: Tree) -> ReplicaSetSize:
     available = (replicaset.get("status") or {}).get("availableReplicas", 0)
     limit = number(replicaset, MOST) or 0
-    return Size(replicaset["metadata"]["name"], replicasets.replicas(replicaset), available, limit)
+    return ReplicaSetSize(replicaset["metadata"]["name"], replicasets.replicas(replicaset), available, limit)
 
 
 def first(deployment: Tree, old: Sequence[Tree], replicas: int) -> Tree:
@@ -405,7 +413,7 @@ def _collisions(deployment: Tree, old: Sequence[Tree]) -> int:
 def made(deployment: Tree, old: Sequence[Tree], replicas: int) -> list[Action]:
     replicaset = first(deployment, old, replicas)
     name = replicaset["metadata"]["name"]
-    told = Note(deployment, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas}")
+    told = RecordEvent(deployment, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas}")
     return [Create(REPLICASETS, replicaset), *([told] if replicas else [])]
 
 
@@ -421,7 +429,7 @@ def resized(deployment: Tree, sets: Sequence[Tree], scales: Scales) -> list[Acti
         changes.append(Update(REPLICASETS, each | {"metadata": metadata, "spec": each["spec"] | {"replicas": after}}))
         if after != before:
             text = f"Scaled {'up' if after > before else 'down'} replica set {name} from {before} to {after}"
-            changes.append(Note(deployment, "ScalingReplicaSet", text))
+            changes.append(RecordEvent(deployment, "ScalingReplicaSet", text))
     return changes
 
 
@@ -433,7 +441,7 @@ def tidied(deployment: Tree, old: Sequence[Tree]) -> list[Action]:
     if limit == KEEPS_ALL or spare <= 0:
         return []
     oldest = sorted(kept, key=revision)[:spare]
-    return [Remove(REPLICASETS, each) for each in oldest if _is_empty(each)]
+    return [Delete(REPLICASETS, each) for each in oldest if _is_empty(each)]
 
 
 def _is_empty(replicaset: Tree) -> bool:
@@ -445,7 +453,7 @@ def _is_empty(replicaset: Tree) -> bool:
 class Deployments:
     name = "deployment-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(DEPLOYMENTS, lambda change: desk.note(change.key))
         desk.views.watch(REPLICASETS, self._replicaset_changed)
@@ -491,7 +499,7 @@ def reconcile(deployment: Tree, sets: Sequence[Tree], running: set[str], now: da
     new = newest(deployment, ordered)
     old = [each for each in ordered if each is not new]
     steps = _step(deployment, new, old, running)
-    if any(isinstance(step, Merge) for step in steps):
+    if any(isinstance(step, MergePatch) for step in steps):
         # The deployment itself changes, which brings the next look.
         return steps
     created = next((step.tree for step in steps if isinstance(step, Create)), None)
@@ -521,10 +529,10 @@ def _renumbered(deployment: Tree, new: Tree, old: Sequence[Tree]) -> list[Action
     revision = wanted[REVISION]
     if annotations(deployment).get(REVISION) == revision:
         return []
-    return [Merge(DEPLOYMENTS, deployment, {"metadata": {"annotations": {REVISION: revision}}})]
+    return [MergePatch(DEPLOYMENTS, deployment, {"metadata": {"annotations": {REVISION: revision}}})]
 
 
-def _rolled(deployment: Tree, new: Tree | None, old: Sequence[Tree], within: Limits) -> list[Action]:
+def _rolled(deployment: Tree, new: Tree | None, old: Sequence[Tree], within: RolloutLimits) -> list[Action]:
     total = sum(map(replicasets.replicas, old))
     if new is None:
         return made(deployment, old, grown(0, total, within))
@@ -553,7 +561,7 @@ def _was_scaled(deployment: Tree, new: Tree | None, old: Sequence[Tree]) -> bool
     return any(each is not None and each != replicasets.replicas(deployment) for each in desired)
 
 
-def _scaled(deployment: Tree, new: Tree | None, old: Sequence[Tree], within: Limits) -> list[Action]:
+def _scaled(deployment: Tree, new: Tree | None, old: Sequence[Tree], within: RolloutLimits) -> list[Action]:
     everyone = [*old, *([new] if new is not None else [])]
     active = [each for each in everyone if replicasets.replicas(each)]
     if len(active) <= 1:
@@ -581,5 +589,5 @@ def _told(
     if created is not None and deadline(deployment) is not None:
         status = status | {"conditions": begun(status["conditions"], created, now)}
     wait = recheck(deployment, status, now)
-    again = [Again(wait)] if wait is not None else []
+    again = [Requeue(wait)] if wait is not None else []
     return [*actions.status(DEPLOYMENTS, deployment, status), *again]

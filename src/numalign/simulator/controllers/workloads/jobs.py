@@ -22,8 +22,8 @@ from numalign.kube.backoff import Exponential
 from numalign.simulator.apiserver.storage.resources import JOBS, PODS
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, conditions, moments, owners
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Merge, Note, Remove
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, Create, Delete, MergePatch, RecordEvent, Requeue
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
 from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
@@ -61,7 +61,7 @@ def repeated(job: Tree, active: Sequence[Tree], done: frozenset[int]) -> list[Tr
     return extra
 
 
-def missing(job: Tree, counted: Tally, count: int) -> list[int]:
+def missing(job: Tree, counted: JobTally, count: int) -> list[int]:
     """The lowest indexes that neither run nor are done."""
     taken = counted.indexes | {index(pod) for pod in counted.active}
     return [each for each in range(job["spec"]["completions"]) if each not in taken][:count]
@@ -86,7 +86,7 @@ def pod(job: Tree, template: Tree, index: int) -> Tree:
     return pods.made(JOBS, job, numbered, f"{name}-{index}-")
 
 
-def completed(job: Tree, counted: Tally) -> Tree:
+def completed(job: Tree, counted: JobTally) -> Tree:
     """The part of the status that lists them."""
     return {"completedIndexes": written(counted.indexes)} if is_indexed(job) and counted.indexes else {}
 
@@ -118,7 +118,7 @@ TRACKING: Final = "batch.kubernetes.io/job-tracking"
 
 
 @dataclass(frozen=True)
-class Tally:
+class JobTally:
     active: list[Tree]
     succeeded: int
     """Pods, or indexes of an indexed job; those counted earlier included."""
@@ -148,7 +148,7 @@ def is_failed(pod: Tree) -> bool:
     return pods.phase(pod) == "Failed" or (pods.is_terminating(pod) and pods.phase(pod) != "Succeeded")
 
 
-def tally(job: Tree, owned: Sequence[Tree], now: datetime) -> Tally:
+def tally(job: Tree, owned: Sequence[Tree], now: datetime) -> JobTally:
     before = job.get("status") or {}
     active = [pod for pod in owned if pods.is_active(pod)]
     succeeded = [pod for pod in owned if pods.phase(pod) == "Succeeded"]
@@ -156,7 +156,7 @@ def tally(job: Tree, owned: Sequence[Tree], now: datetime) -> Tally:
     row = _in_row(succeeded, failed)
     indexes = succeeded_indexes(job, succeeded)
     total = before.get("succeeded", 0) + sum(map(is_tracked, succeeded))
-    return Tally(
+    return JobTally(
         active=active,
         succeeded=len(indexes) if is_indexed(job) else total,
         failed=before.get("failed", 0) + sum(map(is_tracked, failed)),
@@ -202,7 +202,7 @@ ENDS: Final = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 class Jobs:
     name = "job-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(JOBS, lambda change: desk.note(change.key))
         desk.views.watch(PODS, self._pod_changed)
@@ -249,14 +249,14 @@ def _expired(job: Tree, now: datetime) -> list[Action]:
     passed = moments.since(end.get("lastTransitionTime"), now)
     if seconds is None or passed is None or job["metadata"].get("deletionTimestamp"):
         return []
-    return [Remove(JOBS, job, propagation="Foreground")] if passed >= seconds else [Again(seconds - passed)]
+    return [Delete(JOBS, job, propagation="Foreground")] if passed >= seconds else [Requeue(seconds - passed)]
 
 
 def _is_suspended(job: Tree) -> bool:
     return bool(job["spec"].get("suspend"))
 
 
-def _end(job: Tree, counted: Tally, now: datetime) -> tuple[str, str, str] | None:
+def _end(job: Tree, counted: JobTally, now: datetime) -> tuple[str, str, str] | None:
     """How the job ends now: the condition's type, reason and message."""
     if counted.failed > job["spec"].get("backoffLimit", 6) or counted.restarts_exceeded:
         return "FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
@@ -280,31 +280,31 @@ def _overdue(job: Tree, now: datetime) -> float | None:
 
 def _deadline(job: Tree, status: Tree, now: datetime) -> list[Action]:
     left = _overdue(job | {"status": status}, now)
-    return [Again(left)] if left else []
+    return [Requeue(left)] if left else []
 
 
-def _ended(job: Tree, counted: Tally) -> list[Action]:
-    return [Remove(PODS, pod, job) for pod in counted.active]
+def _ended(job: Tree, counted: JobTally) -> list[Action]:
+    return [Delete(PODS, pod, job) for pod in counted.active]
 
 
-def _adjusted(job: Tree, counted: Tally, now: datetime) -> list[Action]:
+def _adjusted(job: Tree, counted: JobTally, now: datetime) -> list[Action]:
     if job["metadata"].get("deletionTimestamp"):
         return []
     wanted = 0 if _is_suspended(job) else _wanted_active(job, counted)
     surplus = [*counted.repeated, *pods.victims(counted.unrepeated, max(0, len(counted.unrepeated) - wanted), now)]
     if surplus:
         # Without its finalizer a pod that is taken back does not count as failed.
-        return [act for pod in surplus[: pods.MOST_AT_ONCE] for act in (_released(pod), Remove(PODS, pod, job))]
+        return [act for pod in surplus[: pods.MOST_AT_ONCE] for act in (_released(pod), Delete(PODS, pod, job))]
     missing = wanted - len(counted.active)
     if missing <= 0:
         return []
     wait = backoff(counted.failures_in_row, counted.since_failure)
     if wait > 0:
-        return [Again(wait)]
+        return [Requeue(wait)]
     return [Create(PODS, pod, job) for pod in _new_pods(job, counted, min(missing, pods.MOST_AT_ONCE))]
 
 
-def _wanted_active(job: Tree, counted: Tally) -> int:
+def _wanted_active(job: Tree, counted: JobTally) -> int:
     parallelism: int = job["spec"].get("parallelism", 1)
     completions: int | None = job["spec"].get("completions")
     if completions is None:
@@ -317,7 +317,7 @@ def backoff(failures: int, since: float) -> float:
     return max(0.0, BACKOFF.pause(failures) - since)
 
 
-def _new_pods(job: Tree, counted: Tally, count: int) -> list[Tree]:
+def _new_pods(job: Tree, counted: JobTally, count: int) -> list[Tree]:
     template = job["spec"]["template"]
     metadata = template.get("metadata") or {}
     tracked = template | {"metadata": metadata | {"finalizers": [*(metadata.get("finalizers") or []), TRACKING]}}
@@ -327,12 +327,12 @@ def _new_pods(job: Tree, counted: Tally, count: int) -> list[Tree]:
 
 
 def _status(
-    job: Tree, counted: Tally, adjusted: Sequence[Action], end: tuple[str, str, str] | None, now: datetime
+    job: Tree, counted: JobTally, adjusted: Sequence[Action], end: tuple[str, str, str] | None, now: datetime
 ) -> tuple[Tree, list[Action]]:
     """The new status, and what people are told about it."""
     created = sum(isinstance(each, Create) for each in adjusted)
-    removed = sum(isinstance(each, Remove) for each in adjusted)
-    removing = {id(each.target) for each in adjusted if isinstance(each, Remove)}
+    removed = sum(isinstance(each, Delete) for each in adjusted)
+    removing = {id(each.target) for each in adjusted if isinstance(each, Delete)}
     listed, told, start = _suspension(job, end is not None, now)
     counts = {
         "active": len(counted.active) + created - removed,
@@ -362,7 +362,7 @@ def _suspension(job: Tree, ending: bool, now: datetime) -> tuple[conditions.Cond
         return listed, [], start or ("" if suspended else moments.written(now))
     text = "Job suspended" if suspended else "Job resumed"
     condition = conditions.made("Suspended", str(suspended), text.title().replace(" ", ""), text)
-    event = Note(job, "Suspended" if suspended else "Resumed", text)
+    event = RecordEvent(job, "Suspended" if suspended else "Resumed", text)
     # The clock of activeDeadlineSeconds starts anew when the job is resumed.
     return (
         conditions.put(listed, condition, now, "lastProbeTime"),
@@ -378,8 +378,8 @@ def _closed(
     for name in (kind, ENDS[kind]):
         listed = conditions.put(listed, conditions.made(name, "True", reason, message), now, "lastProbeTime")
     if kind == "SuccessCriteriaMet":
-        return listed, [Note(job, "Completed", "Job completed")], {"completionTime": moments.written(now)}
-    return listed, [Note(job, reason, message, "Warning")], {}
+        return listed, [RecordEvent(job, "Completed", "Job completed")], {"completionTime": moments.written(now)}
+    return listed, [RecordEvent(job, reason, message, "Warning")], {}
 
 
 def _is_left_by(pod: Tree, job: str) -> bool:
@@ -389,4 +389,4 @@ def _is_left_by(pod: Tree, job: str) -> bool:
 
 def _released(pod: Tree) -> Action:
     kept = [each for each in pod["metadata"].get("finalizers") or () if each != TRACKING]
-    return Merge(PODS, pod, {"metadata": {"uid": pod["metadata"]["uid"], "finalizers": kept or None}})
+    return MergePatch(PODS, pod, {"metadata": {"uid": pod["metadata"]["uid"], "finalizers": kept or None}})

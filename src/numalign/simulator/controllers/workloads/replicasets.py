@@ -10,8 +10,8 @@ from datetime import datetime
 from numalign.simulator.apiserver.storage.resources import PODS, REPLICASETS
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, conditions, owners
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Remove
-from numalign.simulator.controllers.framework.runner import Desk
+from numalign.simulator.controllers.framework.actions import Action, Create, Delete, Requeue
+from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
 from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
@@ -22,7 +22,7 @@ FAILURE = "ReplicaFailure"
 class ReplicaSets:
     name = "replicaset-controller"
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self._desk = desk
         desk.views.watch(REPLICASETS, lambda change: desk.note(change.key))
         desk.views.watch(PODS, self._pod_changed)
@@ -65,13 +65,13 @@ def _adjusted(replicaset: Tree, active: Sequence[Tree], now: datetime) -> list[A
     if missing > 0:
         pod = pods.made(REPLICASETS, replicaset, replicaset["spec"].get("template") or {})
         return [Create(PODS, pod, replicaset) for _ in range(min(missing, pods.MOST_AT_ONCE))]
-    return [Remove(PODS, pod, replicaset) for pod in pods.victims(active, min(-missing, pods.MOST_AT_ONCE), now)]
+    return [Delete(PODS, pod, replicaset) for pod in pods.victims(active, min(-missing, pods.MOST_AT_ONCE), now)]
 
 
 def _recheck(replicaset: Tree, active: Sequence[Tree], now: datetime) -> list[Action]:
     """Pods become available without anything happening."""
     waits = [pods.unavailable_for(pod, min_ready(replicaset), now) for pod in active if pods.is_ready(pod)]
-    return [Again(min(wait for wait in waits if wait > 0))] if any(waits) else []
+    return [Requeue(min(wait for wait in waits if wait > 0))] if any(waits) else []
 
 
 def replicas(tree: Tree) -> int:

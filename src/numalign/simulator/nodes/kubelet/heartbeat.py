@@ -11,8 +11,8 @@ from numalign.kube.clock import microtime
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES
 from numalign.simulator.nodes import nodeobjects
-from numalign.simulator.nodes.environment import Entry, Surroundings
-from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.environment import NodeEnvironment, TimerEntry
+from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.trees import Tree
 
 BEAT: Final = 10.0
@@ -24,10 +24,10 @@ STATUS_PERIOD: Final = 300.0
 class Heartbeat:
     __slots__ = ("_around", "_next", "_reported", "_stale", "_standing", "uid")
 
-    def __init__(self, standing: Standing, around: Surroundings) -> None:
+    def __init__(self, standing: NodeState, around: NodeEnvironment) -> None:
         self._standing = standing
         self._around = around
-        self._next: Entry | None = None
+        self._next: TimerEntry | None = None
         self._reported = 0.0
         self._stale = False
         self.uid = ""

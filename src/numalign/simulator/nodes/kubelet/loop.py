@@ -23,12 +23,12 @@ from numalign.kubelet.start import Kubelet
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes import specs
-from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
+from numalign.simulator.nodes.environment import NodeChange, NodeEnvironment, TimerEntry
 from numalign.simulator.nodes.kubelet import predicates
-from numalign.simulator.nodes.kubelet.podlife import Move, PodLife
+from numalign.simulator.nodes.kubelet.podlife import PhaseChange, PodLife
 from numalign.simulator.nodes.kubelet.podstatus import PodWriter
 from numalign.simulator.nodes.kubelet.staticpods import MIRROR
-from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.trees import Tree
 
 PORTS: Final = "NodePorts"
@@ -38,12 +38,12 @@ SHORTEST_GRACE: Final = 1.0
 class KubeletLoop:
     __slots__ = ("_around", "_deleted", "_gone", "_happened", "_standing", "_timers", "_writer", "lives", "undecided")
 
-    def __init__(self, standing: Standing, around: Surroundings, happened: Callable[[Occurrence], None]) -> None:
+    def __init__(self, standing: NodeState, around: NodeEnvironment, happened: Callable[[NodeChange], None]) -> None:
         self._standing = standing
         self._around = around
         self._happened = happened
         self._writer = PodWriter(standing, around)
-        self._timers: dict[str, Entry] = {}
+        self._timers: dict[str, TimerEntry] = {}
         self._deleted: set[str] = set()
         """Pods that are to leave the API server once they have ended, and below those that have left already."""
         self._gone: set[str] = set()
@@ -156,7 +156,7 @@ class KubeletLoop:
         if due is not None:
             self._timers[life.uid] = self._around.agenda.at(due, lambda: self._advance(life.uid))
 
-    def _hook(self, life: PodLife, moves: list[Move]) -> None:
+    def _hook(self, life: PodLife, moves: list[PhaseChange]) -> None:
         """The kubelet's start hook, in the order of the starts, and what a runtime's own hooks would tell."""
         standing = self._standing
         for move in moves:

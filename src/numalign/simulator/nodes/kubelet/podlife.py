@@ -20,7 +20,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import Container, Pod
 from numalign.kube.backoff import Exponential
 from numalign.kubelet.demand import Role, identity
-from numalign.simulator.nodes.workloads import Run, Workload
+from numalign.simulator.nodes.workloads import ContainerBehaviour, Workload
 
 BACKOFF: Final = Exponential(first=10.0, longest=300.0)
 FORGOTTEN_AFTER: Final = 600.0
@@ -31,7 +31,7 @@ LOST: Final = 255
 """Exit codes: killed when its time was over, ended when told to, gone with the machine."""
 
 
-class Ended(Struct, frozen=True):
+class ContainerExit(Struct, frozen=True):
     """How a container ended. `began` None: it never ran."""
 
     began: float | None
@@ -50,13 +50,13 @@ class ContainerRun:
         self.starts = 0
         self.began: float | None = None
         """When it was started; None while it does not run."""
-        self.ended: Ended | None = None
+        self.ended: ContainerExit | None = None
         """How it ended, as long as it was not started again."""
-        self.last: Ended | None = None
+        self.last: ContainerExit | None = None
         """How it ended the time before."""
         self.retry = 0.0
         """When it may be started again."""
-        self._run = Run()
+        self._run = ContainerBehaviour()
         self._crashes = 0
 
     @property
@@ -74,7 +74,7 @@ class ContainerRun:
             return None
         return self.began + self._run.seconds
 
-    def start(self, now: float, run: Run) -> None:
+    def start(self, now: float, run: ContainerBehaviour) -> None:
         self.last, self.ended = self.ended or self.last, None
         self.began, self._run = now, run
         self.starts += 1
@@ -84,9 +84,11 @@ class ContainerRun:
         if self.due is not None:
             reason = "Completed" if self._run.exit_code == 0 else "Error"
             why = self._run.message
-            self.finish(Ended(self.began, self.due, self._run.exit_code, "ContainerCannotRun" if why else reason, why))
+            self.finish(
+                ContainerExit(self.began, self.due, self._run.exit_code, "ContainerCannotRun" if why else reason, why)
+            )
 
-    def finish(self, how: Ended) -> None:
+    def finish(self, how: ContainerExit) -> None:
         if how.began is not None and how.finished - how.began > FORGOTTEN_AFTER:
             self._crashes = 0
         self.retry = how.finished + BACKOFF.pause(self._crashes)
@@ -107,7 +109,7 @@ NEVER_RAN: Final = "ContainerStatusUnknown"
 NEVER_RAN_MESSAGE: Final = "The container could not be located when the pod was terminated"
 
 
-class Move(Struct, frozen=True):
+class PhaseChange(Struct, frozen=True):
     what: Literal["started", "ended"]
     container: str
 
@@ -147,7 +149,7 @@ class PodLife:
         """The machine went down under it; with a new sandbox it begins anew, if its policy lets it."""
         for each in self.containers:
             if each.running:
-                each.finish(Ended(each.began, now, LOST, "Unknown"))
+                each.finish(ContainerExit(each.began, now, LOST, "Unknown"))
         if self.pod.spec.restart_policy == "Never":
             self._end(now)
             return
@@ -156,9 +158,9 @@ class PodLife:
             if each.role is not Role.APP or self.restarts(each):
                 each.reset()
 
-    def advance(self, now: float) -> list[Move]:
+    def advance(self, now: float) -> list[PhaseChange]:
         """Everything that has happened until now, and everything the kubelet then does."""
-        moves: list[Move] = []
+        moves: list[PhaseChange] = []
         while not self.ended:
             before = len(moves)
             self._exits(now, moves)
@@ -194,18 +196,18 @@ class PodLife:
             return "Pending"
         return "Pending" if any(each.starts == 0 for each in self.containers) else "Running"
 
-    def _exits(self, now: float, moves: list[Move]) -> None:
+    def _exits(self, now: float, moves: list[PhaseChange]) -> None:
         for each in self.containers:
             if each.due is not None and each.due <= now:
                 each.exit()
-                moves.append(Move("ended", each.name))
+                moves.append(PhaseChange("ended", each.name))
 
-    def _stopped(self, now: float, moves: list[Move]) -> None:
+    def _stopped(self, now: float, moves: list[PhaseChange]) -> None:
         """Over at its time, or before it if nothing of it runs any more."""
         if self.stop_at is not None and (self.stop_at <= now or not any(each.running for each in self.containers)):
             self._end(min(now, self.stop_at), moves)
 
-    def _drive(self, now: float, moves: list[Move]) -> None:
+    def _drive(self, now: float, moves: list[PhaseChange]) -> None:
         if not self._initialised(now, moves):
             return
         for each in self.apps:
@@ -213,7 +215,7 @@ class PodLife:
         if all(each.ended and not self.restarts(each) for each in self.apps):
             self._end(now, moves)
 
-    def _initialised(self, now: float, moves: list[Move]) -> bool:
+    def _initialised(self, now: float, moves: list[PhaseChange]) -> bool:
         """Whether app containers may start; the first init container that is not done keeps the others waiting."""
         for each in self.init:
             self._start(each, now, moves)
@@ -224,11 +226,11 @@ class PodLife:
             return False
         return True
 
-    def _start(self, each: ContainerRun, now: float, moves: list[Move]) -> None:
+    def _start(self, each: ContainerRun, now: float, moves: list[PhaseChange]) -> None:
         if each.running or (each.ended and (not self.restarts(each) or each.waits_for_retry(now))):
             return
         each.start(now, self._workload(self.pod, each.container, each.starts))
-        moves.append(Move("started", each.name))
+        moves.append(PhaseChange("started", each.name))
 
     def restarts(self, each: ContainerRun) -> bool:
         """Whether a container that has ended is started again."""
@@ -239,14 +241,14 @@ class PodLife:
             return True
         return policy != "Never" and _failed(each)
 
-    def _end(self, now: float, moves: list[Move] | None = None) -> None:
+    def _end(self, now: float, moves: list[PhaseChange] | None = None) -> None:
         for each in self.containers:
             if each.running:
-                each.finish(Ended(each.began, now, self.stop_code, "Error"))
+                each.finish(ContainerExit(each.began, now, self.stop_code, "Error"))
                 if moves is not None:
-                    moves.append(Move("ended", each.name))
+                    moves.append(PhaseChange("ended", each.name))
             elif each.ended is None and each.role is Role.APP:
-                each.finish(Ended(None, now, KILLED, NEVER_RAN, NEVER_RAN_MESSAGE))
+                each.finish(ContainerExit(None, now, KILLED, NEVER_RAN, NEVER_RAN_MESSAGE))
         self.ended = True
 
 

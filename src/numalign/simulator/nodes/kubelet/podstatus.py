@@ -24,10 +24,10 @@ from numalign.api.objects.pod import Pod, ResourceRequirements
 from numalign.kubelet.demand import Role
 from numalign.kubelet.predicates import Lacking
 from numalign.simulator.apiserver.storage.resources import PODS
-from numalign.simulator.nodes.environment import Surroundings
-from numalign.simulator.nodes.kubelet.podlife import ContainerRun, Ended, PodLife
-from numalign.simulator.nodes.nodeobjects import Happening
-from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.environment import NodeEnvironment
+from numalign.simulator.nodes.kubelet.podlife import ContainerExit, ContainerRun, PodLife
+from numalign.simulator.nodes.nodeobjects import KubeletEvent
+from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.trees import Tree
 
 KUBELETS_OWN: Final = (
@@ -41,7 +41,7 @@ KEPT: Final = ("nominatedNodeName", "resourceClaimStatuses", "startTime")
 TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 
-class Site(Struct, frozen=True):
+class StatusContext(Struct, frozen=True):
     """What the node knows about where and when: addresses, and how a moment is written."""
 
     host_ip: str
@@ -63,7 +63,7 @@ def rejected(pod: Pod, before: Tree, reason: str, message: str, now: str) -> Tre
     }
 
 
-def of(life: PodLife, before: Tree, site: Site) -> Tree:
+def of(life: PodLife, before: Tree, site: StatusContext) -> Tree:
     """Of an admitted pod, as it is now."""
     status = _kept(before) | {
         "phase": life.phase,
@@ -90,7 +90,7 @@ def _of_others(before: Tree) -> list[Tree]:
     return [each for each in before.get("conditions") or () if each.get("type") not in KUBELETS_OWN]
 
 
-def _conditions(life: PodLife, before: Tree, site: Site) -> Iterable[Tree]:
+def _conditions(life: PodLife, before: Tree, site: StatusContext) -> Iterable[Tree]:
     known = {each.get("type"): each for each in before.get("conditions") or ()}
     unready = [each.name for each in life.containers if each.role is not Role.INIT and not each.running]
     ready = _condition_of_readiness(life, unready)
@@ -139,7 +139,7 @@ def _initialised(each: ContainerRun) -> bool:
     return each.ended is not None and each.ended.exit_code == 0
 
 
-def _container(life: PodLife, each: ContainerRun, site: Site) -> Tree:
+def _container(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
     done = each.role is Role.INIT and _initialised(each)
     status: Tree = {
         "name": each.name,
@@ -159,7 +159,7 @@ def _container(life: PodLife, each: ContainerRun, site: Site) -> Tree:
     return status
 
 
-def _state(life: PodLife, each: ContainerRun, site: Site) -> Tree:
+def _state(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
     if each.began is not None:
         return {"running": {"startedAt": site.written(each.began)}}
     if each.ended is not None and not _backs_off(life, each, site):
@@ -173,16 +173,16 @@ def _state(life: PodLife, each: ContainerRun, site: Site) -> Tree:
     return {"waiting": {"reason": "PodInitializing" if initialising else "ContainerCreating"}}
 
 
-def _last(life: PodLife, each: ContainerRun, site: Site) -> Ended | None:
+def _last(life: PodLife, each: ContainerRun, site: StatusContext) -> ContainerExit | None:
     return each.ended if each.ended is not None and _backs_off(life, each, site) else each.last
 
 
-def _backs_off(life: PodLife, each: ContainerRun, site: Site) -> bool:
+def _backs_off(life: PodLife, each: ContainerRun, site: StatusContext) -> bool:
     """Waiting to be started again; a container that will not be, or at once, is shown as terminated."""
     return not life.ended and not life.stopping and each.retry > site.now and life.restarts(each)
 
 
-def _terminated(life: PodLife, each: ContainerRun, how: Ended | None, site: Site) -> Tree:
+def _terminated(life: PodLife, each: ContainerRun, how: ContainerExit | None, site: StatusContext) -> Tree:
     if how is None:
         return {}
     told: Tree = {"exitCode": how.exit_code, "reason": how.reason, "finishedAt": site.written(how.finished)}
@@ -213,7 +213,7 @@ def _duration(seconds: int) -> str:
 class PodWriter:
     __slots__ = ("_addresses", "_around", "_standing")
 
-    def __init__(self, standing: Standing, around: Surroundings) -> None:
+    def __init__(self, standing: NodeState, around: NodeEnvironment) -> None:
         self._standing = standing
         self._around = around
         self._addresses = 0
@@ -241,15 +241,15 @@ class PodWriter:
     def tell(self, pod: Pod, reason: str, message: str, kind: str = "Normal") -> None:
         metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
         about = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-        self._around.tell(Happening(about, reason, message, kind), self._standing.name)
+        self._around.tell(KubeletEvent(about, reason, message, kind), self._standing.name)
 
-    def _site(self, before: Tree, now: float) -> Site:
+    def _site(self, before: Tree, now: float) -> StatusContext:
         identity = self._standing.identity
         address = before.get("podIP")
         if not address:
             address = identity.pod_ip(self._addresses)
             self._addresses += 1
-        return Site(identity.host_ip, address, now, self._around.clock.rfc3339)
+        return StatusContext(identity.host_ip, address, now, self._around.clock.rfc3339)
 
     def _write(self, metadata: ObjectMeta, status: Callable[[Tree], Tree]) -> None:
         tree = self.current({"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid})

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.simulator.apiserver.storage.errors import StatusError
-from numalign.simulator.nodes.environment import Entry, Occurrence, Surroundings
-from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.environment import NodeChange, NodeEnvironment, TimerEntry
+from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.nodes.publisher import reports
 from numalign.simulator.nodes.publisher.reports import ReportWriter
-from numalign.simulator.nodes.specs import Dialect
+from numalign.simulator.nodes.specs import PublisherKind
 from numalign.simulator.trees import Tree
 
 Trigger = Literal["periodic", "reactive"]
@@ -26,10 +26,10 @@ RESTART_SECONDS: Final = 10.0
 """Until a publisher that died runs again."""
 
 
-class Manner(Struct, frozen=True, kw_only=True):
+class PublisherBehaviour(Struct, frozen=True, kw_only=True):
     """How a publisher goes about it, unless the node's `Publishing` says otherwise."""
 
-    reacts_to: frozenset[Occurrence]
+    reacts_to: frozenset[NodeChange]
     window: float
     waits: bool
     """True: it looks a window after the first event, once. False: at once, but windows apart."""
@@ -39,8 +39,8 @@ class Manner(Struct, frozen=True, kw_only=True):
     skips_equal: bool = False
 
 
-MANNERS: Final[Mapping[Dialect, Manner]] = {
-    "agent": Manner(
+BEHAVIOURS: Final[Mapping[PublisherKind, PublisherBehaviour]] = {
+    "agent": PublisherBehaviour(
         reacts_to=frozenset({"allocated", "container", "released", "devices"}),
         window=1.0,
         waits=True,
@@ -48,8 +48,10 @@ MANNERS: Final[Mapping[Dialect, Manner]] = {
         first=True,
         skips_equal=True,
     ),
-    "rte": Manner(reacts_to=frozenset({"container"}), window=1.0, waits=False, most_queued=6, first=True),
-    "nfd": Manner(reacts_to=frozenset({"allocated"}), window=0.0, waits=False, most_queued=1000, first=False),
+    "rte": PublisherBehaviour(reacts_to=frozenset({"container"}), window=1.0, waits=False, most_queued=6, first=True),
+    "nfd": PublisherBehaviour(
+        reacts_to=frozenset({"allocated"}), window=0.0, waits=False, most_queued=1000, first=False
+    ),
 }
 
 
@@ -69,12 +71,12 @@ class Exporter:
         "running",
     )
 
-    def __init__(self, standing: Standing, around: Surroundings, node_uid: Callable[[], str]) -> None:
+    def __init__(self, standing: NodeState, around: NodeEnvironment, node_uid: Callable[[], str]) -> None:
         self._standing = standing
         self._around = around
         self._node_uid = node_uid
-        self._manner = MANNERS[standing.spec.publishing.dialect]
-        self._entries: dict[str, Entry] = {}
+        self._manner = BEHAVIOURS[standing.spec.publishing.dialect]
+        self._entries: dict[str, TimerEntry] = {}
         """What is to be done next: the period's look, the queued look, the restart."""
         self.running = False
         self._forget()
@@ -101,7 +103,7 @@ class Exporter:
         self.stop()
         self._later("restart", RESTART_SECONDS, self.begin)
 
-    def happened(self, what: Occurrence) -> None:
+    def happened(self, what: NodeChange) -> None:
         heard = self.running and self._standing.up and self._standing.spec.publishing.reactive
         if heard and what in self._manner.reacts_to:
             self._queue()

@@ -33,16 +33,16 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES
 from numalign.simulator.apiserver.verbs.api import Api, Patch
-from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.nodes.publisher.crd import RESOURCE
-from numalign.simulator.nodes.specs import Dialect
+from numalign.simulator.nodes.specs import PublisherKind
 from numalign.simulator.trees import Tree
 
 UPDATE: Final = published.RTE_UPDATE
-MODES: Final[Mapping[Dialect, Mode]] = {"agent": "own", "rte": "rte", "nfd": "nfd"}
+MODES: Final[Mapping[PublisherKind, Mode]] = {"agent": "own", "rte": "rte", "nfd": "nfd"}
 
 
-def seen(standing: Standing, dialect: Dialect) -> NodeTopology:
+def seen(standing: NodeState, dialect: PublisherKind) -> NodeTopology:
     """What the publisher sees when it looks at the node now."""
     make = standing.make
     if standing.state is not make.empty:
@@ -52,13 +52,13 @@ def seen(standing: Standing, dialect: Dialect) -> NodeTopology:
     return msgspec.structs.replace(make.reports[dialect], node=standing.name)
 
 
-def _seen(standing: Standing, dialect: Dialect) -> NodeTopology:
+def _seen(standing: NodeState, dialect: PublisherKind) -> NodeTopology:
     if dialect == "rte" or dialect == "nfd":
         return plainreport.of(standing.name, standing.kubelet, standing.state, dialect)
     return report.of(standing.name, standing.kubelet, standing.state)
 
 
-def body(topology: NodeTopology, dialect: Dialect, chances: random.Random) -> Tree:
+def body(topology: NodeTopology, dialect: PublisherKind, chances: random.Random) -> Tree:
     """The object without an owner."""
     tree = trees.decoded(structs.ENCODER.encode(forms.document(topology, MODES[dialect])))
     if dialect != "agent":
@@ -95,7 +95,7 @@ class ReportWriter:
 
     __slots__ = ("_api", "_dialect", "_node", "_owner", "_patches")
 
-    def __init__(self, api: Api, dialect: Dialect, node: str) -> None:
+    def __init__(self, api: Api, dialect: PublisherKind, node: str) -> None:
         self._api = api
         self._dialect = dialect
         self._node = node

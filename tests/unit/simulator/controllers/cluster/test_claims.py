@@ -1,6 +1,6 @@
 from numalign.simulator.apiserver.storage.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from numalign.simulator.controllers.cluster import claims
-from numalign.simulator.controllers.framework.actions import Action, Merge
+from numalign.simulator.controllers.framework.actions import Action, MergePatch
 from numalign.simulator.trees import Tree
 
 
@@ -16,7 +16,7 @@ def claim(name: str, size: str, **spec: object) -> Tree:
 
 def bound(actions: list[Action]) -> dict[str, str]:
     """Claims and their volumes."""
-    changes = [each for each in actions if isinstance(each, Merge) and each.resource is PERSISTENTVOLUMECLAIMS]
+    changes = [each for each in actions if isinstance(each, MergePatch) and each.resource is PERSISTENTVOLUMECLAIMS]
     return {each.target["metadata"]["name"]: each.body["spec"]["volumeName"] for each in changes if not each.part}
 
 
@@ -49,12 +49,12 @@ def test_a_claim_that_waits_for_its_first_pod_gets_just_what_a_scheduler_set_asi
     both = [claim("c", "1Gi"), claim("d", "1Gi")]
     actions = claims.reconcile(both, [volume("w", "1Gi"), aside], {"fast"})
     assert bound(actions) == {"c": "v"}
-    told = [each.body["status"]["phase"] for each in actions if isinstance(each, Merge) and each.part == "status"]
+    told = [each.body["status"]["phase"] for each in actions if isinstance(each, MergePatch) and each.part == "status"]
     assert told == ["Bound", "Bound"]
 
 
 def test_a_volume_whose_claim_is_gone_is_released() -> None:
     held = volume("v", "1Gi", "Bound", claimRef={"namespace": "default", "name": "c", "uid": "c"})
     [change] = claims.reconcile([], [held])
-    assert isinstance(change, Merge)
+    assert isinstance(change, MergePatch)
     assert (change.resource, change.body) == (PERSISTENTVOLUMES, {"status": {"phase": "Released"}})

@@ -2,12 +2,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.simulator.controllers.cluster import garbage
-from numalign.simulator.controllers.framework.actions import Action, Merge, Remove
+from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch
 from tests.unit.simulator.controllers.trees import NOW, pod
 
 
 def removed(actions: list[Action]) -> list[str]:
-    return [each.target["metadata"]["name"] for each in actions if isinstance(each, Remove)]
+    return [each.target["metadata"]["name"] for each in actions if isinstance(each, Delete)]
 
 
 def test_the_oldest_finished_pods_above_the_threshold_go() -> None:
@@ -23,7 +23,7 @@ def test_evicted_pods_go_first() -> None:
 
 def test_pods_of_a_node_that_is_gone_fail_and_go() -> None:
     failed, removal = garbage.collect_pods([pod("a", node="gone"), pod("b", node="here")], {"gone"}, 100, NOW)
-    assert isinstance(failed, Merge)
+    assert isinstance(failed, MergePatch)
     assert failed.body["status"]["phase"] == "Failed"
     assert failed.body["status"]["conditions"][-1]["reason"] == "DeletionByPodGC"
     assert removed([removal]) == ["a"]

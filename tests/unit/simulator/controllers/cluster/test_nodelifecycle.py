@@ -1,7 +1,7 @@
 import pytest
 
 from numalign.simulator.controllers.cluster import nodelifecycle
-from numalign.simulator.controllers.framework.actions import Action, Again, Merge, Update
+from numalign.simulator.controllers.framework.actions import Action, MergePatch, Requeue, Update
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, pod
 
@@ -39,7 +39,7 @@ def test_silence(observed: Tree, silent: float, reason: str | None) -> None:
 
 
 def test_a_node_is_looked_at_when_it_would_have_been_silent_too_long() -> None:
-    assert Again(25.0) in nodelifecycle.reconcile(node(), [], 15.0, NOW)
+    assert Requeue(25.0) in nodelifecycle.reconcile(node(), [], 15.0, NOW)
 
 
 def test_the_last_heartbeat_stays_the_kubelets_own() -> None:
@@ -77,6 +77,6 @@ def test_a_tainted_node_that_stays_as_it_is_is_not_written() -> None:
 
 def test_pods_of_a_lost_node_are_no_longer_ready() -> None:
     actions = nodelifecycle.reconcile(node(), [pod("a"), pod("b", ready=False)], 50.0, NOW)
-    patched = {each.target["metadata"]["name"]: each.body for each in actions if isinstance(each, Merge)}
+    patched = {each.target["metadata"]["name"]: each.body for each in actions if isinstance(each, MergePatch)}
     assert list(patched) == ["a"]
     assert patched["a"]["status"]["conditions"][0]["status"] == "False"

@@ -1,11 +1,17 @@
-from numalign.simulator.controllers.framework.events import BURST, COMBINED, Announcer, Told, Write
+from numalign.simulator.controllers.framework.events import (
+    BURST,
+    COMBINED,
+    ControllerEvent,
+    EventCorrelator,
+    EventWrite,
+)
 
 
-def told(message: str, about: str = "web", reason: str = "SuccessfulCreate") -> Told:
-    return Told("replicaset-controller", about, "Normal", reason, message)
+def told(message: str, about: str = "web", reason: str = "SuccessfulCreate") -> ControllerEvent:
+    return ControllerEvent("replicaset-controller", about, "Normal", reason, message)
 
 
-def heard(announcer: Announcer, what: Told, now: float) -> Write | None:
+def heard(announcer: EventCorrelator, what: ControllerEvent, now: float) -> EventWrite | None:
     write = announcer.heard(what, now)
     if write is not None and not write.serial:
         announcer.wrote(what, write.message, hash(write.message) or 1)
@@ -13,16 +19,16 @@ def heard(announcer: Announcer, what: Told, now: float) -> Write | None:
 
 
 def test_the_same_again_is_counted() -> None:
-    announcer = Announcer()
-    assert heard(announcer, told("x"), 0) == Write(0, 1, "x")
+    announcer = EventCorrelator()
+    assert heard(announcer, told("x"), 0) == EventWrite(0, 1, "x")
     assert [heard(announcer, told("x"), 1), heard(announcer, told("x"), 2)] == [
-        Write(hash("x"), 2, "x"),
-        Write(hash("x"), 3, "x"),
+        EventWrite(hash("x"), 2, "x"),
+        EventWrite(hash("x"), 3, "x"),
     ]
 
 
 def test_after_nine_alike_the_rest_become_one() -> None:
-    announcer = Announcer()
+    announcer = EventCorrelator()
     writes = [heard(announcer, told(f"pod {number}"), number) for number in range(15)]
     messages = [write.message for write in writes if write is not None]
     assert messages[8:10] == ["pod 8", f"{COMBINED}pod 9"]
@@ -30,7 +36,7 @@ def test_after_nine_alike_the_rest_become_one() -> None:
 
 
 def test_about_one_object_only_so_many_get_through() -> None:
-    announcer = Announcer()
+    announcer = EventCorrelator()
     written = [heard(announcer, told(f"pod {number}"), 0) is not None for number in range(100)]
     assert sum(written) == BURST
     assert heard(announcer, told("later"), 299) is None
@@ -38,14 +44,14 @@ def test_about_one_object_only_so_many_get_through() -> None:
 
 
 def test_objects_do_not_share_their_limits() -> None:
-    announcer = Announcer()
+    announcer = EventCorrelator()
     for number in range(100):
         heard(announcer, told(f"pod {number}"), 0)
-    assert heard(announcer, told("x", about="other"), 0) == Write(0, 1, "x")
+    assert heard(announcer, told("x", about="other"), 0) == EventWrite(0, 1, "x")
 
 
 def test_after_ten_quiet_minutes_all_is_forgotten() -> None:
-    announcer = Announcer()
+    announcer = EventCorrelator()
     for number in range(12):
         heard(announcer, told(f"pod {number}"), 0)
-    assert heard(announcer, told("fresh"), 700) == Write(0, 1, "fresh")
+    assert heard(announcer, told("fresh"), 700) == EventWrite(0, 1, "fresh")

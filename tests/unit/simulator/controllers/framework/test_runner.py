@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable
 
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Merge
-from numalign.simulator.controllers.framework.runner import LATENCY, Desk
+from numalign.simulator.controllers.framework.actions import Action, Create, MergePatch, Requeue
+from numalign.simulator.controllers.framework.runner import LATENCY, ControllerContext
 from numalign.simulator.controllers.framework.views import Key
 from tests.unit.simulator.controllers.stories import Cluster, played
 
@@ -20,7 +20,7 @@ class Diary:
         self.wants = list(wants)
         self.stumbles_over = ""
 
-    def sit(self, desk: Desk) -> None:
+    def sit(self, desk: ControllerContext) -> None:
         self.desk = desk
         desk.views.watch(CONFIGMAPS, lambda change: desk.note(change.key))
 
@@ -54,7 +54,7 @@ def test_changes_that_come_together_are_looked_at_once() -> None:
 
 
 def test_a_controller_may_ask_to_look_again() -> None:
-    diary = Diary(Again(30), Again(60))
+    diary = Diary(Requeue(30), Requeue(60))
 
     async def story(cluster: Cluster) -> None:
         make(cluster, "a")
@@ -67,7 +67,7 @@ def test_a_controller_may_ask_to_look_again() -> None:
 
 def test_what_the_api_refuses_is_tried_again_later() -> None:
     nowhere = {"metadata": {"name": "gone", "namespace": "default"}}
-    diary = Diary(*[Merge(CONFIGMAPS, nowhere, {"data": {}})] * 3)
+    diary = Diary(*[MergePatch(CONFIGMAPS, nowhere, {"data": {}})] * 3)
 
     async def story(cluster: Cluster) -> None:
         make(cluster, "a")

@@ -1,6 +1,6 @@
 import pytest
 
-from numalign.simulator.controllers.framework.actions import Again, Update
+from numalign.simulator.controllers.framework.actions import Requeue, Update
 from numalign.simulator.controllers.workloads import budgets
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, ago, owner, pod
@@ -41,7 +41,7 @@ def test_an_evicted_pod_counts_as_gone_until_it_is_or_two_minutes_have_passed() 
     assert found["disruptedPods"] == {"a": ago(30)}
     assert (found["currentHealthy"], found["disruptionsAllowed"]) == (2, 0)
     actions = budgets.reconcile(owner("b", before, maxUnavailable=1), THREE, 3, NOW)
-    assert [each for each in actions if isinstance(each, Again)] == [Again(90.0)]
+    assert [each for each in actions if isinstance(each, Requeue)] == [Requeue(90.0)]
 
 
 def test_pods_without_a_scale_may_not_be_disrupted() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from numalign.simulator.controllers.framework.actions import Again, Create, Note, Remove
+from numalign.simulator.controllers.framework.actions import Create, Delete, RecordEvent, Requeue
 from numalign.simulator.controllers.workloads import daemonsets, pods
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, owner, pod
@@ -45,15 +45,15 @@ def test_a_new_pod_is_tied_to_its_node() -> None:
 
 def test_of_two_pods_on_a_node_the_older_one_stays() -> None:
     owned = [pod("young", node="a", age=5, labels=CURRENT), pod("old", node="a", age=50, labels=CURRENT)]
-    removed = [each for each in daemonsets.reconcile(daemonset(), owned, [node("a")], NOW) if isinstance(each, Remove)]
+    removed = [each for each in daemonsets.reconcile(daemonset(), owned, [node("a")], NOW) if isinstance(each, Delete)]
     assert [each.target["metadata"]["name"] for each in removed] == ["young"]
 
 
 def test_a_failed_pod_is_replaced_but_not_at_once() -> None:
     fresh = daemonsets.reconcile(daemonset(), [pod("p", "Failed", node="a", age=0, labels=CURRENT)], [node("a")], NOW)
-    assert [each for each in fresh if isinstance(each, Again | Remove)] == [Again(1.0)]
+    assert [each for each in fresh if isinstance(each, Requeue | Delete)] == [Requeue(1.0)]
     later = daemonsets.reconcile(daemonset(), [pod("p", "Failed", node="a", age=2, labels=CURRENT)], [node("a")], NOW)
-    assert [type(each) for each in later[1:]] == [Note, Remove]
+    assert [type(each) for each in later[1:]] == [RecordEvent, Delete]
 
 
 OLD = {"app": "web", daemonsets.HASH_LABEL: "old"}
@@ -71,4 +71,4 @@ def test_how_many_old_pods_go(strategy: Tree, ready: list[bool], count: int) -> 
     owned = [pod(f"p{number}", node=f"n{number}", ready=is_ready, labels=OLD) for number, is_ready in enumerate(ready)]
     nodes = [node(f"n{number}") for number in range(len(ready))]
     actions = daemonsets.reconcile(daemonset(updateStrategy=strategy), owned, nodes, NOW)
-    assert sum(isinstance(each, Remove) for each in actions) == count
+    assert sum(isinstance(each, Delete) for each in actions) == count

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from numalign.simulator.controllers.framework.actions import Action, Create, Note, Remove, Update
+from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Update
 from numalign.simulator.controllers.workloads import deployments, pods, replicasets
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, ago, owner
@@ -37,7 +37,7 @@ def scaled(actions: list[Action]) -> dict[str, int]:
 def test_the_first_replica_set_has_the_hash_in_name_labels_and_selector() -> None:
     [create, told, _] = look(deployment())
     assert isinstance(create, Create)
-    assert isinstance(told, Note)
+    assert isinstance(told, RecordEvent)
     digest = pods.digest(TEMPLATE)
     assert create.tree["metadata"]["name"] == f"web-{digest}"
     assert create.tree["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": digest}
@@ -88,7 +88,7 @@ def test_the_oldest_empty_sets_go() -> None:
     finished = deployment(done, revisionHistoryLimit=1)
     finished["metadata"]["annotations"] = {deployments.REVISION: "4"}
     actions = look(finished, *old, replicaset("new", 4, 4, TEMPLATE, 4))
-    assert [each.target["metadata"]["name"] for each in actions if isinstance(each, Remove)] == ["r1", "r2"]
+    assert [each.target["metadata"]["name"] for each in actions if isinstance(each, Delete)] == ["r1", "r2"]
 
 
 def test_a_template_whose_hash_is_taken_gets_another() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.simulator.controllers.framework.actions import Action, Create, Merge, Remove, Update
+from numalign.simulator.controllers.framework.actions import Action, Create, Delete, MergePatch, Update
 from numalign.simulator.controllers.workloads import jobs
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, owner, pod
@@ -47,11 +47,11 @@ def test_how_many_pods_a_job_starts(spec: Tree, owned: list[Tree], count: int) -
 def test_a_finished_pod_is_counted_once_and_released() -> None:
     done = pod("a", "Succeeded", finalizers=TRACKED)
     actions = jobs.reconcile(job(completions=2), [done], NOW)
-    [released] = [action for action in actions if isinstance(action, Merge)]
+    [released] = [action for action in actions if isinstance(action, MergePatch)]
     assert status(actions)["succeeded"] == 1
     assert released.body["metadata"]["finalizers"] is None
     counted = jobs.reconcile(job(status(actions), completions=2), [pod("a", "Succeeded")], NOW)
-    assert not any(isinstance(action, Update | Merge) and action.part == "" for action in counted)
+    assert not any(isinstance(action, Update | MergePatch) and action.part == "" for action in counted)
 
 
 BACKOFF = {"none": (0, 0.0, 0.0), "first": (1, 0.0, 10.0), "third": (3, 5.0, 35.0), "most": (99, 0.0, 600.0)}
@@ -66,7 +66,7 @@ def test_containers_that_restart_in_place_count_against_the_limit() -> None:
     template = {"metadata": {}, "spec": {"containers": [], "restartPolicy": "OnFailure"}}
     actions = jobs.reconcile(job(template=template, backoffLimit=3), [pod("a", restarts=3)], NOW)
     assert status(actions)["conditions"][-1]["reason"] == "BackoffLimitExceeded"
-    assert any(isinstance(action, Remove) for action in actions)
+    assert any(isinstance(action, Delete) for action in actions)
 
 
 def test_a_finished_job_does_nothing_more() -> None:
@@ -92,6 +92,6 @@ def test_no_job_ever_runs_more_than_allowed(completions: int, parallelism: int, 
     owned = [pod(f"p{number}", phase, finalizers=TRACKED) for number, phase in enumerate(phases)]
     spec = job(completions=completions, parallelism=parallelism, backoffLimit=100)
     actions = jobs.reconcile(spec, owned, NOW)
-    removed = sum(isinstance(action, Remove) for action in actions)
+    removed = sum(isinstance(action, Delete) for action in actions)
     running = phases.count("Running") + created(actions) - removed
     assert running <= max(0, min(parallelism, completions - phases.count("Succeeded")))

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.simulator.controllers.framework.actions import Action, Again, Create, Remove, Update
+from numalign.simulator.controllers.framework.actions import Action, Create, Delete, Requeue, Update
 from numalign.simulator.controllers.workloads import pods, replicasets
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, owner, pod
@@ -10,7 +10,7 @@ from tests.unit.simulator.controllers.trees import NOW, owner, pod
 
 def counted(actions: list[Action]) -> tuple[int, list[str]]:
     created = sum(isinstance(action, Create) for action in actions)
-    return created, [action.target["metadata"]["name"] for action in actions if isinstance(action, Remove)]
+    return created, [action.target["metadata"]["name"] for action in actions if isinstance(action, Delete)]
 
 
 OBSERVED = {
@@ -77,7 +77,7 @@ def test_the_status_counts() -> None:
 
 def test_a_pod_becomes_available_by_waiting() -> None:
     actions = replicasets.reconcile(owner(replicas=1, minReadySeconds=30), [pod("a", ready_for=10)], NOW)
-    assert [action for action in actions if isinstance(action, Again)] == [Again(20.0)]
+    assert [action for action in actions if isinstance(action, Requeue)] == [Requeue(20.0)]
 
 
 def test_why_no_pod_can_be_made_is_told() -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Container, Pod
 from numalign.simulator.nodes.kubelet.podlife import PodLife
-from numalign.simulator.nodes.workloads import Run
+from numalign.simulator.nodes.workloads import ContainerBehaviour
 
-FOR_EVER = Run()
-Runs = Mapping[str, Sequence[Run]]
+FOR_EVER = ContainerBehaviour()
+Runs = Mapping[str, Sequence[ContainerBehaviour]]
 """What each container does, start after start; the last one is repeated."""
 
 
@@ -24,7 +24,7 @@ def life(runs: Runs, *, init: Sequence[str] = (), apps: Sequence[str] = ("app",)
     ]
     pod = decode.decode(Pod, {"metadata": {"name": "web", "uid": "u"}, "spec": spec})
 
-    def workload(pod: Pod, container: Container, attempt: int) -> Run:
+    def workload(pod: Pod, container: Container, attempt: int) -> ContainerBehaviour:
         planned = runs.get(container.name, [FOR_EVER])
         return planned[min(attempt, len(planned) - 1)]
 
@@ -49,7 +49,7 @@ def test_containers_start_once_the_sandbox_stands() -> None:
 
 
 def test_init_containers_run_one_after_the_other_and_sidecars_stay() -> None:
-    one = life({"i1": [Run(5)], "i2": [Run(3)]}, init=["i1", "side", "i2"])
+    one = life({"i1": [ContainerBehaviour(5)], "i2": [ContainerBehaviour(3)]}, init=["i1", "side", "i2"])
     assert told(one, 100) == [
         (1.0, "started", "i1"),
         (6.0, "ended", "i1"),
@@ -73,33 +73,35 @@ def test_init_containers_run_one_after_the_other_and_sidecars_stay() -> None:
     ],
 )
 def test_the_restart_policy_decides_what_follows_an_exit(policy: str, code: int, phase: str, starts: int) -> None:
-    one = life({"app": [Run(2, code)]}, policy=policy)
+    one = life({"app": [ContainerBehaviour(2, code)]}, policy=policy)
     told(one, 60)
     assert (one.phase, one.apps[0].starts, one.ended) == (phase, starts, phase != "Running")
 
 
 def test_a_crash_loop_backs_off() -> None:
-    one = life({"app": [Run(0, 1)]})
+    one = life({"app": [ContainerBehaviour(0, 1)]})
     starts = [moment for moment, what, _ in told(one, 1000) if what == "started"]
     gaps = [later - earlier for earlier, later in itertools.pairwise(starts)]
     assert gaps == [0, 10, 20, 40, 80, 160, 300, 300]
 
 
 def test_a_long_run_makes_earlier_crashes_forgotten() -> None:
-    one = life({"app": [Run(0, 1), Run(0, 1), Run(601, 1), FOR_EVER]})
+    one = life({"app": [ContainerBehaviour(0, 1), ContainerBehaviour(0, 1), ContainerBehaviour(601, 1), FOR_EVER]})
     starts = [moment for moment, what, _ in told(one, 2000) if what == "started"]
     assert starts == [1.0, 1.0, 11.0, 612.0]
 
 
 @pytest.mark.parametrize("policy, phase", [("Never", "Failed"), ("OnFailure", "Pending"), ("Always", "Pending")])
 def test_a_failed_init_container_ends_the_pod_only_if_it_is_never_restarted(policy: str, phase: str) -> None:
-    one = life({"init": [Run(1, 1)]}, init=["side", "init"], policy=policy)
+    one = life({"init": [ContainerBehaviour(1, 1)]}, init=["side", "init"], policy=policy)
     told(one, 5)
     assert (one.phase, one.ended) == (phase, policy == "Never")
 
 
 def test_sidecars_are_started_again_and_end_with_the_apps() -> None:
-    one = life({"side": [Run(2), FOR_EVER], "app": [Run(50)]}, init=["side"], policy="Never")
+    one = life(
+        {"side": [ContainerBehaviour(2), FOR_EVER], "app": [ContainerBehaviour(50)]}, init=["side"], policy="Never"
+    )
     moves = told(one, 100)
     assert [move for move in moves if move[2] == "side"] == [
         (1.0, "started", "side"),
@@ -126,7 +128,7 @@ def test_a_stop_before_anything_ran_leaves_a_failed_pod() -> None:
 
 
 def test_nothing_is_started_while_the_pod_is_stopping() -> None:
-    one = life({"a": [Run(2)]}, apps=["a", "b"])
+    one = life({"a": [ContainerBehaviour(2)]}, apps=["a", "b"])
     told(one, 2)
     one.stop(5.0, killed=False)
     assert told(one, 10) == [(3.0, "ended", "a"), (5.0, "ended", "b")]
@@ -140,7 +142,7 @@ def test_a_later_stop_does_not_prolong_an_earlier_one() -> None:
 
 
 def test_what_ended_unwatched_ended_at_its_own_time() -> None:
-    one = life({"app": [Run(5), FOR_EVER]})
+    one = life({"app": [ContainerBehaviour(5), FOR_EVER]})
     one.advance(1.0)
     one.advance(100.0)
     last = one.apps[0].last
@@ -149,7 +151,7 @@ def test_what_ended_unwatched_ended_at_its_own_time() -> None:
 
 
 def test_after_a_reboot_everything_starts_again_init_containers_first() -> None:
-    one = life({"init": [Run(1)]}, init=["init"])
+    one = life({"init": [ContainerBehaviour(1)]}, init=["init"])
     told(one, 10)
     one.reboot(20.0, 90.0)
     assert one.phase == "Pending"
@@ -167,14 +169,16 @@ def test_after_a_reboot_everything_starts_again_init_containers_first() -> None:
     ],
 )
 def test_what_a_reboot_repeats_is_up_to_the_policy(policy: str, starts: int, ended: bool) -> None:
-    one = life({"done": [Run(1), FOR_EVER]}, apps=["done", "other"], policy=policy)
+    one = life({"done": [ContainerBehaviour(1), FOR_EVER]}, apps=["done", "other"], policy=policy)
     told(one, 2.0)
     one.reboot(2.5, 10.0)
     told(one, 10.0)
     assert (one.apps[0].starts, one.ended) == (starts, ended)
 
 
-RUN = st.builds(Run, st.none() | st.floats(min_value=0, max_value=700), st.integers(min_value=0, max_value=1))
+RUN = st.builds(
+    ContainerBehaviour, st.none() | st.floats(min_value=0, max_value=700), st.integers(min_value=0, max_value=1)
+)
 
 
 @given(

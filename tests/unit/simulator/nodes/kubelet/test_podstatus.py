@@ -6,8 +6,8 @@ from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.simulator.nodes.kubelet import podstatus
 from numalign.simulator.nodes.kubelet.podlife import PodLife
-from numalign.simulator.nodes.kubelet.podstatus import Site
-from numalign.simulator.nodes.workloads import Run
+from numalign.simulator.nodes.kubelet.podstatus import StatusContext
+from numalign.simulator.nodes.workloads import ContainerBehaviour
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage
 
@@ -20,8 +20,8 @@ def pod(**spec: Any) -> Pod:
     return decode.decode(Pod, tree)
 
 
-def site(now: float) -> Site:
-    return Site("172.16.0.1", "10.0.0.2", now, lambda moment: f"T{moment:g}")
+def site(now: float) -> StatusContext:
+    return StatusContext("172.16.0.1", "10.0.0.2", now, lambda moment: f"T{moment:g}")
 
 
 def status(life: PodLife, now: float, before: Tree | None = None) -> Tree:
@@ -29,7 +29,7 @@ def status(life: PodLife, now: float, before: Tree | None = None) -> Tree:
     return podstatus.of(life, before or {}, site(now))
 
 
-def life(run: Run = Run(), **spec: Any) -> PodLife:  # noqa: B008
+def life(run: ContainerBehaviour = ContainerBehaviour(), **spec: Any) -> PodLife:  # noqa: B008
     return PodLife(pod(**spec), 1.0, lambda pod, container, attempt: run)
 
 
@@ -69,7 +69,7 @@ def test_what_others_wrote_into_the_status_stays() -> None:
 
 
 def test_while_init_containers_run_the_pod_is_not_initialised() -> None:
-    one = life(Run(10), initContainers=[stage.container("init")])
+    one = life(ContainerBehaviour(10), initContainers=[stage.container("init")])
     told = status(one, 1.0)
     [condition] = [each for each in told["conditions"] if each["type"] == "Initialized"]
     assert (condition["reason"], condition["message"]) == (
@@ -80,7 +80,7 @@ def test_while_init_containers_run_the_pod_is_not_initialised() -> None:
 
 
 def test_an_init_container_that_is_done_counts_as_ready() -> None:
-    one = life(Run(2), initContainers=[stage.container("init")])
+    one = life(ContainerBehaviour(2), initContainers=[stage.container("init")])
     one.advance(1.0)
     told = status(one, 3.0)
     assert [each["ready"] for each in told["initContainerStatuses"]] == [True]
@@ -89,7 +89,7 @@ def test_an_init_container_that_is_done_counts_as_ready() -> None:
 
 @pytest.mark.parametrize("code, phase, why", [(0, "Succeeded", "PodCompleted"), (3, "Failed", "PodFailed")])
 def test_a_pod_that_ended_says_how(code: int, phase: str, why: str) -> None:
-    one = life(Run(2, code), restartPolicy="Never")
+    one = life(ContainerBehaviour(2, code), restartPolicy="Never")
     one.advance(1.0)
     told = status(one, 3.0)
     terminated = told["containerStatuses"][0]["state"]["terminated"]
@@ -98,7 +98,7 @@ def test_a_pod_that_ended_says_how(code: int, phase: str, why: str) -> None:
 
 
 def test_a_crash_loop_is_told_as_one() -> None:
-    one = life(Run(0, 1))
+    one = life(ContainerBehaviour(0, 1))
     told = status(one, 1.0)
     [container] = told["containerStatuses"]
     assert container["state"]["waiting"] == {
@@ -109,7 +109,7 @@ def test_a_crash_loop_is_told_as_one() -> None:
 
 
 def test_each_run_of_a_container_has_an_id_of_its_own() -> None:
-    one = life(Run(2))
+    one = life(ContainerBehaviour(2))
     first = status(one, 1.0)["containerStatuses"][0]["containerID"]
     [again] = status(one, 3.0)["containerStatuses"]
     assert again["lastState"]["terminated"]["containerID"] == first != again["containerID"]
@@ -133,7 +133,7 @@ def test_a_refused_pod_keeps_none_of_the_kubelets_conditions() -> None:
 
 
 def test_a_workload_that_cannot_be_understood_says_so() -> None:
-    one = life(Run(0, 128, "bad annotation"), restartPolicy="Never")
+    one = life(ContainerBehaviour(0, 128, "bad annotation"), restartPolicy="Never")
     told = status(one, 1.0)["containerStatuses"][0]["state"]["terminated"]
     assert (told["reason"], told["message"]) == ("ContainerCannotRun", "bad annotation")
 

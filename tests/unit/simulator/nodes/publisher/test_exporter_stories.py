@@ -11,7 +11,7 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet import report
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES
 from numalign.simulator.nodes.publisher import crd
-from numalign.simulator.nodes.specs import Faults, NodeSpec, Publishing
+from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, Publishing
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage
 from tests.unit.simulator.nodes.stage import NODE, Stage, played
@@ -252,7 +252,7 @@ def test_nfd_dies_of_a_refusal_and_comes_back() -> None:
     assert played(story) == pytest.approx([130.0])
 
 
-def counted(faults: Faults, check: Callable[[Tree], bool]) -> tuple[int, int]:
+def counted(faults: PublisherFaults, check: Callable[[Tree], bool]) -> tuple[int, int]:
     """Reports of an hour at one a minute: how many arrive, and how many of those pass the check."""
 
     async def story(on: Stage) -> tuple[int, int]:
@@ -264,13 +264,13 @@ def counted(faults: Faults, check: Callable[[Tree], bool]) -> tuple[int, int]:
 
 
 def test_dropped_reports_never_arrive() -> None:
-    arrived, _ = counted(Faults(dropped=0.5), lambda tree: True)
+    arrived, _ = counted(PublisherFaults(dropped=0.5), lambda tree: True)
     assert 15 < arrived < 45
 
 
 def test_duplicates_arrive_a_second_time() -> None:
     async def story(on: Stage) -> list[float]:
-        on.fleet.add(publishing(dialect="rte", period=0.0, lag=5.0, faults=Faults(duplicated=1.0)))
+        on.fleet.add(publishing(dialect="rte", period=0.0, lag=5.0, faults=PublisherFaults(duplicated=1.0)))
         await on.passes(30.0)
         return on.moments()
 
@@ -282,8 +282,8 @@ def test_garbage_is_accepted_by_the_schema_and_survived_by_readers() -> None:
         topology = read(tree)
         return bool(topology.guesses) or len(topology.zones) != 2
 
-    plain, odd_before = counted(Faults(), is_odd)
-    arrived, odd = counted(Faults(garbage=1.0), is_odd)
+    plain, odd_before = counted(PublisherFaults(), is_odd)
+    arrived, odd = counted(PublisherFaults(garbage=1.0), is_odd)
     assert odd_before == 0 < plain
     assert arrived > 5
     assert odd == arrived
@@ -293,19 +293,19 @@ def test_attributes_can_be_left_out() -> None:
     def has_policy(tree: Tree) -> bool:
         return any(each["name"] == "topologyManagerPolicy" for each in tree["attributes"])
 
-    arrived, with_policy = counted(Faults(without=("topologyManagerPolicy",)), has_policy)
+    arrived, with_policy = counted(PublisherFaults(without=("topologyManagerPolicy",)), has_policy)
     assert (arrived > 0, with_policy) == (True, 0)
 
 
 def test_a_publisher_that_keeps_dying_is_late() -> None:
-    sound, _ = counted(Faults(), lambda tree: True)
-    dying, _ = counted(Faults(restarted=1.0), lambda tree: True)
+    sound, _ = counted(PublisherFaults(), lambda tree: True)
+    dying, _ = counted(PublisherFaults(restarted=1.0), lambda tree: True)
     assert (sound, dying) == (60, 0)
 
 
 def test_stale_reports_tell_what_was_told_before() -> None:
     async def story(on: Stage) -> list[int]:
-        on.fleet.add(publishing(window=0.0, faults=Faults(stale=1.0)))
+        on.fleet.add(publishing(window=0.0, faults=PublisherFaults(stale=1.0)))
         await on.passes(5.0)
         on.create(stage.pod("web", "4"))
         await on.passes(0.5)

@@ -6,26 +6,26 @@ from numalign.agent.publish import forms
 from numalign.api.nrt import normalise, topologymanager, wire
 from numalign.kubelet import plainreport, presets, report
 from numalign.simulator.nodes.nodeobjects import Identity
-from numalign.simulator.nodes.nodestate import Standing
+from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.nodes.publisher import reports
-from numalign.simulator.nodes.specs import Dialect, Makes, NodeSpec
+from numalign.simulator.nodes.specs import NodeSpec, NodeTypes, PublisherKind
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.nodes import stage
 
 SPEC = NodeSpec(name="n1", machine=presets.machine("dgx-8"), settings=stage.STATIC)
 
 
-def standing(makes: Makes, name: str = "n1") -> Standing:
-    return Standing(
+def standing(makes: NodeTypes, name: str = "n1") -> NodeState:
+    return NodeState(
         NodeSpec(name=name, machine=SPEC.machine, settings=SPEC.settings),
         makes.of(SPEC.machine, SPEC.settings),
         Identity(0),
     )
 
 
-def body(dialect: Dialect, seed: int = 1) -> Tree:
+def body(dialect: PublisherKind, seed: int = 1) -> Tree:
     chances = random.Random(seed)
-    return reports.body(reports.seen(standing(Makes()), dialect), dialect, chances)
+    return reports.body(reports.seen(standing(NodeTypes()), dialect), dialect, chances)
 
 
 def names(tree: Tree) -> list[str]:
@@ -33,26 +33,26 @@ def names(tree: Tree) -> list[str]:
 
 
 def test_our_report_is_the_models() -> None:
-    node = standing(Makes())
+    node = standing(NodeTypes())
     assert reports.seen(node, "agent") == report.of("n1", node.kubelet, node.state)
 
 
 @pytest.mark.parametrize("dialect", ["rte", "nfd"])
 def test_reports_of_others_are_the_plain_ones(dialect: plainreport.Publisher) -> None:
-    node = standing(Makes())
+    node = standing(NodeTypes())
     assert reports.seen(node, dialect) == plainreport.of("n1", node.kubelet, node.state, dialect)
 
 
 def test_nodes_without_pods_are_looked_at_once_and_keep_their_names() -> None:
-    makes = Makes()
+    makes = NodeTypes()
     first, second = (reports.seen(standing(makes, name), "agent") for name in ("n1", "n2"))
     assert first.zones is second.zones
     assert (first.node, second.node) == ("n1", "n2")
 
 
 @pytest.mark.parametrize("dialect", ["agent", "rte", "nfd"])
-def test_readers_find_the_same_zones_whatever_the_order(dialect: Dialect) -> None:
-    node = standing(Makes())
+def test_readers_find_the_same_zones_whatever_the_order(dialect: PublisherKind) -> None:
+    node = standing(NodeTypes())
     read = normalise.normalise(wire.decode(body(dialect)))
     assert read.zones == reports.seen(node, dialect).zones
     assert read.manager == topologymanager.TopologyManager("single-numa-node", "container")

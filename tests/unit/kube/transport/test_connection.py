@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.kube.transport.exchange import HIGH_WATER, Broken, Connection, Response
+from numalign.kube.transport.connection import HIGH_WATER, Broken, Connection, Response
 from tests.unit.kube.clocks import run
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Note: a\r\n\r\nhello"

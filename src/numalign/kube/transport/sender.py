@@ -1,26 +1,73 @@
-"""Calls performed: login, rate limit, retries and counting around the transport.
+"""Sends calls: identity, rate limit, retries and metrics around the transport.
 
-`Sender.call` gives the body of a success or raises one of `errors`; `Sender.stream` opens a watch, once, as the watch
-has its own way of trying again; `Sender.prepare` opens a connection before it is needed. Which failure is worth another
-try is decided in `retries`."""
+`Sender.call` returns the body of a success or raises one of `errors`; `Sender.stream` opens a watch once, as `watch`
+retries by itself; `Sender.prepare` opens a connection in advance. A throttled call was not executed, so every verb is
+repeated; after other failures only idempotent calls are (kube-scheduler spec 4.9 and 7.4). `Bucket` limits the rate of
+calls; it is off unless a client gets one."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Final
 
 from numalign.api.errors import BadObject
 from numalign.kube import errors
-from numalign.kube.access.auth import Access, Identity
+from numalign.kube.backoff import Exponential
 from numalign.kube.clock import Clock
-from numalign.kube.metrics import Metrics
-from numalign.kube.request import Request
-from numalign.kube.transport import retries
+from numalign.kube.request import Repeat, Request
+from numalign.kube.transport.auth import Access, Identity
+from numalign.kube.transport.connection import Broken, IncomingResponse, Response
 from numalign.kube.transport.dial import CannotConnect
-from numalign.kube.transport.exchange import Answer, Broken, Response
-from numalign.kube.transport.ratelimit import Bucket
-from numalign.kube.transport.transport import DEFAULT_LIMITS, Limits, Transport, Unwanted, Wanted, always
+from numalign.kube.transport.transport import DEFAULT_LIMITS, Limits, Metrics, Transport, Unwanted, Wanted, always
+
+MOST_THROTTLED: Final = 10
+MOST_FAILED: Final = 4
+JITTER: Final = 0.1
+DEFAULT_THROTTLE: Final = 1.0
+"""Seconds to wait where a throttling server sends no Retry-After."""
+LONGEST_PAUSE: Final = 60.0
+BACKOFF: Final = Exponential(first=0.01, longest=LONGEST_PAUSE, factor=5.0)
+
+
+def retry_pause(request: Request, problem: errors.KubeError, tries: int, chance: float) -> float | None:
+    """Seconds before the next attempt, or None to give up; `tries` counts the attempts made."""
+    if isinstance(problem, errors.TooManyRequests):
+        blocked = problem.has_cause(errors.DISRUPTION)
+        return (
+            None if blocked or tries >= MOST_THROTTLED else min(problem.retry_after or DEFAULT_THROTTLE, LONGEST_PAUSE)
+        )
+    if tries >= MOST_FAILED or not _may_repeat(request, problem):
+        return None
+    if isinstance(problem, errors.Refusal) and problem.retry_after:
+        return min(problem.retry_after, LONGEST_PAUSE)
+    return BACKOFF.pause(tries) * (1 + JITTER * chance)
+
+
+def _may_repeat(request: Request, problem: errors.KubeError) -> bool:
+    if isinstance(problem, errors.Unreachable):
+        harmless = request.repeat is Repeat.ALWAYS and not isinstance(problem, errors.TimedOut)
+        return harmless or not problem.sent
+    if isinstance(problem, errors.ServerFailure):
+        return request.repeat is Repeat.ALWAYS or problem.retry_after is not None
+    return False
+
+
+@dataclass
+class Bucket:
+    rate: float
+    burst: int
+    _free_at: float = float("-inf")
+
+    def take(self, now: float) -> float:
+        """Takes a token; returns the seconds to wait before the call may be sent."""
+        # The time at which the bucket runs empty moves on by one interval per call.
+        self._free_at = max(self._free_at, now - (self.burst - 1) / self.rate)
+        wait = max(0.0, self._free_at - now)
+        self._free_at += 1 / self.rate
+        return wait
+
 
 NO_ANSWER: Final = "<error>"
 CONTEXT_HOLDS: Final = 1.0
@@ -55,14 +102,14 @@ class Sender:
                     raise
                 refused_login = True
             except errors.KubeError as problem:
-                pause = retries.pause(request, problem, tries, self.clock.chance())
+                pause = retry_pause(request, problem, tries, self.clock.chance())
                 if pause is None:
                     raise
                 await self.clock.sleep(pause)
             self.metrics.retries[request.verb] += 1
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Answer]:
+    async def stream(self, request: Request) -> AsyncIterator[IncomingResponse]:
         """An answer to be read in pieces. Failures while it is read are raised as errors of this call."""
         identity = await self._admitted(request)
         started, code = self.clock.now(), NO_ANSWER

@@ -2,8 +2,8 @@
 
 import pytest
 
-from numalign.kube.transport import server
-from numalign.kube.transport.server import Proxy, Server
+from numalign.kube.transport import dial
+from numalign.kube.transport.dial import Proxy, Server
 
 ADDRESSES = {
     "plain": ("https://kube.test", Server("kube.test", 443), "kube.test:443"),
@@ -20,7 +20,7 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("url, address, authority", ADDRESSES.values(), ids=ADDRESSES)
 def test_an_address(url: str, address: Server, authority: str) -> None:
-    assert server.server(url) == address
+    assert dial.parse_server(url) == address
     assert address.authority == authority
 
 
@@ -29,11 +29,11 @@ def test_an_address(url: str, address: Server, authority: str) -> None:
 )
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(ValueError, match=r"^(is not a URL|names no host|has no port)"):
-        server.server(url)
+        dial.parse_server(url)
 
 
 def test_a_proxy_with_a_login_does_not_show_it() -> None:
-    proxy = server.proxy("http://me:s%20cret@proxy.test:3128")
+    proxy = dial.parse_proxy("http://me:s%20cret@proxy.test:3128")
     assert proxy == Proxy("proxy.test", 3128, "http", "me:s cret")
     assert "s cret" not in repr(proxy)
     assert "s cret" not in repr(Server("x", 1, proxy=proxy))
@@ -48,13 +48,13 @@ PROXIES = {
 
 @pytest.mark.parametrize("url, expected", PROXIES.values(), ids=PROXIES)
 def test_the_kinds_of_proxies(url: str, expected: Proxy) -> None:
-    assert server.proxy(url) == expected
+    assert dial.parse_proxy(url) == expected
 
 
 @pytest.mark.parametrize("url", ["socks4://proxy:1080", "proxy", "http://"])
 def test_what_is_no_proxy(url: str) -> None:
     with pytest.raises(ValueError, match=r"^(is not a URL|names no host)"):
-        server.proxy(url)
+        dial.parse_proxy(url)
 
 
 PROXY = {"HTTPS_PROXY": "http://p:1"}
@@ -75,4 +75,4 @@ ENVIRONMENTS: dict[str, tuple[dict[str, str], str, bool]] = {
 
 @pytest.mark.parametrize("environment, url, used", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_the_proxy_of_an_environment(environment: dict[str, str], url: str, used: bool) -> None:
-    assert server.proxy_from(environment, url) == (Proxy("p", 1) if used else None)
+    assert dial.proxy_from_environment(environment, url) == (Proxy("p", 1) if used else None)

@@ -1,8 +1,8 @@
-"""Who we are to the API server, kept fresh.
+"""The identity of a process at the API server: obtained, cached and renewed.
 
-`Access` is all that is needed to reach a server as somebody: `kubeconfig` and `incluster` make one, `sending` asks it
-for headers before each call and tells it about a 401, `dialing` for a TLS context. A `Source` obtains an identity and
-says how long it is good for; `Login` remembers it that long. No repr shows a secret."""
+`Access` holds everything that reaches a server: `access.kubeconfig` and `access.access` make one, `sender` takes
+headers from it before each call and reports a 401, `dial` takes a TLS context. A `Source` obtains an identity and its
+lifetime; `Login` caches it that long. No repr shows a secret."""
 
 import asyncio
 from base64 import b64encode
@@ -15,9 +15,7 @@ from urllib.parse import quote
 
 from numalign.api import errors
 from numalign.kube.clock import Clock
-from numalign.kube.transport import dial as dialing
-from numalign.kube.transport.dial import Dial
-from numalign.kube.transport.server import Server
+from numalign.kube.transport.dial import Dial, Server, dial
 from numalign.kube.transport.tls import Certificate, Contexts
 
 Headers = tuple[tuple[str, str], ...]
@@ -90,7 +88,7 @@ class Access:
     """None: plain HTTP."""
     namespace: str = "default"
     """The default namespace of the context or the pod."""
-    dial: Dial = dialing.dial
+    dial: Dial = dial
     """Opens connections; an embedded server in the same process replaces it."""
 
 

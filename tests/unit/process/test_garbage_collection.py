@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from numalign.process import garbage
+from numalign.process import tasks
 
 
 class Knot:
@@ -26,13 +26,13 @@ def thawed() -> Iterator[None]:
 
 def test_what_is_there_is_not_looked_at_again() -> None:
     kept = [Knot()]
-    garbage.settle()
+    tasks.settle()
     assert gc.get_freeze_count() > 0
     assert not any(each is kept for each in gc.get_objects())
 
 
 def test_cycles_made_later_are_collected() -> None:
-    garbage.settle()
+    tasks.settle()
     gone = weakref.ref(Knot())
     gc.collect()
     assert gone() is None
@@ -40,11 +40,11 @@ def test_cycles_made_later_are_collected() -> None:
 
 def test_a_burst_of_what_stays_is_hardly_looked_at() -> None:
     looks: list[str] = []
-    garbage.settle()
+    tasks.settle()
     gc.callbacks.append(lambda phase, _: looks.append(phase))
     try:
-        kept = [[number] for number in range(garbage.YOUNG // 2)]
+        kept = [[number] for number in range(tasks.YOUNG // 2)]
     finally:
         gc.callbacks.pop()
-    assert len(kept) == garbage.YOUNG // 2
+    assert len(kept) == tasks.YOUNG // 2
     assert not looks

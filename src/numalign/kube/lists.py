@@ -1,8 +1,8 @@
-"""Lists and watch events out of bytes, each object decoded once.
+"""Decodes lists and watch events, each object once.
 
-`client` and `informer` read every page and line here. The good case is one typed pass over the whole; only where that
-fails is each object read on its own, and one that nothing can be made of is an `Unreadable` that still says whose it
-is, so that a store neither loses nor keeps it by mistake."""
+`client` and `informer` read every page and line here. A page is decoded in one typed pass; only if that fails, each
+object is decoded alone. An object that cannot be decoded becomes an `Unreadable` that keeps its identity, so that a
+store neither loses it nor keeps an old state. `Lines` splits a stream into lines and joins each line once."""
 
 from functools import lru_cache, partial
 from typing import Any, Final, Generic, TypeVar
@@ -13,8 +13,7 @@ from msgspec import Raw, Struct
 from numalign.api import errors
 from numalign.api.decode import decode, structs
 from numalign.api.objects.meta import ObjectMeta
-from numalign.kube.objects import Status
-from numalign.kube.resources import Named, Resource
+from numalign.kube.resources import Named, Resource, Status
 
 T = TypeVar("T", bound=Named)
 
@@ -27,7 +26,7 @@ class ListMeta(structs.Wire, frozen=True):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Whose(structs.Wire, frozen=True):
+class ObjectIdentity(structs.Wire, frozen=True):
     """The metadata that identifies an object."""
 
     name: str = ""
@@ -54,7 +53,7 @@ class Page(Struct, Generic[T], frozen=True):
     items: list[T | Unreadable]
 
 
-class Event(Struct, Generic[T], frozen=True):
+class WatchEvent(Struct, Generic[T], frozen=True):
     type: str
     object: T | Unreadable | Bookmark | Status
 
@@ -75,7 +74,7 @@ class _Event(structs.Wire, Generic[Item], frozen=True):
 
 
 class _Owned(structs.Wire, frozen=True):
-    metadata: Whose = Whose()
+    metadata: ObjectIdentity = ObjectIdentity()
 
 
 def page(resource: Resource[T], raw: bytes) -> Page[T]:
@@ -91,18 +90,18 @@ def page(resource: Resource[T], raw: bytes) -> Page[T]:
     return Page(split.metadata, [read(bytes(item)) for item in split.items or ()])
 
 
-def event(resource: Resource[T], line: bytes) -> Event[T]:
+def watch_event(resource: Resource[T], line: bytes) -> WatchEvent[T]:
     """BadObject only where the line is not an event."""
     try:
         known = _decoder(_Event, resource.struct).decode(line)
         if known.type not in SPECIAL and known.object.metadata.name:
-            return Event(known.type, known.object)
+            return WatchEvent(known.type, known.object)
     except decode.UNREADABLE:
         pass
     split = _split(_Event, "WatchEvent", line)
     if split.type in SPECIAL:
-        return Event(split.type, decode.decode(SPECIAL[split.type], bytes(split.object)))
-    return Event(split.type, one(resource, bytes(split.object)))
+        return WatchEvent(split.type, decode.decode(SPECIAL[split.type], bytes(split.object)))
+    return WatchEvent(split.type, one(resource, bytes(split.object)))
 
 
 def one(resource: Resource[T], raw: bytes) -> T | Unreadable:
@@ -136,3 +135,31 @@ def _split(form: Any, kind: str, raw: bytes) -> Any:
 def _decoder(form: Any, item: Any) -> msgspec.json.Decoder[Any]:
     # The hooks of `decode`: quantities keep their text.
     return msgspec.json.Decoder(form[item], dec_hook=structs.decoded, float_hook=str)
+
+
+LONGEST_LINE: Final = 64 << 20
+"""Bytes of one line; the server limits objects to a few MB."""
+
+
+class LineTooLong(ValueError):
+    """No line end within the limit: this is not a watch stream."""
+
+
+class Lines:
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+        self._size = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that end in this piece, without line ends and without empty lines."""
+        head, newline, rest = piece.partition(b"\n")
+        self._size += len(head)
+        if self._size > LONGEST_LINE:
+            raise LineTooLong(f"a line of more than {LONGEST_LINE >> 20} MiB")
+        self._begun.append(head)
+        if not newline:
+            return []
+        first = b"".join(self._begun)
+        *others, begun = rest.split(b"\n")
+        self._begun, self._size = [begun], len(begun)
+        return [line for line in (first, *others) if line.strip()]

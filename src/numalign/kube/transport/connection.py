@@ -1,10 +1,12 @@
-"""One HTTP/1.1 connection, and the answers that arrive on it.
+"""One HTTP/1.1 connection, the responses that arrive on it, and their time limits.
 
-`transport` sends on a `Connection` and reads the `Answer`: whole, or piece by piece with the sender held back while
-nobody reads. Bytes are parsed by httptools; what they mean is no concern of this module. A connection that broke, or
-whose answer was not read to its end, is never used again."""
+`transport` sends on a `Connection` and reads an `IncomingResponse`, whole or in pieces; the sender is paused while the
+reader is slow. httptools parses the bytes. A broken connection, or one whose response was not read to its end, is never
+reused. `Deadlines` watches all responses with one timer: they share one time limit, so the oldest expires first, and a
+timer for each would cost more than reading it."""
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Final, cast
@@ -49,7 +51,7 @@ class Response(Struct, frozen=True):
     body: bytes
 
 
-class Answer:
+class IncomingResponse:
     """An answer that may still be arriving. It has one reader, which is woken for every piece only while it streams."""
 
     __slots__ = (
@@ -152,12 +154,12 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._fields: list[tuple[bytes, bytes]] = []
-        self._answer: Answer | None = None
+        self._answer: IncomingResponse | None = None
 
-    def send(self, request: bytes) -> Answer:
+    def send(self, request: bytes) -> IncomingResponse:
         assert self._transport is not None, "the connection is open"
         assert self._answer is None, "one request at a time"
-        self._answer = Answer(self)
+        self._answer = IncomingResponse(self)
         self._transport.write(request)
         return self._answer
 
@@ -225,3 +227,25 @@ class Connection(asyncio.Protocol):
         if answer is not None:
             answer.ended(Broken(why))
         self.close()
+
+
+class Deadlines:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._waiting: deque[tuple[float, IncomingResponse]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, answer: IncomingResponse) -> None:
+        """Starts the time limit of an answer; its reader gets a TimeoutError if it is not complete in time."""
+        loop, waiting = asyncio.get_running_loop(), self._waiting
+        while waiting and waiting[0][1].is_over:
+            waiting.popleft()
+        waiting.append((loop.time() + self._seconds, answer))
+        if self._timer is None:
+            self._timer = loop.call_at(waiting[0][0], self._look)
+
+    def _look(self) -> None:
+        loop, waiting = asyncio.get_running_loop(), self._waiting
+        while waiting and (waiting[0][1].is_over or waiting[0][0] <= loop.time()):
+            waiting.popleft()[1].expire()
+        self._timer = loop.call_at(waiting[0][0], self._look) if waiting else None

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from numalign.process import certificates, servertls
-from numalign.process.certificates import Validity
-from numalign.process.servertls import CertificateFiles, Unusable
+from numalign.process import certificates
+from numalign.process.certificates import CertificateFiles, Unusable, Validity
 from tests.unit.process import tlstalks
 
 AUTHORITY = certificates.authority("tests", Validity.of(datetime.now(UTC)))
@@ -88,7 +87,7 @@ def test_a_locked_key_is_refused_rather_than_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_server_without_files_makes_its_own() -> None:
-    shown = servertls.self_signed(("localhost", "127.0.0.1"), datetime.now(UTC))
+    shown = certificates.self_signed_context(("localhost", "127.0.0.1"), datetime.now(UTC))
     stranger = ssl.create_default_context()
     stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
     assert b"localhost@" in tlstalks.shaken(shown, stranger)
@@ -97,7 +96,7 @@ def test_a_server_without_files_makes_its_own() -> None:
 def test_files_are_followed_past_those_that_cannot_be_used(
     files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(servertls, "RELOAD", 0.0)
+    monkeypatch.setattr(certificates, "RELOAD", 0.0)
 
     async def replaced() -> None:
         following = asyncio.ensure_future(files.follow())

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from numalign.process import vitals
+from numalign.process import metrics
 from numalign.process.metrics import Registry
 
 
 def told() -> dict[str, float]:
     registry = Registry()
-    vitals.register(registry)
+    metrics.register_process_metrics(registry)
     pairs = (line.split() for line in registry.text().splitlines() if not line.startswith("#"))
     return {name: float(number) for name, number in pairs}
 
@@ -26,11 +26,11 @@ def test_it_is_about_this_process() -> None:
 
 
 def test_it_started_before_it_loaded_anything() -> None:
-    assert vitals.LOADED_AT - 3600 < told()["process_start_time_seconds"] < vitals.LOADED_AT + 0.1
+    assert metrics.LOADED_AT - 3600 < told()["process_start_time_seconds"] < metrics.LOADED_AT + 0.1
 
 
 def test_without_proc_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vitals, "ITSELF", Path("/nonexistent"))
+    monkeypatch.setattr(metrics, "PROC_SELF", Path("/nonexistent"))
     found = told()
     assert "process_resident_memory_bytes" not in found
-    assert found["process_start_time_seconds"] == pytest.approx(vitals.LOADED_AT, abs=1e-3)
+    assert found["process_start_time_seconds"] == pytest.approx(metrics.LOADED_AT, abs=1e-3)

@@ -9,12 +9,12 @@ import pytest
 
 from numalign.api.errors import BadObject
 from numalign.kube import errors
-from numalign.kube.access import auth
-from numalign.kube.access.auth import Identity, Login, Obtained
 from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS
-from numalign.kube.transport.ratelimit import Bucket
-from numalign.kube.transport.server import Server
+from numalign.kube.transport import auth
+from numalign.kube.transport.auth import Identity, Login, Obtained
+from numalign.kube.transport.dial import Server
+from numalign.kube.transport.sender import Bucket
 from numalign.kube.transport.transport import DEFAULT_LIMITS, USER_AGENT, Limits
 from tests.unit.kube.clocks import HandClock, run
 from tests.unit.kube.stub import Stub, access, once, serving
