@@ -19,7 +19,7 @@ from numalign.scheduler import main as scheduler
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
 from numalign.scheduler.choose.cluster import Cluster
-from numalign.scheduler.choose.plugins import Stock
+from numalign.scheduler.choose.plugins import Plugins
 
 SERVER = start.start(
     presets.machine("gpu-8"),
@@ -45,7 +45,7 @@ def trainer(name: str, gpus: int) -> Pod:
 
 def main() -> None:
     world, rng = ClusterState(), Random(1)
-    cluster, profile = Cluster(Engine(), world), Stock(world).profile(scheduler.defaults().profiles[0])
+    cluster, profile = Cluster(Engine(), world), Plugins(world).profile(scheduler.defaults().profiles[0])
     for name in ("gpu-0", "gpu-1"):
         node, topology = server(name)
         cluster.node(node)

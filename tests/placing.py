@@ -19,8 +19,7 @@ from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.settings import Settings
-from numalign.scheduler import main
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import main, placementannotation
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
 from numalign.scheduler.choose.cluster import Cluster

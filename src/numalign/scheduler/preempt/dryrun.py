@@ -40,8 +40,8 @@ from numalign.placement.rules.resources.resourcesfit import (
 from numalign.placement.rules.rule import FITS, Rows, StaticFilter
 from numalign.scheduler.choose.filtering import PreparedFilter
 from numalign.scheduler.choose.plugins import Budgets
-from numalign.scheduler.preempt import preemption
-from numalign.scheduler.preempt.preemption import Victims
+from numalign.scheduler.preempt import victims
+from numalign.scheduler.preempt.victims import Victims
 from numalign.scheduler.queue.nominations import Nominations
 
 
@@ -79,14 +79,14 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
     def on(self, row: int, beside: Sequence[Pod] = ()) -> DryRunResult:
         """`beside`: pods worth as much as this one, or more, that the room there is promised to."""
         there = (each.pod for each in self.world.on_row[row].values())
-        lower = sorted((pod for pod in there if pod.spec.priority < self.pod.spec.priority), key=preemption.importance)
+        lower = sorted((pod for pod in there if pod.spec.priority < self.pod.spec.priority), key=victims.importance)
         if not lower or not self.whatif.is_possible(row):
             return DryRunResult(reasons=(wording.NO_ZONES if lower else wording.NO_VICTIMS,))
         trial = Trial(self, row, beside)
         reasons = trial.refused([pod.metadata.uid for pod in lower])
         if reasons:
             return DryRunResult(reasons=reasons)
-        chosen = preemption.chosen(lower, self.budgets.violated_by(lower), trial.holders, trial.fits)
+        chosen = victims.chosen(lower, self.budgets.violated_by(lower), trial.holders, trial.fits)
         reasons = () if chosen else (wording.NOT_NEEDED,)
         return DryRunResult(victims=chosen, reasons=reasons, budgeted=self.budgets.cover(lower))
 

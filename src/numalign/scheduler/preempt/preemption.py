@@ -5,13 +5,6 @@ DefaultPreemption decides (kube-scheduler spec 1.20), with the zones of nodes am
 that the node's kubelet admits the pod once they are gone. Where that is not certain, nobody is evicted. No clock, no
 I/O.
 
-Whom to evict from one node: as few and as unimportant pods as possible, so that the preemptor is admitted.
-
-All pods of a lower priority are taken away first; then each is given back, the most important first, as long as the
-pod still fits (kube-scheduler spec 1.20). Importance says nothing about zones: so the pods of each single zone are
-tried, too, and where that ranks better by the stock scheduler's own criteria, they are chosen. Pure: `fits` is
-asked.
-
 Whether a pod that had others evicted is still to wait for its node.
 
 `preemption` asks before it evicts more. As long as victims are seen on the node, and as their containers may still run
@@ -21,10 +14,8 @@ scheduler's rule (kube-scheduler spec 1.20); zones come free later than the node
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -44,75 +35,9 @@ from numalign.scheduler.choose.filtering import PreparedFilter
 from numalign.scheduler.choose.plugins import Budgets
 from numalign.scheduler.preempt import dryrun
 from numalign.scheduler.preempt.dryrun import DryRun, DryRunCache
+from numalign.scheduler.preempt.victims import Victims
 from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue.nominations import Nominations
-
-LOWEST: Final = 1 << 31
-"""Added to every priority of a sum, so that few pods count less than many, whatever they are worth."""
-
-Fits = Callable[[Collection[str]], bool]
-"""Whether the preemptor fits with pods of these uids gone."""
-Rank = tuple[int, int, int, int, float]
-"""What the stock scheduler chooses by; less is better."""
-
-
-class Victims(Struct, frozen=True):
-    pods: tuple[Pod, ...]
-    """The most important first."""
-    violations: int
-    """Of them, how many a disruption budget speaks for."""
-    rank: Rank
-
-
-def importance(pod: Pod) -> tuple[int, float]:
-    """More important pods come first: of a higher priority, or running for longer."""
-    return -pod.spec.priority, started(pod)
-
-
-def started(pod: Pod) -> float:
-    """In seconds; a pod that has not started is taken to start just now, after all others."""
-    written = pod.status.start_time
-    return datetime.fromisoformat(written).timestamp() if written else math.inf
-
-
-def chosen(lower: Sequence[Pod], violating: Collection[str], zones: Mapping[str, int], fits: Fits) -> Victims | None:
-    """None: nobody has to go. `lower` by importance, and the preemptor fits if all of them are gone; `zones` by uid as
-    masks: where pods hold something."""
-    best = _reprieved(lower, violating, fits)
-    # One victim cannot be bettered: whoever is less important was taken away when that one was given back.
-    for of_zone in _by_zone(lower, zones) if len(best.pods) > 1 else ():
-        if len(of_zone) < len(lower) and fits([pod.metadata.uid for pod in of_zone]):
-            best = min(best, _reprieved(of_zone, violating, fits), key=lambda each: each.rank)
-    return best if best.pods else None
-
-
-def _reprieved(lower: Sequence[Pod], violating: Collection[str], fits: Fits) -> Victims:
-    removed = {pod.metadata.uid: pod for pod in lower}
-    # Pods that a budget speaks for are the first to be given back.
-    for pod in sorted(lower, key=lambda pod: pod.metadata.uid not in violating):
-        uid = pod.metadata.uid
-        del removed[uid]
-        if not fits(removed.keys()):
-            removed[uid] = pod
-    return of([pod for pod in lower if pod.metadata.uid in removed], violating)
-
-
-def of(pods: Sequence[Pod], violating: Collection[str]) -> Victims:
-    violations = sum(pod.metadata.uid in violating for pod in pods)
-    highest = max((pod.spec.priority for pod in pods), default=-LOWEST)
-    worth = sum(pod.spec.priority + LOWEST for pod in pods)
-    earliest = min((started(pod) for pod in pods if pod.spec.priority == highest), default=math.inf)
-    return Victims(tuple(pods), violations, (violations, highest, worth, len(pods), -earliest))
-
-
-def _by_zone(lower: Iterable[Pod], zones: Mapping[str, int]) -> Iterator[list[Pod]]:
-    masks = [(pod, zones.get(pod.metadata.uid, 0)) for pod in lower]
-    widest = max((mask.bit_length() for _, mask in masks), default=0)
-    for position in range(widest):
-        inside = [pod for pod, mask in masks if mask >> position & 1]
-        if inside:
-            yield inside
-
 
 DISRUPTED: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"

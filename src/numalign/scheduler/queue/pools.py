@@ -30,8 +30,7 @@ from numalign.kube.backoff import Exponential
 from numalign.placement.decisions import Wake
 from numalign.scheduler.profiles import ZONES
 from numalign.scheduler.queue import clusterevents
-from numalign.scheduler.queue import queued as gates
-from numalign.scheduler.queue.queued import Gate, QueuedPod
+from numalign.scheduler.queue.queued import Gate, QueuedPod, holding
 from numalign.scheduler.queue.wakeups import QueueingStrategy
 
 SMALL: Final = 64
@@ -277,7 +276,7 @@ class WaitingPods:
         return False
 
     def _is_held(self, queued: QueuedPod) -> bool:
-        queued.gate = gates.holding(self._gates, queued.pod)
+        queued.gate = holding(self._gates, queued.pod)
         return bool(queued.gate)
 
     def _move(self, queued: QueuedPod, place: PriorityPool | UnschedulablePods) -> None:

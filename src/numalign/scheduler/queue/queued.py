@@ -17,9 +17,9 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.queue.wakeups import SCHEDULING_GATES
 
 EVERYWHERE: Final = None
+SCHEDULING_GATES: Final = "SchedulingGates"
 
 
 class Rejection(Struct, frozen=True, kw_only=True):

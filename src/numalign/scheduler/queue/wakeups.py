@@ -29,7 +29,7 @@ from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.scheduler.profiles import ZONES
 from numalign.scheduler.queue import hints
 from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
-from numalign.scheduler.queue.queued import QueuedPod
+from numalign.scheduler.queue.queued import SCHEDULING_GATES, QueuedPod
 
 
 class QueueingStrategy(IntEnum):
@@ -110,7 +110,6 @@ class Wakeups:
         return answer
 
 
-SCHEDULING_GATES: Final = "SchedulingGates"
 PREEMPTION: Final = "DefaultPreemption"
 
 ADD_OR_UPDATE: Final = Action.ADD | Action.UPDATE

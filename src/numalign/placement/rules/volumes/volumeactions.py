@@ -27,7 +27,7 @@ from numalign.api.objects.volumes import (
     PersistentVolumeClaim,
 )
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.volumes import volumecatalogue, volumereach
+from numalign.placement.rules.volumes import volumecatalogue
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 Patch = dict[str, Any]
@@ -188,7 +188,7 @@ def _made(selection: SelectNode, stock: VolumeStock, world: ClusterState) -> Ste
 
 
 def _reaches(node: str, volume: PersistentVolume, stock: VolumeStock, world: ClusterState) -> bool:
-    return bool(volumereach.of_bound(volume, stock, world)[world.rows[node]])
+    return bool(volumecatalogue.of_bound(volume, stock, world)[world.rows[node]])
 
 
 def _out_of_reach(volume: PersistentVolume, node: str) -> VolumeFailure:

@@ -28,12 +28,10 @@ from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import FULL
 from numalign.placement.rules.rule import Codes, Refusal, Refusals, Rows, Scores, StaticFilter
-from numalign.placement.rules.volumes import volumecatalogue as podclaims
-from numalign.placement.rules.volumes import volumereach
+from numalign.placement.rules.volumes import volumecatalogue
 from numalign.placement.rules.volumes.volumeactions import BindVolume, SelectNode, VolumePlan
-from numalign.placement.rules.volumes.volumecatalogue import Catalogues, ClaimName
+from numalign.placement.rules.volumes.volumecatalogue import NONE, Catalogues, ClaimName, VolumeMatch
 from numalign.placement.rules.volumes.volumeprovisioning import Provision, Provisioning
-from numalign.placement.rules.volumes.volumereach import NONE, VolumeMatch
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 
@@ -147,7 +145,7 @@ class VolumeBinding(StaticFilter):
         self._last: tuple[Moment, PreparedVolumes | Refusal | None] | None = None
 
     def concerns(self, pod: Pod) -> bool:
-        return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
+        return bool(pod.spec.volumes) and volumecatalogue.are_special(pod.spec.volumes)
 
     def prepare(self, pod: Pod, world: ClusterState) -> PreparedVolumes | Refusal | None:
         if not pod.spec.volumes:
@@ -176,7 +174,7 @@ class VolumeBinding(StaticFilter):
         return VolumePlan(node=node, binds=binds, selections=made)
 
     def _prepared(self, pod: Pod, world: ClusterState) -> PreparedVolumes | Refusal | None:
-        names = list(podclaims.named(pod))
+        names = list(volumecatalogue.named(pod))
         problem = next((each for each in (self._problem(name, pod) for name in names) if each), None)
         if problem is not None:
             return Refusal((problem,), unresolvable=True)
@@ -192,14 +190,14 @@ class VolumeBinding(StaticFilter):
         if claim is None and name.is_ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name.name}"'
         if claim is None:
-            return podclaims.not_found(name.name)
+            return volumecatalogue.not_found(name.name)
         if claim.status.phase == LOST:
             gone = claim.spec.volume_name
             return f'persistentvolumeclaim "{name.name}" bound to non-existent persistentvolume "{gone}"'
         if claim.metadata.deletion_timestamp is not None:
             return f'persistentvolumeclaim "{name.name}" is being deleted'
-        if name.is_ephemeral and not podclaims.is_for(claim, pod):
-            return podclaims.not_owned(name, pod)
+        if name.is_ephemeral and not volumecatalogue.is_for(claim, pod):
+            return volumecatalogue.not_owned(name, pod)
         return None
 
     def _why_not_waiting(self, claim: PersistentVolumeClaim) -> str | None:
@@ -215,7 +213,7 @@ class VolumeBinding(StaticFilter):
     ) -> PreparedVolumes:
         selected = [claim for claim in waiting if claim.selected_node is not None]
         searching = [claim for claim in waiting if claim.selected_node is None]
-        matches = volumereach.matches(searching, self._catalogues, world)
+        matches = volumecatalogue.matches(searching, self._catalogues, world)
         provisions = list(self._provisions(selected, matches, world))
         codes = np.zeros(world.capacity, np.int32)
         self._judge_bound(bound, world, codes)
@@ -238,7 +236,7 @@ class VolumeBinding(StaticFilter):
             volume = self._stock.volumes.get(claim.spec.volume_name)
             bit = _bit(VOLUME_GONE if volume is None else NOT_IN_REACH)
             nowhere = np.zeros(world.capacity, np.bool_)
-            reached = nowhere if volume is None else volumereach.of_bound(volume, self._stock, world)
+            reached = nowhere if volume is None else volumecatalogue.of_bound(volume, self._stock, world)
             codes[~reached & (codes == 0)] = bit
 
 

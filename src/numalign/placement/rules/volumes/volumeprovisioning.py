@@ -15,9 +15,8 @@ from msgspec import Struct
 from numalign.api.objects.volumes import CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.rule import Rows, Scores
-from numalign.placement.rules.volumes import volumereach
-from numalign.placement.rules.volumes.volumecatalogue import NEVER, NO_ROWS
-from numalign.placement.rules.volumes.volumereach import NONE, Choice
+from numalign.placement.rules.volumes import volumecatalogue
+from numalign.placement.rules.volumes.volumecatalogue import NEVER, NO_ROWS, NONE, Choice
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 NO_PROVISIONER: Final = frozenset({"", "kubernetes.io/no-provisioner"})
@@ -27,7 +26,7 @@ class CapacityReport:
     """What a driver says, and the rows that it says it for, as of a generation of the world."""
 
     def __init__(self, capacity: CSIStorageCapacity) -> None:
-        self._selector = volumereach.of_labels(capacity.node_topology)
+        self._selector = volumecatalogue.of_labels(capacity.node_topology)
         # A report that says nothing has room for nothing, not even for an empty volume.
         self.largest = capacity.largest_volume.value if capacity.largest_volume else NONE
         self.space = capacity.capacity.value if capacity.capacity else 0
@@ -35,7 +34,7 @@ class CapacityReport:
 
     def rows(self, world: ClusterState) -> Rows:
         if self._generation != world.generation:
-            self._rows, self._generation = volumereach.rows(world, self._selector), world.generation
+            self._rows, self._generation = volumecatalogue.rows(world, self._selector), world.generation
         return self._rows
 
 
@@ -77,7 +76,7 @@ class Provisioning:
         reports = self._reports(claim, storage_class) if storage_class else None
         report = np.full(world.capacity, NONE, np.int32)
         if reports is not None and claim.size is not None:
-            report = volumereach.first(reports.each, reports.largest >= claim.size.value, world)
+            report = volumecatalogue.first(reports.each, reports.largest >= claim.size.value, world)
         return Provision(
             claim=claim,
             wanted=wanted,
@@ -101,4 +100,4 @@ class Provisioning:
 def _possible(storage_class: StorageClass | None, world: ClusterState) -> Flags:
     if storage_class is None or storage_class.provisioner in NO_PROVISIONER:
         return np.zeros(world.capacity, np.bool_)
-    return volumereach.flags(world, volumereach.of_topologies(storage_class.allowed_topologies))
+    return volumecatalogue.flags(world, volumecatalogue.of_topologies(storage_class.allowed_topologies))

@@ -23,7 +23,6 @@ from numalign.api.objects.volumes import READ_WRITE_ONCE_POD
 from numalign.placement.rules.clusterstate import AssignedPod, ClusterState
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals
 from numalign.placement.rules.volumes import volumecatalogue
-from numalign.placement.rules.volumes import volumecatalogue as podclaims
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 
@@ -100,20 +99,20 @@ class VolumeRestrictions:
         self._stock, self._users = stock, users
 
     def concerns(self, pod: Pod) -> bool:
-        return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
+        return bool(pod.spec.volumes) and volumecatalogue.are_special(pod.spec.volumes)
 
     def prepare(self, pod: Pod, world: ClusterState) -> PreparedRestrictions | Refusal | None:
         if not pod.spec.volumes:
             return None
         exclusive: set[str] = set()
-        for name in podclaims.named(pod):
+        for name in volumecatalogue.named(pod):
             claim = None if name.is_ephemeral else self._stock.claims.known(name.full)
             if claim is None and not name.is_ephemeral:
-                return Refusal((podclaims.not_found(name.name),), unresolvable=True)
+                return Refusal((volumecatalogue.not_found(name.name),), unresolvable=True)
             if claim is not None and READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.add(name.name)
         namespace, disks = pod.metadata.namespace, disks_of(pod)
-        taken = sum(self._users.is_used(podclaims.ClaimName(namespace, name).full) for name in exclusive)
+        taken = sum(self._users.is_used(volumecatalogue.ClaimName(namespace, name).full) for name in exclusive)
         if not (disks or taken):
             return None
         refusals = Refusals(DISK_TAKEN, CLAIM_TAKEN)

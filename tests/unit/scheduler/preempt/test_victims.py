@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.preempt import preemption
+from numalign.scheduler.preempt import victims
 from tests.unit.scheduler import waitingpods
 
 
@@ -38,8 +38,8 @@ class Zones:
 
 
 def chosen(pods: list[Pod], node: Zones, violating: Collection[str] = ()) -> list[str]:
-    lower = sorted(pods, key=preemption.importance)
-    found = preemption.chosen(lower, violating, node.masks, node.fits)
+    lower = sorted(pods, key=victims.importance)
+    found = victims.chosen(lower, violating, node.masks, node.fits)
     return [each.metadata.name for each in found.pods] if found else []
 
 
@@ -94,7 +94,7 @@ RANKS = [
 
 @pytest.mark.parametrize("better, worse", [each[1:] for each in RANKS], ids=[each[0] for each in RANKS])
 def test_of_two_nodes_the_one_is_better_where(better: Any, worse: Any) -> None:
-    assert preemption.of(*better).rank < preemption.of(*worse).rank
+    assert victims.of(*better).rank < victims.of(*worse).rank
 
 
 @given(st.data())
