@@ -12,7 +12,7 @@ import msgspec
 
 from benchmarks._limit import Task
 from benchmarks._servers import Served
-from numalign.lab import binaries, catalogue
+from numalign.lab import build
 
 UNLIMITED = 5000
 ZONES_PLUGIN = "NodeResourceTopologyMatch"
@@ -52,7 +52,7 @@ def reference(served: Served) -> Contender:
 
 
 def _go(served: Served, binary: str, profile: dict[str, Any]) -> Contender:
-    (built,) = binaries.build(catalogue.chosen([binary]), lambda _: None)
+    (built,) = build.build(build.chosen([binary]), lambda _: None)
     name = str(profile["schedulerName"])
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -19,7 +19,7 @@ from numalign.agent.sources import pods as podsapi
 from numalign.api.attributes import cpuset
 from numalign.api.decode import protomessages
 from numalign.kubelet import configuration, presets
-from numalign.lab import tree
+from numalign.lab import machinetree
 from numalign.process import rpc
 from numalign.process.rpc import Service
 
@@ -38,7 +38,7 @@ CONFIG: Final = {
 class Node:
     def __init__(self, host: Path) -> None:
         self.host, self.root = host, host / "var/lib/kubelet"
-        tree.write(MACHINE, host)
+        machinetree.write(MACHINE, host)
         for folder in ("device-plugins", "pod-resources", "pods-api"):
             (self.root / folder).mkdir(parents=True)
         (self.root / "config.yaml").write_bytes(msgspec.json.encode(CONFIG))

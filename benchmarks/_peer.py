@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks._cluster import Cluster
-from numalign.lab import binaries, catalogue, toolchain
+from numalign.lab import build
 
 BINARY = "reference-peer"
 SAMPLED = 10
@@ -25,11 +25,11 @@ class Peer:
     """The program, or a stand-in that is asked nothing where it cannot be built."""
 
     def __init__(self) -> None:
-        self.there = toolchain.found()
+        self.there = build.found()
         if not self.there:
-            print(f"engine: the peer is left out, ours is shown alone; {toolchain.ADVICE}", file=sys.stderr)
+            print(f"engine: the peer is left out, ours is shown alone; {build.ADVICE}", file=sys.stderr)
             return
-        (built,) = binaries.build(catalogue.chosen([BINARY]), lambda _: None)
+        (built,) = build.build(build.chosen([BINARY]), lambda _: None)
         self._program = built.path
 
     def sampled(self, cluster: Cluster, pods: int) -> float:

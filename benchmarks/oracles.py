@@ -20,7 +20,7 @@ import msgspec
 
 from benchmarks import table
 from numalign.kubelet.refusals import Undecided
-from numalign.lab import toolchain
+from numalign.lab import build
 from numalign.oracle import sources
 from numalign.oracle.harness import ask as asking
 from numalign.oracle.harness import divergence
@@ -53,8 +53,8 @@ RUNS = 3
 
 
 def rows() -> Iterator[table.Row]:
-    if not toolchain.found():
-        print(f"oracles: left out, the real kubelet cannot be asked; {toolchain.ADVICE}", file=sys.stderr)
+    if not build.found():
+        print(f"oracles: left out, the real kubelet cannot be asked; {build.ADVICE}", file=sys.stderr)
         return
     source = sources.kubelet("kubelet")
     with Program(source.program(), ALONE) as program:

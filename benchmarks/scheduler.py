@@ -22,7 +22,7 @@ from benchmarks._cluster import Cluster, node_name
 from benchmarks._contenders import Contender
 from benchmarks._servers import Served
 from numalign.kube import clock
-from numalign.lab import controlplane, toolchain
+from numalign.lab import build, controlplane
 from numalign.placement.engine import Engine
 
 NODES: Final = int(os.environ.get("NODES", "5000"))
@@ -61,7 +61,7 @@ def rows() -> Iterator[table.Row]:
     Engine().warm()
     programs = controlplane.programs()
     if programs is None:
-        note(f"the real API server and the Go schedulers are left out; {toolchain.ADVICE}")
+        note(f"the real API server and the Go schedulers are left out; {build.ADVICE}")
     else:
         yield from _on_the_real_one(_servers.real(programs))
     yield from _on_the_embedded_one(_servers.embedded())

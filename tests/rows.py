@@ -20,13 +20,13 @@ from numalign.kubelet.memory.state import MemoryState
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns import requests
+from numalign.placement.columns.holdings import Entry
+from numalign.placement.columns.nodefacts import Groups
 from numalign.placement.columns.noderules import BY_L3, NodeRules
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.reports.cores import Cores
-from numalign.placement.reports.nodefacts import Groups
 from numalign.placement.rowmodel.state import RowClass, RowState
 
 Table = dict[int, tuple[int, ...]]

@@ -40,7 +40,7 @@ class Bare:
         if "status" in tree:
             meta = made["metadata"]
             patch = Patch("merge", {"status": tree["status"]})
-            self.api.patch(self.resource(tree), meta["name"], meta.get("namespace", ""), patch, part="status")
+            self.api.patch(self.resource(tree), meta["name"], meta.get("namespace", ""), patch, subresource="status")
 
     def write(self, tree: Tree) -> None:
         """Put it in the place of what is there, as far as it says something."""
@@ -48,7 +48,7 @@ class Bare:
         self.api.patch(self.resource(tree), meta["name"], meta.get("namespace", ""), Patch("merge", tree))
 
     def set_status(self, namespace: str, name: str, **status: object) -> None:
-        self.api.patch(PODS, name, namespace, Patch("merge", {"status": status}), part="status")
+        self.api.patch(PODS, name, namespace, Patch("merge", {"status": status}), subresource="status")
 
     def pods(self) -> dict[str, Tree]:
         return {pod["metadata"]["name"]: pod for pod in self.api.list(PODS).items}

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from numalign.lab import binaries, catalogue, toolchain
+from numalign.lab import build
 
 FLAGS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PATIENCE: Final = 30
@@ -20,9 +20,9 @@ PATIENCE: Final = 30
 
 def program(name: str = "kubectl") -> Path | None:
     """A program of the lab, built if it is not there yet; None without Go."""
-    if not toolchain.found():
+    if not build.found():
         return None
-    (built,) = binaries.build(catalogue.chosen([name]), lambda _: None)
+    (built,) = build.build(build.chosen([name]), lambda _: None)
     return built.path
 
 

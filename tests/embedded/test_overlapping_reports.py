@@ -10,7 +10,7 @@ from numalign.scheduler import profiles
 from numalign.simulator.nodes.specs import NodeSpec, PublisherKind
 from numalign.simulator.scenarios import catalogue, judge, play
 
-STORY = catalogue.story("lagging-exporter")
+STORY = catalogue.scenario("lagging-exporter")
 
 
 def overlapping(node: NodeSpec, dialect: PublisherKind) -> NodeSpec:

@@ -49,7 +49,7 @@ class Step:
         self.force = chance.random() < 0.5
         self.body = story.patch(chance, self.way, self.part)
         self.schema = schema_of(story)
-        shape = self.schema.shape if self.schema else builtin.fields(story.kind)
+        shape = self.schema.typedef if self.schema else builtin.typedef(story.kind)
         assert shape is not None
         self.shape = shape
 
@@ -92,7 +92,7 @@ def fitted(step: Step, tree: Any, live: Any) -> Any:
     tree = (
         typedefs.without_empty(tree, step.shape) if step.schema is None else structural.admitted(step.schema, tree)[0]
     )
-    if step.schema is None or step.schema.has_status_part:
+    if step.schema is None or step.schema.has_status_subresource:
         tree = {key: value for key, value in tree.items() if key != other}
         tree |= {other: live[other]} if other in live else {}
     return tree

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from numalign.lab import rights
-from numalign.lab.rights import Right
+from numalign.lab import accounts
+from numalign.lab.accounts import Right
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.http import requests
 from numalign.simulator.apiserver.http.requests import Request, Response, WatchRequest
@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Rights:
     def noted(serving: Router, call: Request) -> Response | WatchRequest:
         place = requests.request_info(serving.state.registry, call.path)
         verb = VERBS.get(call.method) or ("get" if place.name else "watch" if call.flag("watch") else "list")
-        resource = f"{place.resource.plural}/{place.part}" if place.part else place.resource.plural
+        resource = f"{place.resource.plural}/{place.subresource}" if place.subresource else place.resource.plural
         found.add((place.resource.group, resource, verb))
         return answer(serving, call)
 
@@ -52,7 +52,7 @@ def test_the_scheduler_asks_for_nothing_but_what_it_is_said_to_need(asked: Right
 
     stories.told(plot, servers(1))
     assert {("", "pods/binding", "create"), ("", "pods", "delete"), ("events.k8s.io", "events", "create")} <= asked
-    assert asked - listed(rights.SCHEDULER) == set()
+    assert asked - listed(accounts.SCHEDULER_RIGHTS) == set()
 
 
 def test_the_agent_asks_for_nothing_but_what_it_is_said_to_need(asked: Rights) -> None:
@@ -63,4 +63,4 @@ def test_the_agent_asks_for_nothing_but_what_it_is_said_to_need(asked: Rights) -
 
     virtualtime.run(story())
     assert {("topology.node.k8s.io", "noderesourcetopologies", "patch"), ("events.k8s.io", "events", "create")} <= asked
-    assert asked - listed(rights.AGENT) == set()
+    assert asked - listed(accounts.AGENT_RIGHTS) == set()

@@ -10,7 +10,7 @@ from numalign.simulator.scenarios import catalogue, history, judge, play, scenar
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_a_story_of_the_catalogue_goes_as_it_says(name: str) -> None:
-    story = catalogue.story(name)
+    story = catalogue.scenario(name)
     played = play.play(story)
     assert played.refused == []
     assert judge.judge(story, DEFAULT_SCHEDULER, played.lines) == []
@@ -18,20 +18,20 @@ def test_a_story_of_the_catalogue_goes_as_it_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_our_scheduler_keeps_what_the_story_asks_of_it(name: str) -> None:
-    story = catalogue.story(name)
+    story = catalogue.scenario(name)
     played = play.play(story, profiles.NAME)
     assert played.refused == []
     assert judge.judge(story, profiles.NAME, played.lines) == []
 
 
 def test_our_scheduler_is_deterministic_too() -> None:
-    story = catalogue.story("init-containers")
+    story = catalogue.scenario("init-containers")
     first, again = (play.play(story, profiles.NAME, 5) for _ in range(2))
     assert history.encode(first.lines) == history.encode(again.lines)
 
 
 def test_the_same_seed_gives_the_same_history_and_another_seed_another() -> None:
-    story = catalogue.story("lagging-exporter")
+    story = catalogue.scenario("lagging-exporter")
     first, again, other = (play.play(story, seed=seed) for seed in (5, 5, 6))
     assert history.encode(first.lines) == history.encode(again.lines)
     assert first.lines != other.lines

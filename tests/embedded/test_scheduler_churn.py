@@ -55,17 +55,17 @@ def feel_pulses(patch: pytest.MonkeyPatch) -> None:
     """Who looks after nodes knows that they live without a word being written: leases and statuses that say the same
     again are half of a day's work, and no scheduler looks at them."""
     controllers: list[NodeLifecycle] = []
-    sit = NodeLifecycle.sit
+    setup = NodeLifecycle.setup
 
-    def sitting(self: NodeLifecycle, desk: ControllerContext) -> None:
+    def watched(self: NodeLifecycle, context: ControllerContext) -> None:
         controllers.append(self)
-        sit(self, desk)
+        setup(self, context)
 
     def felt(self: Heartbeat) -> None:
         for seen in (each._seen for each in controllers if self._standing.name in each._seen):
             seen[self._standing.name] = self._around.clock.now()
 
-    patch.setattr(NodeLifecycle, "sit", sitting)
+    patch.setattr(NodeLifecycle, "setup", watched)
     patch.setattr(Heartbeat, "_renew", felt)
     patch.setattr(heartbeat, "BEAT", 30.0)
     patch.setattr(heartbeat, "STATUS_PERIOD", 1800.0)

@@ -71,7 +71,7 @@ def made_for(stage: Stage, claim: Tree) -> None:
     kind, done = resource(stage, "v1", "PersistentVolumeClaim"), {"pv.kubernetes.io/bind-completed": "yes"}
     bound = {"metadata": {"annotations": done}, "spec": {"volumeName": "disk"}}
     stage.api.patch(kind, "data", "default", Patch("merge", bound))
-    stage.api.patch(kind, "data", "default", Patch("merge", {"status": {"phase": "Bound"}}), part="status")
+    stage.api.patch(kind, "data", "default", Patch("merge", {"status": {"phase": "Bound"}}), subresource="status")
 
 
 def the_claim(stage: Stage) -> Tree:

@@ -111,7 +111,7 @@ HAPPENINGS: dict[str, tuple[Callable[[Bare], object], Counter[int]]] = {
             "n-2",
             "",
             Patch("merge", {"status": {"addresses": [{"type": "Hostname", "address": "x"}]}}),
-            part="status",
+            subresource="status",
         ),
         Counter(),
     ),

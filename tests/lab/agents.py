@@ -21,7 +21,7 @@ from numalign.kube.watch.informer import Informer
 from numalign.kube.watch.store import Change
 from numalign.lab import controlplane
 from numalign.lab.node import LabNode
-from numalign.lab.parts import Part
+from numalign.lab.processes import Part
 from tests.lab import metrics
 from tests.lab.live import Live
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from numalign.lab import ability
-from numalign.lab.parts import Part
+from numalign.lab import preflight
+from numalign.lab.processes import Part
 from numalign.lab.spec import LabSpec
 from tests.conftest import require
 from tests.lab import agents, fleet, tales
@@ -21,7 +21,7 @@ from tests.lab.tales import Tales
 @pytest.fixture(scope="session", autouse=True)
 def able() -> None:
     every = (*fleet.nodes(), *fleet.apart())
-    problem = ability.missing(len(every), reporters=len(every), labs=2)
+    problem = preflight.missing(len(every), reporters=len(every), labs=2)
     require(not problem, f"what a lab runs on: {problem}")
 
 

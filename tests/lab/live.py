@@ -14,7 +14,7 @@ from numalign.kube import clock, errors
 from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS, DeleteOptions
 from numalign.lab import up
-from numalign.lab.labs import Lab
+from numalign.lab.lab import Lab
 from numalign.lab.node import LabNode
 from numalign.lab.spec import LabSpec
 

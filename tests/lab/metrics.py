@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import urllib.request
 
-from numalign.lab.parts import Part
+from numalign.lab.processes import Part
 from tests.lab.live import Live
 
 PATIENCE = 60.0

@@ -7,7 +7,7 @@ import signal
 from numalign.api.nrt import normalise
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube.resources import NODES, TOPOLOGIES
-from numalign.lab.parts import Part
+from numalign.lab.processes import Part
 from tests.lab import agents, books, metrics
 from tests.lab import live as lives
 from tests.lab import test_devices as devices

@@ -14,8 +14,8 @@ from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube import errors
 from numalign.kube.resources import EVENTS, TOPOLOGIES, Event
-from numalign.lab import settling
-from numalign.lab.parts import Part
+from numalign.lab import up
+from numalign.lab.processes import Part
 from numalign.simulator.nodes.publisher import crd
 from tests.lab import agents, books, metrics
 from tests.lab.fleet import OFFERING, UPDATED
@@ -25,7 +25,7 @@ from tests.lab.test_agent import free, held, until_told
 from tests.lab.test_agent_faults import place
 
 OLDER = structs.replace(TOPOLOGIES, version=wire.V1ALPHA1)
-DEFINITION = settling.DEFINITIONS.at(crd.crd()["metadata"]["name"])
+DEFINITION = up.DEFINITIONS.at(crd.crd()["metadata"]["name"])
 FAILURES = "numalign_agent_write_failures_total"
 PRUNED = "numalign_agent_pruned_attributes"
 STANDS_BACK = "numalign_agent_stands_back"
@@ -36,7 +36,7 @@ def defined(single: Live) -> Iterator[Live]:
     """With the definition of reports, and with those that others look at, before and after."""
     yield single
     with contextlib.suppress(errors.Conflict):
-        single.run(settling.define_reports(single.lab))
+        single.run(up.define_reports(single.lab))
 
     async def all_reported() -> bool:
         return all([await reported(single, name) for name in (NODE, OFFERING, UPDATED)])
@@ -90,7 +90,7 @@ def test_a_report_whose_definition_was_gone_is_written_within_a_period_of_its_re
         return metrics.told_by(hasty, FAILURES).get("404", 0) > 0
 
     defined.awaited(noticed, "the agent does not count that its report is not taken")
-    defined.run(settling.define_reports(defined.lab))
+    defined.run(up.define_reports(defined.lab))
     found = agents.in_time(defined, hasty, lambda: reported(defined), "no report")
     assert held(found) == books.cpus(defined.node(NODE))
 
@@ -102,7 +102,7 @@ def test_an_older_definition_gets_the_zones_and_the_newer_one_the_whole_report(d
     whole = crd.crd()
     first = whole["spec"]["versions"][0] | {"storage": True}
     older = whole | {"spec": whole["spec"] | {"versions": [first]}}
-    defined.run(defined.client.create(settling.DEFINITIONS.everywhere(), older))
+    defined.run(defined.client.create(up.DEFINITIONS.everywhere(), older))
 
     async def in_older() -> NodeTopology | None:
         try:

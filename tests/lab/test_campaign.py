@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from numalign.kube import clock
-from numalign.lab.campaign import history, judging, running
+from numalign.lab.campaign import history, judge, run
 from numalign.lab.campaign import report as reports
 from numalign.lab.campaign.history import Line
 from numalign.lab.campaign.report import Report
-from numalign.lab.campaign.running import Asked
+from numalign.lab.campaign.run import CampaignOptions
 
 SECONDS = 25.0
 SEED = 10
@@ -20,10 +20,10 @@ SEED = 10
 
 @pytest.fixture(scope="module")
 def played(able: None) -> Iterator[tuple[Report, list[Line]]]:
-    asked = Asked(minutes=SECONDS / 60, seed=SEED, name=f"campaign-{os.getpid()}")
+    asked = CampaignOptions(minutes=SECONDS / 60, seed=SEED, name=f"campaign-{os.getpid()}")
     said: list[str] = []
     with clock.event_loop_runner() as runner:
-        yield runner.run(running.run(asked, said.append))
+        yield runner.run(run.run(asked, said.append))
 
 
 def test_no_pod_is_rejected_mispredicted_or_lost(played: tuple[Report, list[Line]]) -> None:
@@ -41,5 +41,5 @@ def test_pods_came_and_ended_while_programs_were_away(played: tuple[Report, list
 
 def test_the_history_alone_gives_the_same_verdict(played: tuple[Report, list[Line]]) -> None:
     report, lines = played
-    again = judging.judge(history.decode(history.encode(lines)))
+    again = judge.judge(history.decode(history.encode(lines)))
     assert (again.good, again.overtaken) == (report.good, report.overtaken)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from numalign.lab import state
-from numalign.lab.state import Running
+from numalign.lab.state import LabState
 
 PATIENCE = 120.0
 SMALL = "--nodes 1 --no-controllers"
@@ -32,7 +32,7 @@ def home(able: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
 
 
 @pytest.fixture(scope="module")
-def first(home: Path) -> Running:
+def first(home: Path) -> LabState:
     return up("first")
 
 
@@ -41,7 +41,7 @@ def numalign(line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
-def up(name: str) -> Running:
+def up(name: str) -> LabState:
     done = numalign(f"lab up --name {name} {SMALL}")
     assert done.returncode == 0, done.stderr
     found = state.SHELF.running(name)
@@ -50,7 +50,7 @@ def up(name: str) -> Running:
     return found
 
 
-def running(lab: Running) -> list[str]:
+def running(lab: LabState) -> list[str]:
     return [piece.title for piece in lab.pieces if piece.runs]
 
 
@@ -75,13 +75,13 @@ def awaited(reached: Callable[[], bool]) -> bool:
     return False
 
 
-def test_a_shell_sees_the_machine_of_its_node(first: Running) -> None:
+def test_a_shell_sees_the_machine_of_its_node(first: LabState) -> None:
     shown = numalign("lab shell --name first node-0 cat /sys/devices/system/node/online /proc/sys/kernel/panic")
     assert shown.stdout == "0-1\n10\n"
     assert "kubelet" in numalign("lab logs --name first node-0/kubelet").stdout.lower()
 
 
-def test_what_ends_on_a_node_is_started_again(first: Running) -> None:
+def test_what_ends_on_a_node_is_started_again(first: LabState) -> None:
     kubelet = next(piece for piece in first.pieces if piece.name == "kubelet")
     assert kubelet.pid is not None
     os.kill(kubelet.pid, signal.SIGKILL)
@@ -89,7 +89,7 @@ def test_what_ends_on_a_node_is_started_again(first: Running) -> None:
     assert awaited(lambda: "started 2 times" in numalign("lab status").stdout)
 
 
-def test_a_second_lab_runs_beside_the_first_and_down_leaves_nothing_of_it(first: Running, home: Path) -> None:
+def test_a_second_lab_runs_beside_the_first_and_down_leaves_nothing_of_it(first: LabState, home: Path) -> None:
     assert "already" in numalign(f"lab up --name first {SMALL}").stderr
     second = up("second")
     assert running(second) == [piece.title for piece in second.pieces]
@@ -99,7 +99,7 @@ def test_a_second_lab_runs_beside_the_first_and_down_leaves_nothing_of_it(first:
     assert numalign("lab shell --name first node-0 kubectl get node node-0").returncode == 0
 
 
-def test_nothing_survives_a_lab_that_is_killed(first: Running, home: Path) -> None:
+def test_nothing_survives_a_lab_that_is_killed(first: LabState, home: Path) -> None:
     last = state.SHELF.last_told("first")
     assert last is not None
     assert running(last) == [piece.title for piece in last.pieces]

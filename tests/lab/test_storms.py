@@ -11,7 +11,7 @@ import pytest
 from numalign.api.objects.pod import Pod
 from numalign.kube import resources
 from numalign.kube.resources import NODES, PODS
-from numalign.lab.settling import Thing
+from numalign.lab.accounts import AnyObject
 from numalign.scheduler import profiles
 from tests.lab import live as lives
 from tests.lab import metrics
@@ -20,7 +20,7 @@ from tests.lab.live import NAMESPACE, Live
 
 NODE = "all-single-numa-node-container"
 NAME = "stormy"
-SETS = resources.of("apps/v1", "replicasets", "ReplicaSet", Thing)
+SETS = resources.of("apps/v1", "replicasets", "ReplicaSet", AnyObject)
 MOST = 5
 """Rejections in the ten seconds until a Node tells what has changed, with pauses of one, two, four and eight."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.lab import toolchain
+from numalign.lab import build
 from numalign.oracle import fuzz, sources
 from numalign.oracle import recorded as judging
 from numalign.oracle import recorded as recordedsuites
@@ -33,7 +33,7 @@ files = pytest.mark.parametrize("path", exportercases.FILES.values(), ids=export
 
 
 def built(program: str) -> sources.Source:
-    conftest.require(toolchain.found(), "Go, to build the packages of RTE and NFD")
+    conftest.require(build.found(), "Go, to build the packages of RTE and NFD")
     return sources.publisher(program)
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from numalign.lab import toolchain
+from numalign.lab import build
 from numalign.oracle import fuzz, sources
 from tests import conftest
 
@@ -13,7 +13,7 @@ SECONDS = 30
 
 @pytest.mark.parametrize("seed", [20261115, int(time.time())], ids=["fixed", "fresh"])
 def test_the_real_kubelet_and_the_model_agree(seed: int) -> None:
-    conftest.require(toolchain.found(), "Go, to build the real kubelet's managers")
+    conftest.require(build.found(), "Go, to build the real kubelet's managers")
     source = sources.kubelet("kubelet@1.37")
     plan = fuzz.Plan(
         program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60, workers=2

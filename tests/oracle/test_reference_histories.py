@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from numalign.lab import toolchain
+from numalign.lab import build
 from numalign.oracle import fuzz, sources
 from numalign.oracle.harness import files
 from numalign.oracle.harness.ask import Opinion, Program
@@ -99,7 +99,7 @@ def test_a_wrong_answer_is_noticed(every: int) -> None:
 
 
 def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
-    conftest.require(toolchain.found(), "Go, to build the reference scheduler's plugin")
+    conftest.require(build.found(), "Go, to build the reference scheduler's plugin")
     with Program(sources.reference().program()) as program:
         answers = program.ask([("reference", history) for history in handmade.HISTORIES.values()])
     shown = {name: judge.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
@@ -108,7 +108,7 @@ def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", [20261116, int(time.time())], ids=["fixed", "fresh"])
 def test_the_real_plugin_and_the_reference_flavour_agree(seed: int) -> None:
-    conftest.require(toolchain.found(), "Go, to build the reference scheduler's plugin")
+    conftest.require(build.found(), "Go, to build the reference scheduler's plugin")
     source = sources.reference()
     plan = fuzz.Plan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
     summary = fuzz.campaign(plan, lambda _: None)

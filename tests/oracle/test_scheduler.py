@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from numalign.lab import toolchain
+from numalign.lab import build
 from numalign.oracle import fuzz, sources
 from numalign.oracle.harness import files
 from numalign.oracle.kubescheduler import answer as answering
@@ -107,7 +107,7 @@ def test_a_wrong_answer_is_noticed(place: int) -> None:
 
 @pytest.mark.parametrize("seed", [20261117, int(time.time())], ids=["fixed", "fresh"])
 def test_the_real_plugins_and_our_rules_agree(seed: int) -> None:
-    conftest.require(toolchain.found(), "Go, to build the real scheduler's plugins")
+    conftest.require(build.found(), "Go, to build the real scheduler's plugins")
     source = sources.scheduler()
     plan = fuzz.Plan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
     summary = fuzz.campaign(plan, lambda _: None)

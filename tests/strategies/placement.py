@@ -17,7 +17,7 @@ from numalign.kubelet import admission
 from numalign.kubelet.machine import Device, Machine
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.placement.ledger.holdings import Entry
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.rowmodel.state import RowState
 from tests.rows import View
 from tests.strategies import kubelet as drawn

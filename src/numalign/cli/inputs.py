@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from numalign.api import errors
 from numalign.api.decode import fields
-from numalign.cli import yamlfiles
+from numalign.cli import fileio
 from numalign.kubelet import configuration, machinefile, presets, refusals, start, versions
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings
@@ -36,7 +36,7 @@ def kubelet(machine_name: str, config: str | None, version: str | None) -> Start
     try:
         started = start.start(on, settings(config, on, wanted))
     except (refusals.StartRefusal, refusals.Undecided) as refusal:
-        name = yamlfiles.shown(config or "the defaults")
+        name = fileio.shown(config or "the defaults")
         raise errors.BadObject(configuration.KIND, name, "", f"the kubelet would not start: {refusal}") from None
     known = versions.clamped(wanted)
     if known == wanted:
@@ -49,11 +49,11 @@ def machine(name_or_path: str) -> Machine:
     """The preset of this name, else the machine that the file describes."""
     if name_or_path in presets.names():
         return presets.machine(name_or_path)
-    if name_or_path != yamlfiles.STDIN and not os.path.exists(name_or_path):
+    if name_or_path != fileio.STDIN and not os.path.exists(name_or_path):
         known = fields.suggestion(name_or_path, presets.names())
-        name = yamlfiles.shown(name_or_path)
+        name = fileio.shown(name_or_path)
         raise errors.BadObject("Machine", name, "", f"no such preset and no such file; {known}")
-    document = yamlfiles.only(name_or_path)
+    document = fileio.only(name_or_path)
     return machinefile.read(document.value, document.place)
 
 
@@ -61,7 +61,7 @@ def settings(path: str | None, machine: Machine, minor: Minor) -> Settings:
     """The settings that a kubelet of this minor takes from the file; its defaults without one."""
     if path is None:
         return configuration.read(DEFAULTS, "the defaults", machine, minor)
-    document = yamlfiles.only(path)
+    document = fileio.only(path)
     return configuration.read(document.value, document.place, machine, minor)
 
 

@@ -1,31 +1,132 @@
 """Where a command learns what a cluster is like: from its API server, from a file, or from a live scheduler.
 
 `explain` and `topology` take the same options. Files are dumps of the scheduler, or what kubectl prints of nodes, pods
-and reports as JSON or YAML. Whatever cannot be had raises BadObject, whose text is made to be shown as it is."""
+and reports as JSON or YAML. Whatever cannot be had raises BadObject, whose text is made to be shown as it is.
+
+A live scheduler's pages, fetched: by HTTP from the loopback, or by HTTPS with a token.
+
+`numalign scheduler state` and `dump`, and `explain --server`, read them. From outside of the cluster, `kubectl
+port-forward` leads to the loopback of the scheduler's pod. Whatever goes wrong raises BadObject, whose text never
+holds the token.
+"""
 
 from __future__ import annotations
 
 import atexit
 import gc
+import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Annotated, TypeVar
+from urllib.parse import urlencode, urlsplit
 
 import typer
 from msgspec import Struct
 
-from numalign.api.errors import BadObject
-from numalign.cli import yamlfiles
-from numalign.cli.scheduler import pages
-from numalign.cli.scheduler.pages import ANYBODY, Reach
+from numalign.api.errors import BadObject, clipped
+from numalign.cli import fileio
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from numalign.api.schedulerconfig.configuration import Configuration
-    from numalign.cli.topology.writers import Publication
+    from numalign.cli.results.topology import ReportWriter
     from numalign.kube.client import Client
     from numalign.scheduler.snapshot.snapshot import Snapshot
+
+
+DEFAULT = "http://127.0.0.1:10259"
+PORT = 10259
+PATIENCE = 60.0
+
+PagesServer = Annotated[str, typer.Option(metavar="URL", help="where the scheduler serves its pages")]
+TokenFile = Annotated[str, typer.Option(metavar="FILE", help="a bearer token that the API server knows")]
+Authority = Annotated[
+    str, typer.Option("--certificate-authority", metavar="FILE", help="who vouches for the scheduler's certificate")
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure-skip-tls-verify", help="take whatever certificate the scheduler shows")
+]
+
+
+class ServerAccess(Struct, frozen=True, kw_only=True):
+    """As whom, and how carefully."""
+
+    token_file: str = ""
+    authority: str = ""
+    insecure: bool = False
+
+
+ANONYMOUS = ServerAccess()
+
+
+def fetch(server: str, path: str, reach: ServerAccess = ANONYMOUS, **query: str) -> bytes:
+    """The page's body."""
+    connection = _connection(server, reach)
+    asked = f"{urlsplit(server).path.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
+    try:
+        with closing(connection):
+            connection.request("GET", asked, headers=_headers(reach))
+            answer = connection.getresponse()
+            body = answer.read()
+    except ssl.SSLCertVerificationError as problem:
+        hint = "give --certificate-authority, or --insecure-skip-tls-verify"
+        raise _bad(server, f"is not trusted: {problem.verify_message}; {hint}") from None
+    except (OSError, HTTPException) as problem:
+        why = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+        raise _bad(server, f"cannot be reached: {why}") from None
+    if answer.status != 200:
+        raise _bad(server, f"answers {answer.status} to {path}: {_refusal(answer.status, body, reach)}")
+    return body
+
+
+def _refusal(status: int, body: bytes, reach: ServerAccess) -> str:
+    from numalign.kube import errors
+
+    # Of a guard's answer, a whole object, the message is what people want to read.
+    said = clipped(errors.on_one_line(errors.read_status(body).message))
+    is_stranger = status in (401, 403) and not reach.token_file
+    return f"{said}; give --token-file with a token that may see it" if is_stranger else said
+
+
+def _connection(server: str, reach: ServerAccess) -> HTTPConnection:
+    try:
+        parts = urlsplit(server)
+        host, port = parts.hostname, parts.port or PORT
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https"):
+        raise _bad(server, f"is no address of a scheduler's pages; write something like {DEFAULT}")
+    if parts.scheme == "http":
+        if reach.token_file:
+            raise _bad(server, "is no place for a token: it would travel in the clear; write https://")
+        return HTTPConnection(host, port, timeout=PATIENCE)
+    return HTTPSConnection(host, port, timeout=PATIENCE, context=_context(reach))
+
+
+def _context(reach: ServerAccess) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=reach.authority or None)
+    except (OSError, ssl.SSLError) as problem:
+        raise BadObject("File", reach.authority, "", f"holds no certificate authority: {problem}") from None
+    if reach.insecure:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _headers(reach: ServerAccess) -> dict[str, str]:
+    if not reach.token_file:
+        return {}
+    from numalign.kube.transport import auth
+
+    token = auth.token_text(auth.file_bytes(reach.token_file, "", "--token-file"), "", "--token-file")
+    return dict(auth.bearer(token))
+
+
+def _bad(server: str, why: str) -> BadObject:
+    return BadObject("Scheduler", clipped(server), "", why)
+
 
 T = TypeVar("T")
 
@@ -53,7 +154,7 @@ class Source(Struct, frozen=True, kw_only=True):
     context: str = ""
     snapshot: str = ""
     server: str = ""
-    reach: Reach = ANYBODY
+    reach: ServerAccess = ANONYMOUS
     config: str = ""
 
     @property
@@ -84,17 +185,17 @@ def taken(source: Source) -> Snapshot:
         raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig lead to different places; give one")
     config = _config(source.config)
     if source.snapshot:
-        return files.read(_bytes(source.snapshot), yamlfiles.shown(source.snapshot), config)
+        return files.read(_bytes(source.snapshot), fileio.shown(source.snapshot), config)
     if source.server:
-        return files.read(pages.fetch(source.server, DUMP, source.reach), source.server, config)
+        return files.read(fetch(source.server, DUMP, source.reach), source.server, config)
     return _asked(source, lambda client: collect.taken(client, config))
 
 
-def publications(source: Source) -> dict[str, Publication]:
+def publications(source: Source) -> dict[str, ReportWriter]:
     """By node, who wrote its report and when; nothing where only the API server could tell."""
-    from numalign.cli.topology import writers
+    from numalign.cli.results import topology
 
-    return _asked(source, writers.listed) if source.is_cluster else {}
+    return _asked(source, topology.listed) if source.is_cluster else {}
 
 
 def _asked(source: Source, ask: Callable[[Client], Awaitable[T]]) -> T:
@@ -118,7 +219,7 @@ def _config(file: str) -> Configuration | None:
 
     if not file:
         return None
-    document = yamlfiles.only(file)
+    document = fileio.only(file)
     return settings.read(document.value, document.place)
 
 
@@ -126,9 +227,9 @@ def _bytes(path: str) -> bytes:
     """A little more than the limit at most, whatever the file is: a device may never end."""
     from numalign.scheduler.snapshot.files import LARGEST
 
-    name = yamlfiles.shown(path)
+    name = fileio.shown(path)
     try:
-        raw = yamlfiles.content(path, LARGEST + 1)
+        raw = fileio.content(path, LARGEST + 1)
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or "not a file name"
         raise BadObject("File", name, "", f"cannot be read: {why}") from None

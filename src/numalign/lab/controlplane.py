@@ -18,9 +18,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.lab import binaries, catalogue, toolchain
+from numalign.lab import build
 from numalign.lab.errors import LabError
-from numalign.lab.parts import Part, Program, end_all
+from numalign.lab.processes import Part, Program, end_all
 from numalign.process import certificates
 from numalign.process.certificates import CryptographyMissing
 
@@ -78,9 +78,9 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 def programs() -> Programs | None:
     """The programs, built if they are missing; None without Go."""
-    if not toolchain.found():
+    if not build.found():
         return None
-    etcd, apiserver = binaries.build(catalogue.chosen(["etcd", "kube-apiserver"]), lambda _: None)
+    etcd, apiserver = build.build(build.chosen(["etcd", "kube-apiserver"]), lambda _: None)
     return Programs(etcd.path, apiserver.path)
 
 

@@ -1,8 +1,8 @@
 """Starts one program of the lab: it ends with its parent and sees its node's files.
 
-`parts` runs this file as a script, with a Python that loads nothing else and one argument in JSON. The kernel ends the
-program when its parent ends, so that no part outlives a lab. Mounts are made in a mount namespace of the program and
-end with it."""
+`processes` runs this file as a script, with a Python that loads nothing else and one argument in JSON. The kernel ends
+the program when its parent ends, so that no part outlives a lab. Mounts are made in a mount namespace of the program
+and end with it."""
 
 import ctypes
 import json

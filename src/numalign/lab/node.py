@@ -1,8 +1,8 @@
 """One node of a lab: a real kubelet on a simulated machine, with a container runtime that runs nothing.
 
-`assembling` starts what `programs` and `publishers` return. Programs of a node see the machine's files in place of /sys
-and /proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
-paths, which are also short enough for sockets. Tests use `LabNode`."""
+`up` starts what `programs` and `publishers` return. Programs of a node see the machine's files in place of /sys and
+/proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
+paths, which are also short enough for sockets. The device plugin reads its devices from a file. Tests use `LabNode`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,31 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from numalign.agent.deviceplugin import config
+from numalign.kubelet import machinedevices
 from numalign.kubelet.machine import Machine
-from numalign.lab import deviceconfig, state, tree
-from numalign.lab.parts import Part, Program
+from numalign.lab import machinetree, state
+from numalign.lab.processes import Part, Program
 from numalign.lab.spec import LabSpec, NodeSpec
+
+
+def of(spec: NodeSpec) -> Mapping[str, Any]:
+    """The devices of the spec or else of the machine; empty if there are none."""
+    if spec.devices is not None:
+        return spec.devices
+    plugins = spec.machine.devices
+    if not plugins:
+        return {}
+    return {"devices": {name: machinedevices.write(name, plugin) for name, plugin in plugins.items()}}
+
+
+def known(machine: Machine, file: Mapping[str, Any], source: str) -> Machine:
+    """The machine with the devices of this file only."""
+    offers = config.read(file, source, machine.zone_ids)
+    return structs.replace(machine, devices={resource: offer.plugin for resource, offer in offers.items()})
+
 
 KUBELET_ROOT: Final = "/var/lib/kubelet"
 RUNTIME_SOCKET: Final = f"{KUBELET_ROOT}/runtime.sock"
@@ -65,8 +84,8 @@ class Place(Struct, frozen=True):
 
     @property
     def mounts(self) -> tuple[tuple[str, str], ...]:
-        files = ("proc/cpuinfo", "proc/meminfo", *tree.TUNABLES)
-        shown = [(str(self.tree / path), f"/{path}") for path in ("sys/devices/system", tree.HUGEPAGES, *files)]
+        files = ("proc/cpuinfo", "proc/meminfo", *machinetree.TUNABLES)
+        shown = [(str(self.tree / path), f"/{path}") for path in ("sys/devices/system", machinetree.HUGEPAGES, *files)]
         return (*shown, (str(self.root), KUBELET_ROOT), (str(self.folder / "var-log"), "/var/log"))
 
 
@@ -119,7 +138,7 @@ class Trees:
     def of(self, machine: Machine) -> Path:
         if machine not in self._made:
             self._made.append(machine)
-            tree.write(machine, self._folder / str(len(self._made) - 1))
+            machinetree.write(machine, self._folder / str(len(self._made) - 1))
         return self._folder / str(self._made.index(machine))
 
 
@@ -131,7 +150,7 @@ def prepare(spec: NodeSpec, place: Place, access: Access) -> None:
     config = {**spec.kubelet, **LAB_DECIDES, "port": access.port}
     # JSON is YAML.
     written: dict[str, object] = {CONFIG: config, KUBECONFIG: access.kubelet, AGENT_KUBECONFIG: access.agent}
-    if devices := deviceconfig.of(spec):
+    if devices := of(spec):
         written[DEVICES] = devices
     for path, content in written.items():
         file = place.root / Path(path).name
@@ -145,7 +164,7 @@ def programs(spec: NodeSpec, place: Place, found: Mapping[str, Path]) -> list[Pr
         _program(spec, place, "runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
         _program(spec, place, "kubelet", str(found["kubelet"]), *_kubelet_flags(spec.name)),
     ]
-    if deviceconfig.of(spec):
+    if of(spec):
         made.append(_program(spec, place, "device-plugin", *OURS, "device-plugin", "run", "--config", DEVICES))
     return made
 

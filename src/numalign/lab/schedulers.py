@@ -1,6 +1,6 @@
 """The programs beside the API server: controller manager and schedulers, each with its own name and account.
 
-`assembling` starts those that a lab asks for: `default-scheduler` is kube-scheduler, `reference` the scheduler with
+`up` starts those that a lab asks for: `default-scheduler` is kube-scheduler, `reference` the scheduler with
 NodeResourceTopologyMatch, `numalign` ours."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.lab import accounts, controlplane
 from numalign.lab.controlplane import Plan
 from numalign.lab.node import OURS
-from numalign.lab.parts import Program
+from numalign.lab.processes import Program
 from numalign.lab.spec import LabSpec
 
 REFERENCE, REFERENCE_PROGRAM = "reference", "reference-scheduler"

@@ -16,7 +16,7 @@ from numalign.kubelet import configuration, refusals, start, versions
 from numalign.kubelet.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
-from numalign.lab import catalogue
+from numalign.lab import build
 from numalign.process import background
 from numalign.simulator.scenarios import nodegroups
 
@@ -41,7 +41,7 @@ class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def settings(self) -> Settings:
-        minor = versions.parse(catalogue.KUBERNETES) or versions.NEWEST
+        minor = versions.parse(build.KUBERNETES) or versions.NEWEST
         return configuration.read(self.kubelet, f"node {self.name}", self.machine, minor)
 
     @cached_property

@@ -13,14 +13,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.lab import parts
+from numalign.lab import processes
 from numalign.process import background
 
 CONTROL, NODES, LOGS = "control", "nodes", "logs"
 """Folders of a lab: control plane, nodes, and logs of each node."""
 
 
-class Piece(Struct, frozen=True):
+class ProgramState(Struct, frozen=True):
     """One program, as last published."""
 
     name: str
@@ -37,10 +37,10 @@ class Piece(Struct, frozen=True):
 
     @property
     def runs(self) -> bool:
-        return self.pid is not None and parts.started_at(self.pid) == self.began
+        return self.pid is not None and processes.started_at(self.pid) == self.began
 
 
-class NodeTold(Struct, frozen=True):
+class NodeState(Struct, frozen=True):
     name: str
     machine: str
     policy: str
@@ -49,7 +49,7 @@ class NodeTold(Struct, frozen=True):
     mounts: tuple[tuple[str, str], ...]
 
 
-class Running(Struct, frozen=True):
+class LabState(Struct, frozen=True):
     name: str
     pid: int
     url: str
@@ -57,12 +57,12 @@ class Running(Struct, frozen=True):
     tools: str
     """The folder of kubectl."""
     words: str
-    nodes: tuple[NodeTold, ...]
-    pieces: tuple[Piece, ...]
+    nodes: tuple[NodeState, ...]
+    pieces: tuple[ProgramState, ...]
 
 
 SHELF: Final = background.Shelf(
-    kind="Lab", command="numalign lab", variable="NUMALIGN_LABS", place="labs", told=Running
+    kind="Lab", command="numalign lab", variable="NUMALIGN_LABS", place="labs", told=LabState
 )
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
-from numalign.lab import binaries, catalogue, toolchain
+from numalign.lab import build
 from numalign.oracle.harness.ask import Judge
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.shrink import Smaller
@@ -26,7 +26,7 @@ from numalign.oracle.plugin import judge as plugin_judge
 from numalign.oracle.plugin.generate import histories
 from numalign.oracle.publishers import cases as publisher_rows
 
-NEWEST = max(catalogue.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
+NEWEST = max(build.ORACLE_MINORS, key=lambda text: int(text.split(".")[1]))
 REFERENCE = "reference"
 SCHEDULER = "scheduler"
 PUBLISHERS = ("rte", "nfd")
@@ -37,7 +37,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
     version: str
     """A kubelet's minor, or the component's name. Disagreements are saved under it."""
-    binary: catalogue.Binary
+    binary: build.Binary
     draw: Callable[[int, int], tuple[str, Case]]
     """Family and case of a seed and a number."""
     smaller: Smaller
@@ -47,11 +47,11 @@ class Source(Struct, frozen=True, kw_only=True):
 
     def program(self) -> Path:
         """The oracle program, built if it is missing."""
-        (built,) = binaries.build([self.binary], lambda _: None)
+        (built,) = build.build([self.binary], lambda _: None)
         return built.path
 
     def ready(self) -> bool:
-        return toolchain.found() and binaries.locate(self.binary, toolchain.version_text(toolchain.go())).exists()
+        return build.found() and build.locate(self.binary, build.version_text(build.go())).exists()
 
 
 class Kubelet(Source, frozen=True, kw_only=True):
@@ -72,11 +72,11 @@ def of(text: str) -> Source:
 def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
     """Parse `kubelet` (the newest minor with an oracle program) or `kubelet@1.36`."""
     name, _, version = text.partition("@")
-    if name != "kubelet" or (version or NEWEST) not in catalogue.ORACLE_MINORS:
-        known = ", ".join((*(f"kubelet@{minor}" for minor in catalogue.ORACLE_MINORS), *others))
+    if name != "kubelet" or (version or NEWEST) not in build.ORACLE_MINORS:
+        known = ", ".join((*(f"kubelet@{minor}" for minor in build.ORACLE_MINORS), *others))
         raise BadObject("Oracle", text, "against", f"unknown; known are kubelet and {known}")
     version = version or NEWEST
-    (binary,) = catalogue.chosen([f"oracle-kubelet-{version}"])
+    (binary,) = build.chosen([f"oracle-kubelet-{version}"])
     minor = Minor(*map(int, version.split(".")))
     return Kubelet(
         version=version,
@@ -90,7 +90,7 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
 
 def reference() -> Source:
     """The NodeResourceTopologyMatch plugin of scheduler-plugins."""
-    (binary,) = catalogue.chosen(["oracle-reference"])
+    (binary,) = build.chosen(["oracle-reference"])
     return Source(
         version=REFERENCE, binary=binary, draw=histories.draw, smaller=histories.smaller, judge=plugin_judge.judge
     )
@@ -98,7 +98,7 @@ def reference() -> Source:
 
 def scheduler() -> Source:
     """The plugins of kube-scheduler's default profile."""
-    (binary,) = catalogue.chosen(["oracle-scheduler"])
+    (binary,) = build.chosen(["oracle-scheduler"])
     return Source(
         version=SCHEDULER,
         binary=binary,
@@ -111,7 +111,7 @@ def scheduler() -> Source:
 
 def publisher(name: str) -> Source:
     """A topology publisher: the resource topology exporter (rte), or NFD's topology updater (nfd)."""
-    (binary,) = catalogue.chosen(["oracle-exporter"])
+    (binary,) = build.chosen(["oracle-exporter"])
     return Source(
         version=name,
         binary=binary,

@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.ledger.holdings import Entry
+from numalign.placement.columns.holdings import Aligned, Entry
 
 
 class Randomness(Protocol):
@@ -41,13 +41,6 @@ Codes = NDArray[np.signedinteger[Any]]
 LAST_RESORT: Final = 1
 """Score of a row that amounts do not decide, or where it takes a search whether the pod is admitted in every order. If
 no other is left, the kubelet's own managers are asked there, or the search is made."""
-
-
-class Aligned(Struct, frozen=True, gc=False):
-    """A container and the sets of zones (real ids) of which the kubelet will choose one; none: it is not aligned."""
-
-    container: str
-    zones: tuple[tuple[int, ...], ...]
 
 
 class Holder(Protocol):

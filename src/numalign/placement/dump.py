@@ -16,15 +16,15 @@ from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.holdings import Entry, Holding, Source
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import Resources
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger.charges import PodLife
-from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.ledger import Revision
 from numalign.placement.ledger.nodeledger import NodeLedger
 from numalign.placement.ledger.podrecord import PodHistory, PodRecord
-from numalign.placement.reports.nodefacts import RowFacts
 from numalign.placement.verdicts.verdicts import Trial, Verdicts
 
 HISTORY: Final = PodHistory.__struct_fields__

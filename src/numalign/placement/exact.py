@@ -15,6 +15,7 @@ from numalign.kubelet import demand as demands
 from numalign.placement import kernels
 from numalign.placement.columns import fit, templates
 from numalign.placement.columns.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
+from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.templates import Templates, aligned
 from numalign.placement.columns.tenants import Tenants
@@ -24,7 +25,6 @@ from numalign.placement.facts import BindFailed, Fact
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import Kernel
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.nodeledger import Row
 from numalign.placement.ledger.sync import Mirror
 from numalign.placement.rowmodel import evaluate

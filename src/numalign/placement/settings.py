@@ -10,8 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from numalign.api.errors import BadObject
-from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
-from numalign.placement.reference.args import Strategy as Strategy
+from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, Strategy
 
 Flavour = Literal["exact", "reference"]
 CacheMode = Literal["predictive", "passthrough", "discardReserved", "overReserve"]

@@ -25,10 +25,10 @@ from numalign.api.decode.quantity import NANO
 from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.pod import FINISHED, Pod, ResourceList
 from numalign.kube.transport.transport import Metrics as ClientMetrics
+from numalign.placement.columns.holdings import Source
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger.charges import PodLife
-from numalign.placement.ledger.holdings import Source
 from numalign.process import metrics
 from numalign.process.metrics import Gauge, Read, Registry, Sample
 from numalign.scheduler.choose.cluster import Cluster

@@ -12,7 +12,8 @@ from typing import Final
 from numalign.api import errors
 from numalign.api.attributes import grammar
 from numalign.api.objects.meta import ObjectMeta
-from numalign.placement.decisions import Aligned, Decision
+from numalign.placement.columns.holdings import Aligned
+from numalign.placement.decisions import Decision
 
 NAME: Final = "numalign.io/placement"
 MOST_REMEMBERED: Final = 1024

@@ -28,9 +28,9 @@ from numalign.api.schedulerconfig import configuration, durations, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
+from numalign.placement import referenceargs as reference
 from numalign.placement import settings as engines
-from numalign.placement.reference import args as reference
-from numalign.placement.reference.args import CacheArgs, NodeResourceTopologyMatchArgs
+from numalign.placement.referenceargs import CacheArgs, NodeResourceTopologyMatchArgs
 from numalign.placement.settings import CacheMode, Flavour
 from numalign.scheduler.queue import queue
 from numalign.scheduler.queue.pools import PodBackoff
@@ -107,7 +107,7 @@ def engine(config: Configuration) -> engines.Settings:
     return engines.Settings(
         flavour=own.flavour,
         cache_mode=own.cache_mode or _cache_mode(own, topology),
-        strategy=engines.Strategy(strategy.type) if strategy is not None else engines.Strategy.LEAST_ALLOCATED,
+        strategy=reference.Strategy(strategy.type) if strategy is not None else reference.Strategy.LEAST_ALLOCATED,
         weights=reference.weights(topology),
         trust_bind_order=own.trust_bind_order,
         live_shapes=own.live_shapes,

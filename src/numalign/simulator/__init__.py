@@ -1,3 +1,3 @@
-"""A whole cluster in one process: an API server, the controllers that stories need, and simulated nodes.
+"""The embedded cluster: an API server, controllers, a scheduler and simulated nodes in one process.
 
-It is the stage for tests, scenarios and demonstrations; nothing but `cli` imports it."""
+Tests, scenarios, the demo and `numalign cluster` use it. The agent and the scheduler never import it."""

@@ -2,14 +2,9 @@
 
     async with cluster.running(nodes, clock, chances) as embedded: ...
 
-Scenarios run it in virtual time without sockets, tests as they like, and `numalign cluster up` in real time with the
-API served over HTTP. The parts are tasks of one group: where one fails, all end, and the failure is raised.
-
-What a new cluster has before anybody came: its namespaces, the two priority classes of the system, and the kind that
-topology reports are of.
-
-`cluster` puts these in place through the front door, as an installer would.
-"""
+Scenarios run it in virtual time without sockets, and `numalign cluster up` in real time with the API served over HTTP.
+All components are tasks of one group: if one fails, all end, and the error is raised. A new cluster has its namespaces,
+the two system priority classes and the CustomResourceDefinition of NodeResourceTopology, created through the API."""
 
 from __future__ import annotations
 
@@ -67,7 +62,7 @@ def first_objects() -> Iterator[tuple[Resource, Tree]]:
 
 
 LATENCY: Final = 0.005
-"""Seconds on the way between default-scheduler and the API server, so that a storm of rejections takes its time."""
+"""Seconds between default-scheduler and the API server, so that a rejection storm advances in virtual time."""
 HERE: Final = Server("embedded", 80, secure=False)
 
 
@@ -78,16 +73,16 @@ class Cluster:
     clock: Clock
 
     def access(self) -> Access:
-        """For a client in this process, without a socket."""
+        """Access for a client in this process, without a socket."""
         return access(self.api, self.clock)
 
     def scheduled_by(self, setup: Setup) -> AbstractAsyncContextManager[Scheduler]:
-        """Runs our scheduler with this setup until the block is left."""
+        """Runs our scheduler with this setup until the block ends."""
         return schedulers.running(setup, self.access(), self.clock)
 
 
 def access(api: Api, clock: Clock, latency: float = 0.0) -> Access:
-    """`latency`: seconds that bytes take to the API server, and back."""
+    """`latency` is the delay in seconds of bytes in each direction."""
     serving = Router(api.state)
     open_ones: set[Connection] = set()
     dial: Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
@@ -103,10 +98,10 @@ async def running(
     authority: str = "",
     default_scheduler: bool = True,
 ) -> AsyncIterator[Cluster]:
-    """Runs the cluster until the block is left.
+    """Runs the cluster until the block ends.
 
-    `authority` is the certificate that pods check the API server by, if it has one. `default_scheduler` says whether
-    pods of default-scheduler are placed, by node totals only."""
+    `authority` is the CA certificate that pods use to verify the API server, if it has one. `default_scheduler` starts
+    the scheduler that sees node totals only."""
     api = Api(clock, chances, admission=admission)
     create_first_objects(api)
     views = Views(api)

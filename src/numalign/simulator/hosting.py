@@ -1,6 +1,6 @@
-"""An embedded cluster in real time, served over HTTP to kubectl and everybody else, until it is told to end.
+"""Hosts an embedded cluster in real time and serves it over HTTP until a signal ends it.
 
-`numalign cluster up` calls `host` in a process of its own. The kubeconfig that leads there is in its folder."""
+`numalign cluster up` calls `host` in a process of its own. The folder of the cluster holds its kubeconfig."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.registry import RunningCluster
 from numalign.simulator.scenarios import play
-from numalign.simulator.scenarios.story import Story
+from numalign.simulator.scenarios.scenario import Scenario
 
 LOG: Final = logging.getLogger(__name__)
 USER: Final = "embedded"
 
 
 class HostedCluster(Struct, frozen=True, kw_only=True):
-    """What to run, and how it may be reached."""
+    """The cluster to run, and how it is served."""
 
     name: str
     nodes: tuple[NodeSpec, ...]
     words: str
-    story: Story | None = None
-    """Played as soon as the cluster is up."""
+    scenario: Scenario | None = None
+    """The scenario to play once the cluster is up."""
     scheduler: str = DEFAULT_SCHEDULER
     default_scheduler: bool = True
-    """Whether a scheduler that sees node totals only serves default-scheduler."""
+    """Whether default-scheduler runs, which sees node totals only."""
     zone_aware_scheduler: bool = False
-    """Whether our scheduler serves its own name, in the same process."""
+    """Whether our scheduler runs in the same process, under its own name."""
     port: int = 0
     secure: bool = False
-    """TLS, and a token that only the kubeconfig knows."""
+    """Serves TLS and requires a token, which only the kubeconfig has."""
     seed: int = 1
 
 
 def host(hosted: HostedCluster) -> None:
-    """Returns when a signal has ended it; AlreadyRuns if one of this name is up."""
+    """Returns when a signal ends the cluster. Raises AlreadyRuns if a cluster of this name is up."""
     with registry.held(hosted.name) as place, event_loop_runner() as runner:
         runner.run(_host(hosted, place))
 
@@ -81,10 +81,10 @@ async def _host(hosted: HostedCluster, place: Path) -> None:
 
 
 async def _play(hosted: HostedCluster, embedded: cluster.Cluster) -> None:
-    if hosted.story is None:
+    if hosted.scenario is None:
         return
     await embedded.clock.sleep(play.SETTLING)
-    for refused in await play.perform(hosted.story, embedded, hosted.scheduler, hosted.seed):
+    for refused in await play.perform(hosted.scenario, embedded, hosted.scheduler, hosted.seed):
         LOG.warning("the scenario's call was refused: %s", refused)
 
 
@@ -101,7 +101,7 @@ def _running(hosted: HostedCluster, address: Address, kubeconfig: Path) -> Runni
 
 def _write_kubeconfig(place: Path, address: Address, authority: str, token: str) -> Path:
     file = place / "kubeconfig"
-    # JSON is YAML; for the owner's eyes only, since it holds the token.
+    # JSON is valid YAML. Only the owner may read the file, because it holds the token.
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
         opened.write(msgspec.json.format(msgspec.json.encode(kubeconfig(address, authority, token)), indent=2) + b"\n")
     return file

@@ -1,8 +1,8 @@
-"""Connections inside the process: two protocols that talk to each other without a socket.
+"""In-process connections between two asyncio protocols, without a socket.
 
-The client of `numalign.kube` reaches the embedded API server by `dial`, and both run in virtual time, where sockets are
-refused. Bytes arrive in a later turn of the loop, in order; a reader that pauses holds the writer back, and whoever
-closes lets the other read to the end first. Nothing is lost or copied on the way."""
+Our client reaches the embedded API server by `dial`, also in virtual time, which rejects sockets. Bytes arrive in order
+in a later iteration of the event loop, after an optional latency. Flow control works as on a socket, and a closed
+connection delivers what was written before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numalign.kube.transport.connection import Connection
 from numalign.kube.transport.dial import CannotConnect, Dial, Server
 
 HIGH_WATER, LOW_WATER = 1 << 20, 1 << 18
-"""Bytes on their way at which a writer is told to pause, and to go on."""
+"""Bytes in transit at which a writer pauses, and at which it resumes."""
 
 END: Final = None
 
@@ -24,9 +24,9 @@ Listening = Callable[[], asyncio.Protocol]
 
 
 def dial(listening: Callable[[], Listening | None], latency: float = 0.0) -> Dial:
-    """Connections to whoever listens at that moment; nobody: refused, as a closed port would be.
+    """Connects to the current listener; refuses the connection if there is none.
 
-    `latency`: seconds that bytes take from one end to the other."""
+    `latency` is the delay in seconds in each direction."""
 
     async def dialled(server: Server, context: ssl.SSLContext | None, seconds: float) -> Connection:
         made = listening()
@@ -40,7 +40,7 @@ def dial(listening: Callable[[], Listening | None], latency: float = 0.0) -> Dia
 
 
 def joined(one: asyncio.Protocol, other: asyncio.Protocol, latency: float = 0.0) -> tuple[Wire, Wire]:
-    """Both are told of their end of the connection at once."""
+    """Connects both protocols at once."""
     ends = Wire(one, latency), Wire(other, latency)
     for end, peer in (ends, ends[::-1]):
         end.peer = peer
@@ -50,7 +50,7 @@ def joined(one: asyncio.Protocol, other: asyncio.Protocol, latency: float = 0.0)
 
 
 class Wire(asyncio.Transport):
-    """One end."""
+    """One end of a connection."""
 
     def __init__(self, protocol: asyncio.Protocol, latency: float) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Wire(asyncio.Transport):
                 self.protocol.pause_writing()
 
     def close(self) -> None:
-        """What was written still arrives; what would arrive here does not any more."""
+        """Bytes that were written still arrive at the other end; bytes on their way to this end are dropped."""
         if not self._closing:
             self._closing = True
             self.peer._take(END)
@@ -129,7 +129,7 @@ class Wire(asyncio.Transport):
         self._release()
 
     def _release(self) -> None:
-        """Let the other end write again, once little enough is on its way."""
+        """Resumes the writer at the other end once few bytes are in transit."""
         if self.peer._holding and self._waiting < LOW_WATER:
             self.peer._holding = False
             self.peer.protocol.resume_writing()

@@ -1,7 +1,7 @@
-"""Embedded clusters that run in the background, each in a folder of its own.
+"""Registry of embedded clusters that run in the background, each in its own folder.
 
-`hosting` holds a cluster's folder while it runs, `numalign cluster` looks into them. The rules are those of all things
-that are kept so (`process.background`)."""
+`hosting` locks the folder of its cluster; `numalign cluster` lists the folders. It is separate from `hosting`, because
+listing clusters must not import the scheduler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numalign.process import background
 
 
 class RunningCluster(Struct, frozen=True):
-    """What a cluster tells about itself once it is up."""
+    """What a cluster publishes about itself once it is up."""
 
     name: str
     pid: int
@@ -21,7 +21,7 @@ class RunningCluster(Struct, frozen=True):
     kubeconfig: str
     nodes: int
     words: str
-    """What it is, for people."""
+    """A description for users."""
 
 
 SHELF: Final = background.Shelf(

@@ -1,9 +1,9 @@
-"""Runs our scheduler on the embedded cluster, in the same event loop and time.
+"""Runs our scheduler on the embedded cluster, in the same event loop.
 
 `cluster` starts `node_totals` as default-scheduler: our scheduler with NodeResourceTopologyMatch disabled in its
-profile. As far as zones are concerned this is what stock kube-scheduler does. Scenarios and `numalign cluster up` start
-`zone_aware` beside it. The scheduler talks HTTP to the embedded API server, without a socket. It is the very program
-that `numalign scheduler run` starts."""
+profile. As far as zones are concerned, stock kube-scheduler behaves the same. Scenarios and `numalign cluster up` start
+`zone_aware` beside it. Both talk HTTP to the embedded API server, without a socket; they are the program that `numalign
+scheduler run` starts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NODE_TOTALS_ONLY: Final[dict[str, Any]] = {
 
 @asynccontextmanager
 async def running(setup: Setup, access: Access, clock: Clock) -> AsyncIterator[Scheduler]:
-    """Runs the scheduler until the block is left; a failure of the scheduler is raised there."""
+    """Runs the scheduler until the block ends. An error of the scheduler is raised there."""
     async with Client(access, clock=clock) as client, asyncio.TaskGroup() as group:
         scheduler = Scheduler(setup, client)
         task = group.create_task(scheduler.run(), name=setup.config.profiles[0].scheduler_name)
@@ -42,7 +42,7 @@ async def running(setup: Setup, access: Access, clock: Clock) -> AsyncIterator[S
 
 
 def node_totals(rng: Randomness) -> Setup:
-    """Serves default-scheduler and sees node totals only."""
+    """Serves default-scheduler, and sees node totals only."""
     config = settings.read(NODE_TOTALS_ONLY, DEFAULT_SCHEDULER)
     return Setup(config=config, instance=f"{DEFAULT_SCHEDULER}-embedded", rng=rng)
 

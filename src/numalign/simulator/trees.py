@@ -1,7 +1,7 @@
-"""API objects as decoded JSON: an API server has to carry fields that it does not know, so this room has no structs.
+"""API objects as decoded JSON.
 
-`Tree` is the currency of the whole room; the helpers below read and write paths in one. A tree that was handed out is
-its receiver's own, unless it says READ ONLY."""
+An API server must keep fields that it does not know, so the simulator uses trees instead of structs. A tree belongs to
+its receiver, unless the function says READ ONLY."""
 
 from typing import Any, TypeVar
 
@@ -19,19 +19,19 @@ def encoded(tree: Any) -> bytes:
 
 
 def decoded(data: bytes) -> Tree:
-    """Of bytes that are known to be a JSON object."""
+    """Decodes bytes that hold a JSON object."""
     tree: Tree = DECODER.decode(data)
     return tree
 
 
 def copied(value: T) -> T:
-    """A copy of any JSON value, by way of bytes: several times faster than copying piece by piece."""
+    """A deep copy by way of JSON, which is several times faster than copying recursively."""
     copy: T = DECODER.decode(ENCODER.encode(value))
     return copy
 
 
 def at(tree: Tree, *path: str) -> Any:
-    """What is there, or None where the path ends early."""
+    """The value at the path; None if the path does not exist."""
     found: Any = tree
     for step in path:
         if not isinstance(found, dict):
@@ -47,6 +47,6 @@ def metadata(tree: Tree) -> Tree:
 
 
 def text(tree: Tree, *path: str) -> str:
-    """The string there, else an empty one."""
+    """The string at the path, or an empty string."""
     found = at(tree, *path)
     return found if isinstance(found, str) else ""

@@ -1,8 +1,8 @@
-"""An asyncio event loop on which waiting takes no time: when nothing is ready, it jumps to the next timer.
+"""An asyncio event loop with virtual time: when no callback is ready, it advances to the next timer at once.
 
-Scenarios and tests start a whole cluster with `run`, and inside ask `clock` for the time; the code that runs on it is
-the same as in real time. It is deterministic, so whatever depends on the world outside is refused: sockets, pipes and
-threads. Where nothing is ready and no timer is set, it would wait for ever, and `Deadlock` says who waits."""
+Scenarios and tests start a cluster with `run` and read the time from `clock`. The code on it is the same as in real
+time. Runs are deterministic, so sockets, pipes and threads are rejected. If no callback is ready and no timer is set,
+`Deadlock` names the waiting tasks."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
-"""When stories begin, unless they say otherwise."""
+"""The default start of virtual time."""
 
 MOST_NAMED: Final = 5
 
 
 class Deadlock(RuntimeError):
-    """Everybody waits for somebody else, and no timer is left to change that."""
+    """All tasks wait, and no timer is set."""
 
 
 class OutsideWorld(RuntimeError):
-    """Something that has a time of its own was asked for."""
+    """Code requested a socket, a pipe or a thread."""
 
 
 def run(main: Coroutine[Any, Any, T], *, start: datetime = START) -> T:
-    """What `asyncio.run` does, in virtual time that begins at `start`."""
+    """Like `asyncio.run`, in virtual time that starts at `start`."""
     with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(start)) as runner:
         return runner.run(main)
 
 
 def clock(chances: random.Random) -> Clock:
-    """The clock of the virtual time that the caller runs in."""
+    """The clock of the running virtual time."""
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualTimeLoop):
         raise RuntimeError("there is no virtual time here; start with virtualtime.run, or take clock.real")
@@ -54,7 +54,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._start = start
         waiting = _NoWaiting(self._jump)
         super().__init__(waiting)
-        # The loop has made the one pair of sockets that it needs, to be woken by signals.
+        # The loop has created its own socket pair for signals.
         waiting.closed_to_the_world = True
         self._jump(0.0)
 
@@ -73,12 +73,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         if seconds is None:
             raise Deadlock(f"nothing is ready and no timer is set, so these wait for ever: {_waiting(self)}")
         self._elapsed += seconds
-        # A timer is due at its moment, neither a nanosecond before nor, once years have passed, never.
+        # A timer fires at its exact time, even after years of virtual time.
         self._clock_resolution = math.ulp(self._elapsed)
 
 
 class _NoWaiting(selectors.DefaultSelector):
-    """Asked to wait, it looks once and reports how long the wait would have been; None: for ever."""
+    """A selector that never waits and reports the requested timeout; None means without limit."""
 
     def __init__(self, waited: Callable[[float | None], None]) -> None:
         super().__init__()

@@ -10,11 +10,11 @@ from numalign.agent.sources import sysfs
 from numalign.api.attributes import cpuset
 from numalign.kubelet import presets
 from numalign.kubelet.machine import Core, Machine, Zone
-from numalign.lab import tree
+from numalign.lab import machinetree
 
 
 def written(machine: Machine, folder: Path) -> Path:
-    tree.write(machine, folder)
+    machinetree.write(machine, folder)
     return folder
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from numalign.api.decode import decode
 from numalign.api.objects import requests
 from numalign.api.objects.pod import Pod
-from numalign.cli.admit import report, reporting
+from numalign.cli.display import values
+from numalign.cli.results import admit
 from numalign.kubelet import configuration, machinefile, presets, start
 from numalign.kubelet.start import Kubelet
 
@@ -42,11 +43,11 @@ def guaranteed(cpu: int, memory: str = "1Gi", **others: Any) -> dict[str, Any]:
     return {"cpu": cpu, "memory": memory, **{name.replace("__", "/"): count for name, count in others.items()}}
 
 
-def admitted(node: Kubelet, *pods: Pod) -> report.Report:
-    return reporting.admit_all(node, [(each, "test") for each in pods])
+def admitted(node: Kubelet, *pods: Pod) -> values.AdmitReport:
+    return admit.admit_all(node, [(each, "test") for each in pods])
 
 
-def explained(node: Kubelet, *pods: Pod) -> report.Explanation:
+def explained(node: Kubelet, *pods: Pod) -> values.Explanation:
     """The explanation for the last pod."""
     explanation = admitted(node, *pods).pods[-1].explanation
     assert explanation is not None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.cli.admit.report import Hint
+from numalign.cli.display.values import Hint
 from numalign.kubelet.start import Kubelet
 from tests.unit.cli.small import STATIC_CPUS, STATIC_MEMORY, admitted, explained, guaranteed, kubelet, pod
 

@@ -2,16 +2,16 @@
 
 import subprocess
 
-from numalign.lab import catalogue, toolchain
+from numalign.lab import build
 from tests import conftest
 
 
 def test_the_command_keeps_its_promises() -> None:
-    conftest.require(toolchain.found(), "Go, to test the command around the oracles")
+    conftest.require(build.found(), "Go, to test the command around the oracles")
     tested = subprocess.run(
-        [toolchain.go(), "test", "./..."],
-        cwd=catalogue.SOURCES / "oracle",
-        env=toolchain.environment(),
+        [build.go(), "test", "./..."],
+        cwd=build.SOURCES / "oracle",
+        env=build.environment(),
         capture_output=True,
         text=True,
         check=False,

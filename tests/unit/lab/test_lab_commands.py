@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from numalign.cli import main
-from numalign.lab import ability, launching, state, toolchain
-from numalign.lab.state import NodeTold, Piece, Running
+from numalign.lab import build, launching, preflight, state
+from numalign.lab.state import LabState, NodeState, ProgramState
 
-NODE = NodeTold(name="node-0", machine="2x16", policy="none", scope="container", folder="", mounts=())
+NODE = NodeState(name="node-0", machine="2x16", policy="none", scope="container", folder="", mounts=())
 
 
 @pytest.fixture(autouse=True)
@@ -22,14 +22,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def told(home: Path) -> Running:
+def told(home: Path) -> LabState:
     """A lab that says it runs, with a log."""
     (home / "a").mkdir()
     log = home / "a" / "nodes" / "node-0" / "logs" / "kubelet.log"
     log.parent.mkdir(parents=True)
     log.write_text("first\nsecond\n")
-    piece = Piece(name="kubelet", node="node-0", log=str(log), pid=None, began=None, starts=2)
-    found = Running("a", os.getpid(), "https://127.0.0.1:1", "k", "/tools", "1 node", (NODE,), (piece,))
+    piece = ProgramState(name="kubelet", node="node-0", log=str(log), pid=None, began=None, starts=2)
+    found = LabState("a", os.getpid(), "https://127.0.0.1:1", "k", "/tools", "1 node", (NODE,), (piece,))
     state.SHELF.announce(home / "a", found)
     return found
 
@@ -57,7 +57,7 @@ def test_where_there_is_nothing_the_answer_says_what_to_do(line: str, code: int,
     assert words in result.output
 
 
-def test_logs_and_shells_name_what_there_is(told: Running) -> None:
+def test_logs_and_shells_name_what_there_is(told: LabState) -> None:
     assert numalign("logs --name a node-0/kubelet").output == "first\nsecond\n"
     assert "it has node-0/kubelet" in numalign("logs --name a node-1/kubelet").output
     assert "it has node-0" in numalign("shell --name a node-9 true").output
@@ -71,7 +71,7 @@ def test_of_a_lab_that_did_not_come_up_the_logs_are_there(home: Path) -> None:
     assert numalign("logs --name b etcd").output == "address in use\n"
 
 
-def test_a_lab_that_ended_without_a_word_is_cleared_away(told: Running, home: Path) -> None:
+def test_a_lab_that_ended_without_a_word_is_cleared_away(told: LabState, home: Path) -> None:
     assert numalign("down a").output == "a is down\n"
     assert not (home / "a").exists()
 
@@ -88,10 +88,10 @@ def test_without_root_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPat
 def test_other_systems_and_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr("sys.platform", "darwin")
-    assert "needs Linux" in ability.missing()
+    assert "needs Linux" in preflight.missing()
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr(toolchain, "found", lambda: False)
-    assert "install Go" in ability.missing()
+    monkeypatch.setattr(build, "found", lambda: False)
+    assert "install Go" in preflight.missing()
 
 
 def test_more_kubelets_than_the_system_lets_watch_files_are_refused_with_the_numbers(
@@ -99,17 +99,17 @@ def test_more_kubelets_than_the_system_lets_watch_files_are_refused_with_the_num
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr(toolchain, "found", lambda: True)
+    monkeypatch.setattr(build, "found", lambda: True)
     monkeypatch.setattr(os.path, "exists", lambda path: True)
     monkeypatch.setattr(launching, "command", lambda *_: ["/bin/true"])
-    monkeypatch.setattr(ability, "free_instances", lambda wanted: min(wanted, 100))
-    assert ability.missing(19) == ""
-    assert ability.missing(20) == (
+    monkeypatch.setattr(preflight, "free_instances", lambda wanted: min(wanted, 100))
+    assert preflight.missing(19) == ""
+    assert preflight.missing(20) == (
         "20 kubelets need 102 inotify instances, and root has 100 left;"
         " `sysctl fs.inotify.max_user_instances=512`, or fewer nodes"
     )
-    assert "19 kubelets need 116" in ability.missing(19, reporters=19)
-    assert "19 kubelets need 101" in ability.missing(19, reporters=0, labs=3)
+    assert "19 kubelets need 116" in preflight.missing(19, reporters=19)
+    assert "19 kubelets need 101" in preflight.missing(19, reporters=0, labs=3)
 
 
 class Instance:
@@ -127,14 +127,14 @@ class Instance:
 
 
 def test_what_others_hold_of_inotify_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ability, "Inotify", Instance)
-    assert [ability.free_instances(wanted) for wanted in (2, 3, 4, 3)] == [2, 3, 3, 3]
+    monkeypatch.setattr(preflight, "Inotify", Instance)
+    assert [preflight.free_instances(wanted) for wanted in (2, 3, 4, 3)] == [2, 3, 3, 3]
 
 
 def test_a_system_that_refuses_mounts_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr(toolchain, "found", lambda: True)
+    monkeypatch.setattr(build, "found", lambda: True)
     monkeypatch.setattr(os.path, "exists", lambda path: True)
     monkeypatch.setattr(launching, "command", lambda *_: ["/bin/sh", "-c", "echo unshare: no >&2; exit 1"])
-    assert "the system refuses (unshare: no)" in ability.missing()
+    assert "the system refuses (unshare: no)" in preflight.missing()

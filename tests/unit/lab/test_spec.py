@@ -8,7 +8,7 @@ import pytest
 
 from numalign.api.errors import BadObject
 from numalign.kubelet import presets
-from numalign.lab import deviceconfig, node, spec
+from numalign.lab import node, spec
 from numalign.lab.spec import LabSpec, NodeSpec
 
 SMALL = presets.machine("2x16")
@@ -55,17 +55,17 @@ def test_nodes_alike_have_numbers() -> None:
 
 def test_devices_of_the_machine_are_what_the_plugin_offers() -> None:
     machine = presets.machine("gpu-8")
-    offered = deviceconfig.of(spec.node("a", machine))
-    assert deviceconfig.known(SMALL, offered, "made").devices == machine.devices
+    offered = node.of(spec.node("a", machine))
+    assert node.known(SMALL, offered, "made").devices == machine.devices
 
 
 def test_a_machine_without_devices_needs_no_plugin() -> None:
-    assert deviceconfig.of(spec.node("a", SMALL)) == {}
+    assert node.of(spec.node("a", SMALL)) == {}
 
 
 def test_devices_in_zones_that_the_machine_does_not_have_are_refused() -> None:
     with pytest.raises(BadObject, match="the machine has no zone 9"):
-        deviceconfig.known(SMALL, {"devices": {"example.com/gpu": {9: 4}}}, "gpus.yaml")
+        node.known(SMALL, {"devices": {"example.com/gpu": {9: 4}}}, "gpus.yaml")
 
 
 def test_the_lab_decides_nothing_that_decides_admission() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from numalign.lab import parts, state
-from numalign.lab.state import Piece, Running
+from numalign.lab import processes, state
+from numalign.lab.state import LabState, ProgramState
 
 
 @pytest.fixture(autouse=True)
@@ -26,22 +26,22 @@ def left() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def piece(pid: int | None, began: int | None) -> Piece:
-    return Piece(name="kubelet", node="node-0", log="", pid=pid, began=began, starts=1)
+def piece(pid: int | None, began: int | None) -> ProgramState:
+    return ProgramState(name="kubelet", node="node-0", log="", pid=pid, began=began, starts=1)
 
 
-def told(*pieces: Piece) -> Running:
-    return Running(name="a", pid=1, url="", kubeconfig="", tools="", words="", nodes=(), pieces=pieces)
+def told(*pieces: ProgramState) -> LabState:
+    return LabState(name="a", pid=1, url="", kubeconfig="", tools="", words="", nodes=(), pieces=pieces)
 
 
-def announced(home: Path, *pieces: Piece) -> None:
+def announced(home: Path, *pieces: ProgramState) -> None:
     (home / "a").mkdir()
     state.SHELF.announce(home / "a", told(*pieces))
 
 
 def test_a_piece_runs_if_its_process_is_the_one_that_was_meant() -> None:
     mine = os.getpid()
-    began = parts.started_at(mine)
+    began = processes.started_at(mine)
     assert began is not None
     assert piece(mine, began).runs
     assert not piece(mine, began - 1).runs
@@ -49,14 +49,14 @@ def test_a_piece_runs_if_its_process_is_the_one_that_was_meant() -> None:
 
 
 def test_what_a_lab_left_behind_is_ended_and_removed(home: Path, left: subprocess.Popen[bytes]) -> None:
-    announced(home, piece(left.pid, parts.started_at(left.pid)))
+    announced(home, piece(left.pid, processes.started_at(left.pid)))
     assert state.clear("a")
     assert left.wait(10) == -9
     assert not (home / "a").exists()
 
 
 def test_a_process_that_has_taken_over_an_id_is_left_alone(home: Path, left: subprocess.Popen[bytes]) -> None:
-    began = parts.started_at(left.pid)
+    began = processes.started_at(left.pid)
     assert began is not None
     announced(home, piece(left.pid, began - 1))
     assert state.clear("a")

@@ -18,6 +18,6 @@ def test_large_cases_could_be_and_the_model_answers_them(family: str, case: orac
 def test_without_go_it_says_so_and_measures_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("numalign.lab.toolchain.found", lambda: False)
+    monkeypatch.setattr("numalign.lab.build.found", lambda: False)
     assert list(oracles.rows()) == []
     assert "oracles: left out, the real kubelet cannot be asked; install Go" in capsys.readouterr().err

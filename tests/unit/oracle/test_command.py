@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from numalign.cli.commands import oracle
+from numalign.cli.devkit import oracle
 from numalign.oracle.fuzz import Summary
 from tests.unit.oracle import small
 

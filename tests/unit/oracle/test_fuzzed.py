@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from numalign.cli.oracle import fuzzed
+from numalign.cli.devkit import replays
 from numalign.oracle.fuzz import Summary
 
 
@@ -12,7 +12,7 @@ from numalign.oracle.fuzz import Summary
     "asked, told", [(24, ["24 questions"]), (2, [])], ids=["many questions in a case", "one question in a case"]
 )
 def test_questions_are_told_where_a_case_has_several(asked: int, told: list[str]) -> None:
-    page = fuzzed.table(Summary(counts=Counter({("scheduler", "agreed"): 2}), asked=asked))
+    page = replays.fuzz_table(Summary(counts=Counter({("scheduler", "agreed"): 2}), asked=asked))
     *_, last = lines = page.splitlines()
     assert [line for line in lines if "questions" in line] == told
     assert last == "2 cases, 0 disagreements"

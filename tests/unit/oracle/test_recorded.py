@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from numalign.api.errors import BadObject
-from numalign.cli.commands import oracle
+from numalign.cli.devkit import oracle
 from numalign.oracle import recorded as casefiles
 from numalign.oracle import recorded as judging
 from numalign.oracle import recorded as recordedsuites

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from numalign.api.errors import BadObject
-from numalign.cli.commands import oracle
+from numalign.cli.devkit import oracle
 from numalign.kubelet.versions import Minor
 from numalign.oracle import fuzz, sources
 from tests.unit.oracle import pretending

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.state import KubeletState
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 from numalign.placement.rowmodel.state import RowState
 from tests.rows import View, outside

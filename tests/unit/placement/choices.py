@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.decisions import Aligned, Code, Decision
+from numalign.placement.columns.holdings import Aligned
+from numalign.placement.decisions import Code, Decision
 from numalign.placement.engine import Engine
 
 

@@ -26,13 +26,13 @@ from numalign.api.objects.pod import (
     PodStatus,
     ResourceRequirements,
 )
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
+from numalign.placement.columns.nodefacts import Groups, RowFacts, Supply, supplies_of
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.nodeledger import Row
-from numalign.placement.reports.nodefacts import Groups, RowFacts, Supply, supplies_of
 
 NODE, NIC = "n1", "example.com/nic"
 GIB = 1 << 30

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.reports.nodefacts import RowFacts
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import CPUS, NODE
 

@@ -9,10 +9,10 @@ from msgspec import structs
 
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.holdings import Holding
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import Fact, NodeSeen, PodSeen, ReportSeen
-from numalign.placement.ledger.holdings import Holding
 from tests.unit.placement import clusters
 from tests.unit.placement.clusters import ModelNode
 

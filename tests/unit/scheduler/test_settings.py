@@ -8,7 +8,7 @@ import pytest
 
 from numalign.api import errors
 from numalign.api.schedulerconfig.configuration import Configuration
-from numalign.placement.reference.args import Strategy
+from numalign.placement.referenceargs import Strategy
 from numalign.scheduler import settings
 from numalign.scheduler.settings import NumalignArgs
 

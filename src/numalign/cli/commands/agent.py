@@ -189,7 +189,7 @@ def show(
     fmt: Output = Format.TABLE,
 ) -> None:
     """Draw this machine: zones, CPUs, memory, distances, caches, and devices where a kubelet tells of them."""
-    from numalign.cli.topology import machine
+    from numalign.cli.results import machine
 
     look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
     if look.readings.machine is None:

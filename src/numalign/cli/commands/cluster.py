@@ -57,17 +57,17 @@ def up(
     fmt: OutputFormat = output.Format.TABLE,
 ) -> None:
     """Start a cluster, and say which KUBECONFIG leads to it."""
-    from numalign.cli.commands import clusterinputs
+    from numalign.cli.results import clusteroptions
     from numalign.simulator import registry
 
     try:
-        asked = clusterinputs.Asked(nodes, machine, policy, scope, kubelet_config, reports, scenario)
+        asked = clusteroptions.ClusterOptions(nodes, machine, policy, scope, kubelet_config, reports, scenario)
         served = {
             "scheduler": scheduler,
             "default_scheduler": blind_scheduler,
             "zone_aware_scheduler": with_scheduler,
         }
-        hosted = clusterinputs.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
+        hosted = clusteroptions.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
         if registry.running(name) is not None:
             raise registry.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
         if foreground:

@@ -15,8 +15,8 @@ from numalign.cli import output
 
 if TYPE_CHECKING:
     from numalign.api.objects.pod import Pod
-    from numalign.cli.admit.report import Report
-    from numalign.cli.drawing import Page
+    from numalign.cli.display.formats import Page
+    from numalign.cli.display.values import AdmitReport
 
 app = typer.Typer()
 
@@ -51,10 +51,10 @@ LEAN = {"limits": {"cpu": 10, "memory": "64Gi", GPU: 1}}
 @app.command(epilog="Example: numalign demo")
 def demo(keep: Annotated[bool, typer.Option("--keep", help="leave the cluster up for kubectl")] = False) -> None:
     """Watch one node decide, then a whole cluster: with a scheduler that sees totals only, and with numalign."""
-    from numalign.cli import drawing
-    from numalign.cli.commands import democluster, demokeeping
+    from numalign.cli.display import formats
+    from numalign.cli.results import democluster
 
-    page = drawing.Page()
+    page = formats.Page()
     _tell(page, answer(PODS), answer({**PODS, REFUSED: LEAN}))
     page.add()
     missed = democluster.tell(page)
@@ -62,19 +62,19 @@ def demo(keep: Annotated[bool, typer.Option("--keep", help="leave the cluster up
     for each in missed:
         output.warn(f"did not hold: {each}")
     if keep:
-        output.show(demokeeping.kept())
+        output.show(democluster.kept())
     if missed:
         raise typer.Exit(1)
 
 
-def answer(pods: Mapping[str, Resources]) -> Report:
+def answer(pods: Mapping[str, Resources]) -> AdmitReport:
     """What the kubelet says to these pods, admitted in order on an empty node."""
-    from numalign.cli.admit import reporting
+    from numalign.cli.results import admit
     from numalign.kubelet import configuration, presets, start
 
     machine = presets.machine(MACHINE)
     kubelet = start.start(machine, configuration.read(CONFIGURATION, "demo", machine))
-    return reporting.admit_all(kubelet, [(_pod(name, wants), "demo") for name, wants in pods.items()])
+    return admit.admit_all(kubelet, [(_pod(name, wants), "demo") for name, wants in pods.items()])
 
 
 def _pod(name: str, resources: Resources) -> Pod:
@@ -86,19 +86,20 @@ def _pod(name: str, resources: Resources) -> Pod:
     return requests.defaulted(decode.decode(pod.Pod, written))
 
 
-def _tell(page: Page, told: Report, with_fewer: Report) -> None:
-    from numalign.cli.admit import matrix, podblocks, wording
+def _tell(page: Page, told: AdmitReport, with_fewer: AdmitReport) -> None:
+    from numalign.cli.display import formats, matrix
+    from numalign.cli.results import admit
 
     page.add("A server with two NUMA zones. A container has to get all it asks for from one of them.")
-    page.add(wording.node(told.machine, told.kubelet))
+    page.add(formats.node(told.machine, told.kubelet))
     page.add()
     table = page.table("pod", "asks for", "verdict", "where")
     for pod in told.pods:
-        table.add_row(*podblocks.line(pod))
+        table.add_row(*admit.line(pod))
     page.add(table)
     page.add()
     matrix.draw(page, told)
     page.add()
-    podblocks.draw(page, told.pods[-1])
+    admit.draw(page, told.pods[-1])
     page.add()
-    page.add(f"Asking for {wording.wants(with_fewer.pods[-1].requests)}, it would be {with_fewer.pods[-1].verdict}.")
+    page.add(f"Asking for {formats.wants(with_fewer.pods[-1].requests)}, it would be {with_fewer.pods[-1].verdict}.")

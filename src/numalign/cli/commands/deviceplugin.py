@@ -70,10 +70,10 @@ async def _serve(folder: Path, reader: Callable[[], Offers], file: Path | None) 
 
 def _of_file(path: str) -> Callable[[], Offers]:
     from numalign.agent.deviceplugin import config as devicepluginconfig
-    from numalign.cli import yamlfiles
+    from numalign.cli import fileio
 
     def read() -> Offers:
-        document = yamlfiles.only(path)
+        document = fileio.only(path)
         return devicepluginconfig.read(document.value, document.place)
 
     return read

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from numalign.cli import output, sources, yamlfiles
+from numalign.cli import fileio, output, sources
 from numalign.cli.output import Format
-from numalign.cli.scheduler import pages
-from numalign.cli.scheduler.pages import Reach
+from numalign.cli.sources import ServerAccess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numalign.api.objects.pod import Pod
-    from numalign.cli.explain.answer import Told
+    from numalign.cli.results.explanation import ExplainOutput
 
 DOES_NOT_FIT = 1
 MOST_COPIES = 100_000
@@ -45,9 +44,9 @@ def pod(
     context: sources.Context = "",
     snapshot: sources.File = "",
     server: sources.Server = "",
-    token_file: pages.TokenFile = "",
-    certificate_authority: pages.Authority = "",
-    insecure: pages.Insecure = False,
+    token_file: sources.TokenFile = "",
+    certificate_authority: sources.Authority = "",
+    insecure: sources.Insecure = False,
     config: sources.Config = "",
     nodes: Nodes = False,
     fmt: Output = Format.TABLE,
@@ -57,17 +56,17 @@ def pod(
     Exit code: 0 if it is placed or some node would take it, 1 if none would or its node rejected it, 2 if there is no
     such pod or the cluster cannot be asked."""
     from numalign.api.errors import BadObject
-    from numalign.cli.explain import questions
+    from numalign.cli.results import explanation
 
     space, _, plain = name.rpartition("/")
     full_name = f"{namespace or space or 'default'}/{plain}"
-    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
     source = sources.Source(
         kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
     )
     try:
         with sources.at_once():
-            told = questions.about_pod(sources.taken(source), full_name, questions.Wanted(nodes))
+            told = explanation.about_pod(sources.taken(source), full_name, explanation.Wanted(nodes))
     except BadObject as problem:
         output.fail(str(problem))
     _show(told, fmt, every=nodes)
@@ -81,9 +80,9 @@ def shape(
     context: sources.Context = "",
     snapshot: sources.File = "",
     server: sources.Server = "",
-    token_file: pages.TokenFile = "",
-    certificate_authority: pages.Authority = "",
-    insecure: pages.Insecure = False,
+    token_file: sources.TokenFile = "",
+    certificate_authority: sources.Authority = "",
+    insecure: sources.Insecure = False,
     config: sources.Config = "",
     nodes: Nodes = False,
     fmt: Output = Format.TABLE,
@@ -92,18 +91,18 @@ def shape(
 
     Exit code: 0 if all of them would find a node, 1 if not, 2 if a file or the cluster cannot be read."""
     from numalign.api.errors import BadObject
-    from numalign.cli.explain import questions
+    from numalign.cli.results import explanation
 
-    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
     source = sources.Source(
         kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
     )
-    if yamlfiles.STDIN in file and snapshot == yamlfiles.STDIN:
+    if fileio.STDIN in file and snapshot == fileio.STDIN:
         output.fail("-f - and --snapshot - would both read the standard input; give one of them a file")
     try:
         pods = _pods(file, replicas)
         with sources.at_once():
-            told = questions.about_shapes(sources.taken(source), pods, questions.Wanted(nodes))
+            told = explanation.about_shapes(sources.taken(source), pods, explanation.Wanted(nodes))
     except BadObject as problem:
         output.fail(str(problem))
     _show(told, fmt, every=nodes)
@@ -112,7 +111,7 @@ def shape(
 def _pods(files: Sequence[str], replicas: int) -> list[Pod]:
     from msgspec import structs
 
-    from numalign.cli.admit import podfiles
+    from numalign.cli.results import podfiles
 
     read = podfiles.read(files)
     for warning in read.warnings:
@@ -127,10 +126,10 @@ def _pods(files: Sequence[str], replicas: int) -> list[Pod]:
     ]
 
 
-def _show(told: Told, fmt: Format, *, every: bool) -> NoReturn:
-    from numalign.cli.explain import draw
+def _show(told: ExplainOutput, fmt: Format, *, every: bool) -> NoReturn:
+    from numalign.cli.results import explaindraw
 
     for problem in told.problems:
         output.warn(problem)
-    output.show(draw.drawn(told, every=every) if fmt is Format.TABLE else output.structured(told, fmt))
+    output.show(explaindraw.drawn(told, every=every) if fmt is Format.TABLE else output.structured(told, fmt))
     raise typer.Exit(0 if told.fits else DOES_NOT_FIT)

@@ -14,7 +14,7 @@ from numalign.cli import output
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
-    from numalign.cli.admit.report import Report
+    from numalign.cli.display.values import AdmitReport
 
 NOT_ADMITTED = 1
 
@@ -59,9 +59,10 @@ def admit(
         raise typer.Exit(NOT_ADMITTED)
 
 
-def _answer(pods: Sequence[str], machine: str, config: str | None, version: str | None) -> Report:
+def _answer(pods: Sequence[str], machine: str, config: str | None, version: str | None) -> AdmitReport:
     from numalign.cli import inputs
-    from numalign.cli.admit import podfiles, reporting
+    from numalign.cli.results import admit as reporting
+    from numalign.cli.results import podfiles
 
     started = inputs.kubelet(machine, config, version)
     found = podfiles.read(pods)
@@ -70,17 +71,17 @@ def _answer(pods: Sequence[str], machine: str, config: str | None, version: str 
     return reporting.admit_all(started.kubelet, found.pods)
 
 
-def _drawn(answer: Report) -> str:
-    from numalign.cli import drawing
-    from numalign.cli.admit import matrix, podblocks, wording
+def _drawn(answer: AdmitReport) -> str:
+    from numalign.cli.display import formats, matrix
+    from numalign.cli.results import admit as podblocks
 
-    page = drawing.Page()
-    page.add(wording.node(answer.machine, answer.kubelet))
+    page = formats.Page()
+    page.add(formats.node(answer.machine, answer.kubelet))
     for pod in answer.pods:
         page.add()
         podblocks.draw(page, pod)
     page.add()
     matrix.draw(page, answer)
     page.add()
-    page.add(wording.summary([pod.verdict for pod in answer.pods]))
+    page.add(formats.summary([pod.verdict for pod in answer.pods]))
     return page.text()

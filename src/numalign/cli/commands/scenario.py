@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from numalign.api.errors import BadObject
-from numalign.cli import output, recordings
+from numalign.cli import fileio, output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numalign.simulator.scenarios.story import Story
+    from numalign.simulator.scenarios.scenario import Scenario
 
 app = typer.Typer(help="Stories played on an embedded cluster, in virtual time.", no_args_is_help=True)
 
@@ -35,7 +35,7 @@ def list_(fmt: OutputFormat = output.Format.TABLE) -> None:
     """Name the scenarios that ship with numalign."""
     from numalign.simulator.scenarios import catalogue
 
-    titles = {name: catalogue.story(name).title for name in catalogue.names()}
+    titles = {name: catalogue.scenario(name).title for name in catalogue.names()}
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(titles, fmt))
     width = max(map(len, titles))
@@ -62,17 +62,17 @@ def run(
     fmt: OutputFormat = output.Format.TABLE,
 ) -> None:
     """Play a scenario and judge it. Ends with 0 if everything held that was expected, else with 1."""
-    from numalign.cli.commands import clusterinputs
+    from numalign.cli.results import clusteroptions
     from numalign.simulator.scenarios import history, judge, play
 
     try:
-        story = clusterinputs.story(which)
-        recordings.require_file(record)
-        progress = Progress(story.lasts)
+        story = clusteroptions.story(which)
+        fileio.require_file(record)
+        progress = ScenarioProgress(story.lasts)
         played = play.play(story, scheduler, seed, progress.at)
     except BadObject as problem:
         output.fail(str(problem))
-    recordings.write(record, history.encode(played.lines))
+    fileio.write(record, history.encode(played.lines))
     for refused in played.refused:
         output.warn(refused)
     measures = judge.measures(played.lines)
@@ -85,7 +85,7 @@ def run(
     raise typer.Exit(1 if violations else 0)
 
 
-def _page(story: Story, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
+def _page(story: Scenario, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
     from numalign.simulator.scenarios import durations
     from numalign.simulator.scenarios.judge import MEASURES
 
@@ -95,7 +95,7 @@ def _page(story: Story, scheduler: str, measures: Mapping[str, float], violation
     return "\n".join([head, *numbers, "", *([f"DID NOT HOLD: {each}" for each in violations] or [held])])
 
 
-class Progress:
+class ScenarioProgress:
     """Says on stderr how far the story is, if it takes long."""
 
     def __init__(self, lasts: float) -> None:

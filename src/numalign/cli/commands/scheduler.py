@@ -1,31 +1,356 @@
 """`numalign scheduler`: the scheduler's side of things.
 
-Parses, hands over to the rooms below, prints. What they need is imported by the commands, so that help stays quick."""
+Parses, hands over to the rooms below, prints. What they need is imported by the commands, so that help stays quick.
+
+`numalign scheduler run`: the scheduler as a process, until a signal ends it or another one takes over.
+
+`numalign scheduler state`, `dump` and `repeat`: a look inside, taken along, and one decision made again.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from numalign.cli import output
+from numalign.cli import output, sources
 from numalign.cli.output import Format
-from numalign.cli.scheduler import look, run
+from numalign.cli.sources import DEFAULT, Authority, Insecure, PagesServer, ServerAccess, TokenFile
 
 if TYPE_CHECKING:
+    import ssl
+
     from numalign.api.schedulerconfig.configuration import Configuration
+    from numalign.kube.transport.auth import Access
+    from numalign.process.certificates import CertificateFiles
+    from numalign.scheduler.main import Scheduler
+    from numalign.scheduler.snapshot.snapshot import Snapshot
+
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+CALLS_BESIDE = 32
+"""At a time, beside bindings: events, conditions, evictions, first looks at the cluster."""
+
+ConfigFile = Annotated[str, typer.Option("--config", help="a KubeSchedulerConfiguration; without one, defaults")]
+Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBECONFIG or the pod's own account")]
+Address = Annotated[str, typer.Option(metavar="ADDRESS", help="where health and metrics are served")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
+Certificate = Annotated[
+    str, typer.Option(metavar="FILE", help="to serve with; without one, plain on the loopback, self-signed elsewhere")
+]
+Key = Annotated[str, typer.Option(metavar="FILE", help="its private key, unless that is in the same file")]
+OpenPaths = Annotated[
+    str,
+    typer.Option(
+        "--authorization-always-allow-paths",
+        metavar="PATHS",
+        help="what is served to all, separated by commas; one that ends in * has everything under it",
+    ),
+]
+Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging; can be changed while it runs")]
+Form = Annotated[output.LogForm, typer.Option("--log-format", help="how to write the log")]
+
+
+class Shown(NamedTuple):
+    """What is shown over TLS, and the files that it came from."""
+
+    context: ssl.SSLContext
+    files: CertificateFiles | None
+
+
+class Pages(NamedTuple):
+    """Where they are served, and how."""
+
+    address: str
+    port: int
+    shown: Shown | None
+    """None: without TLS."""
+    open_to_all: tuple[str, ...]
+
+
+def run(
+    config: ConfigFile = "",
+    kubeconfig: Kubeconfig = "",
+    bind_address: Address = "127.0.0.1",
+    port: Port = 10259,
+    tls_certificate: Certificate = "",
+    tls_key: Key = "",
+    open_paths: OpenPaths = "/healthz,/readyz,/livez",
+    verbosity: Verbosity = 2,
+    log_format: Form = output.LogForm.TEXT,
+) -> None:
+    """Schedule pods, as leader or in waiting.
+
+    Exit code: 0 after a signal, 1 if leadership was lost or something failed, 2 if it cannot start."""
+    from numalign.api.errors import BadObject
+    from numalign.kube import clock
+    from numalign.kube.access import access
+    from numalign.kube.leader.leading import LeadershipLost
+    from numalign.process import log
+
+    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
+    try:
+        read = _configuration(config)
+        shown = _from_files(tls_certificate, tls_key) if tls_certificate or tls_key else _of_our_own(bind_address)
+        pages = Pages(bind_address, port, shown, tuple(filter(None, open_paths.split(","))))
+        found = access.default(kubeconfig or read.client_connection.kubeconfig)
+    except BadObject as problem:
+        output.fail(str(problem))
+    try:
+        with clock.event_loop_runner() as runner:
+            runner.run(_served(read, found, pages))
+    except LeadershipLost as problem:
+        output.fail(str(problem), 1)
+    except BadObject as problem:
+        output.fail(str(problem))
+    except OSError as problem:
+        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
+
+
+def _configuration(file: str) -> Configuration:
+    from numalign.cli import fileio
+    from numalign.scheduler import main, settings
+
+    if not file:
+        return main.defaults()
+    document = fileio.only(file)
+    config = settings.read(document.value, document.place)
+    for warning in config.warnings:
+        output.warn(warning)
+    return config
+
+
+def _from_files(certificate: str, key: str) -> Shown:
+    from numalign.api.errors import BadObject
+    from numalign.process.certificates import CertificateFiles, Unusable
+
+    if not certificate:
+        raise BadObject("scheduler run", key, "--tls-key", "is of no use alone; give --tls-certificate, too")
+    try:
+        files = CertificateFiles(Path(certificate), Path(key or certificate))
+    except Unusable as problem:
+        raise BadObject("scheduler run", certificate, "--tls-certificate", str(problem)) from None
+    return Shown(files.context, files)
+
+
+def _of_our_own(address: str) -> Shown | None:
+    if address in LOOPBACK:
+        return None
+
+    from numalign.api.errors import BadObject
+    from numalign.process import certificates
+    from numalign.process.certificates import CryptographyMissing
+
+    hosts = ("localhost", socket.gethostname(), "127.0.0.1", "::1")
+    try:
+        return Shown(certificates.self_signed_context(hosts, datetime.now(UTC)), None)
+    except CryptographyMissing:
+        why = (
+            "is not a loopback address: give --tls-certificate, or install numalign[tls] for a self-signed certificate"
+        )
+        raise BadObject("scheduler run", address, "--bind-address", why) from None
+
+
+async def _settled(scheduler: Scheduler) -> None:
+    """Once it knows its world, and again with the machine code that a large one is worth."""
+    from numalign.kube.clock import SystemClock
+    from numalign.process import tasks
+    from numalign.scheduler import compile as warming
+
+    cluster = scheduler.cluster
+    await scheduler.watched.synced()
+    tasks.settle()
+    if await warming.when_large(cluster.engine, lambda: cluster.nodes, SystemClock()):
+        tasks.settle()
+
+
+async def _served(config: Configuration, access: Access, served: Pages) -> None:
+    from contextlib import AsyncExitStack
+
+    from numalign.kube.client import Client
+    from numalign.kube.leader import leading
+    from numalign.kube.leader.lease import Terms
+    from numalign.kube.transport.sender import Bucket
+    from numalign.kube.transport.transport import Limits
+    from numalign.process import serve, tasks
+    from numalign.scheduler import settings
+    from numalign.scheduler.http import authz
+    from numalign.scheduler.http import pages as serving
+    from numalign.scheduler.main import Scheduler, Setup
+
+    elect, limit = config.leader_election, config.client_connection
+    terms = Terms(lease=elect.lease_duration, renew=elect.renew_deadline, retry=elect.retry_period)
+    election = leading.election(elect.resource_name, elect.resource_namespace, terms) if elect.leader_elect else None
+    instance = f"{config.profiles[0].scheduler_name}-{socket.gethostname()}"
+    async with AsyncExitStack() as stack:
+        bucket = Bucket(limit.qps, limit.burst) if limit.qps else None
+        room = Limits(connections=settings.ours(config).parallel_binds + CALLS_BESIDE)
+        client = await stack.enter_async_context(Client(access, room, bucket=bucket))
+        elector = await stack.enter_async_context(Client(access))
+        scheduler = Scheduler(Setup(config=config, instance=instance), client, election)
+        if served.port:
+            guard = authz.guard(client, served.open_to_all) if served.shown is not None else None
+            pages = serve.Pages(serving.pages(scheduler, config, election), guard)
+            context = served.shown.context if served.shown is not None else None
+            await stack.enter_async_context(serve.serving(pages, (served.address, served.port), context))
+        beside: dict[str, tasks.Part] = {
+            "settling": _settled(scheduler),
+        }
+        if served.shown is not None and served.shown.files is not None:
+            beside["certificate"] = served.shown.files.follow()
+        await tasks.until_signalled(tasks.together(scheduler.run(elector), beside))
+
+
+DIFFERS = 1
+GZIP = ".gz"
+
+Pod = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="one pod: its story, and where it stands")]
+Node = Annotated[str, typer.Option("--node", metavar="NAME", help="one node: its zones, and the pods in them")]
+Nodes = Annotated[bool, typer.Option("--nodes", help="every node, too")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the answer.")]
+Written = Annotated[
+    str, typer.Option("--file", "-f", metavar="FILE", help="where to; packed if it ends in .gz; - is stdout")
+]
+Dump = Annotated[str, typer.Argument(metavar="FILE", help="A scheduler's dump, or what kubectl prints of a cluster.")]
+Whose = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="whose decision")]
+There = Annotated[str, typer.Option("--node", metavar="NAME", help="one node in depth: why not, its score, its zones")]
+
+
+def state(
+    server: PagesServer = DEFAULT,
+    pod: Pod = "",
+    node: Node = "",
+    nodes: Nodes = False,
+    fmt: Output = Format.TABLE,
+    token_file: TokenFile = "",
+    certificate_authority: Authority = "",
+    insecure: Insecure = False,
+) -> None:
+    """Show what a running scheduler knows: who waits and why, who is on the way, and how nodes stand.
+
+    Exit code: 0, or 2 if the scheduler cannot be asked or does not know the pod or node."""
+    from numalign.cli.results import schedulerpages
+
+    query = {"pod": _qualified(pod), "node": node, "nodes": "all" if nodes else ""}
+    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    told = _page(server, "/debug/state", reach, **{name: value for name, value in query.items() if value})
+    if fmt is not Format.TABLE:
+        return output.show(output.structured(told, fmt))
+    try:
+        drawn = schedulerpages.state(told)
+    except (LookupError, TypeError, AttributeError, ValueError):
+        output.fail(f"Scheduler {server}: tells its state in a way that is not known here; -o json shows it as it came")
+    if query["pod"] and not schedulerpages.knows_pod(told):
+        output.fail(f"Scheduler {server}: knows no pod {query['pod']}; it remembers those that it tried lately")
+    if node and not schedulerpages.knows_node(told):
+        output.fail(f"Scheduler {server}: knows no node {node}")
+    output.show(drawn)
+
+
+def dump(
+    file: Written,
+    server: PagesServer = DEFAULT,
+    token_file: TokenFile = "",
+    certificate_authority: Authority = "",
+    insecure: Insecure = False,
+) -> None:
+    """Write down everything that a running scheduler decides by, to be looked at or repeated elsewhere.
+
+    There are no secrets in it: of pods only what decisions look at. Exit code: 0, or 2 if it cannot be had."""
+    from numalign.api.errors import BadObject
+
+    try:
+        reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
+        text = sources.fetch(server, "/debug/dump", reach)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if file == "-":
+        return output.show(text.decode())
+    _write(file, text)
+
+
+def repeat(file: Dump, pod: Whose, node: There = "", fmt: Output = Format.TABLE) -> None:
+    """Make one decision of a dump again, and hold it against what the scheduler had decided.
+
+    Exit code: 0 if it comes out the same or was not remembered, 1 if it does not, 2 if the file cannot be used."""
+    from numalign.api.errors import BadObject
+    from numalign.cli.results import schedulerpages as schedulerrepeat
+    from numalign.scheduler.explain import replay as repeating
+
+    try:
+        again = repeating.repeated(_snapshot(file), _qualified(pod), node)
+    except BadObject as problem:
+        output.fail(str(problem))
+    for left_out in again.problems:
+        output.warn(left_out)
+    is_table = fmt is Format.TABLE
+    output.show(
+        schedulerrepeat.replay_text(again) if is_table else output.structured(schedulerrepeat.plain(again), fmt)
+    )
+    if again.agrees is False:
+        raise typer.Exit(DIFFERS)
+
+
+def _qualified(pod: str) -> str:
+    return pod if not pod or "/" in pod else f"default/{pod}"
+
+
+def _page(server: str, path: str, reach: ServerAccess, **query: str) -> dict[str, Any]:
+    import msgspec
+
+    from numalign.api.errors import BadObject
+
+    try:
+        told: dict[str, Any] = msgspec.json.decode(sources.fetch(server, path, reach, **query), type=dict)
+    except BadObject as problem:
+        output.fail(str(problem))
+    except msgspec.MsgspecError:
+        output.fail(f"Scheduler {server}: answers with something else than its state; is it a scheduler of ours?")
+    return told
+
+
+def _snapshot(file: str) -> Snapshot:
+    from numalign.cli import sources
+
+    return sources.taken(sources.Source(snapshot=file))
+
+
+def _write(file: str, text: bytes) -> None:
+    from numalign.scheduler.snapshot import files
+
+    try:
+        _replace(Path(file).resolve(), files.packed(text) if file.endswith(GZIP) else text)
+    except (OSError, ValueError, RuntimeError) as problem:
+        output.fail(f"{file} cannot be written: {getattr(problem, 'strerror', None) or 'not a file name'}")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """What was there stays until all of the new is there, unless it is a device."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
 
 REFUSED = 1
 
 app = typer.Typer(no_args_is_help=True)
 
-app.command("run", epilog="Example: numalign scheduler run --config scheduler.yaml")(run.run)
-app.command("state", epilog="Example: numalign scheduler state --pod default/web")(look.state)
-app.command("dump", epilog="Example: numalign scheduler dump -f now.json.gz")(look.dump)
-app.command("repeat", epilog="Example: numalign scheduler repeat now.json.gz --pod default/web")(look.repeat)
+app.command("run", epilog="Example: numalign scheduler run --config scheduler.yaml")(run)
+app.command("state", epilog="Example: numalign scheduler state --pod default/web")(state)
+app.command("dump", epilog="Example: numalign scheduler dump -f now.json.gz")(dump)
+app.command("repeat", epilog="Example: numalign scheduler repeat now.json.gz --pod default/web")(repeat)
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A KubeSchedulerConfiguration; - is stdin.")]
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the answer.")]
 
 
 @app.callback()
@@ -39,7 +364,7 @@ def check_config(file: File, fmt: Output = Format.TABLE) -> None:
 
     Exit code: 0 if it can be used, 1 if it cannot, 2 if the file cannot be read."""
     from numalign.api import errors
-    from numalign.cli.scheduler import checkconfig
+    from numalign.cli.results import schedulerpages
 
     try:
         config = _read(file)
@@ -48,12 +373,16 @@ def check_config(file: File, fmt: Output = Format.TABLE) -> None:
         output.fail(str(problem), REFUSED if problem.field else 2)
     for warning in config.warnings:
         output.warn(warning)
-    output.show(checkconfig.drawn(config) if fmt is Format.TABLE else output.structured(checkconfig.told(config), fmt))
+    output.show(
+        schedulerpages.config_text(config)
+        if fmt is Format.TABLE
+        else output.structured(schedulerpages.config_output(config), fmt)
+    )
 
 
 def _read(file: str) -> Configuration:
-    from numalign.cli import yamlfiles
+    from numalign.cli import fileio
     from numalign.scheduler import settings
 
-    document = yamlfiles.only(file)
+    document = fileio.only(file)
     return settings.read(document.value, document.place)

@@ -8,8 +8,7 @@ import typer
 
 from numalign.cli import output, sources
 from numalign.cli.output import Format
-from numalign.cli.scheduler import pages
-from numalign.cli.scheduler.pages import Reach
+from numalign.cli.sources import ServerAccess
 
 app = typer.Typer()
 
@@ -24,22 +23,23 @@ def topology(
     context: sources.Context = "",
     snapshot: sources.File = "",
     server: sources.Server = "",
-    token_file: pages.TokenFile = "",
-    certificate_authority: pages.Authority = "",
-    insecure: pages.Insecure = False,
+    token_file: sources.TokenFile = "",
+    certificate_authority: sources.Authority = "",
+    insecure: sources.Insecure = False,
     fmt: Output = Format.TABLE,
 ) -> None:
     """Show the zones of nodes, with what is free in them and the pods that hold the rest.
 
     Exit code: 0, or 2 if there is no such node or the cluster cannot be asked."""
     from numalign.api.errors import BadObject
-    from numalign.cli.topology import answer, draw
+    from numalign.cli.results import topology as answer
+    from numalign.cli.results import topology as draw
 
-    reach = Reach(token_file=token_file, authority=certificate_authority, insecure=insecure)
+    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
     source = sources.Source(kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach)
     try:
         with sources.at_once():
-            asked = answer.Asked(sources.taken(source), sources.publications(source))
+            asked = answer.ReportedCluster(sources.taken(source), sources.publications(source))
             told, problems = answer.nodes(asked, node)
     except BadObject as problem:
         output.fail(str(problem))

@@ -1,4 +1,4 @@
 """Campaigns: random pods and faults on a lab of real kubelets, determined by a seed, with a verdict.
 
-`numalign lab campaign` calls `running`. `load` and `script` generate the events, `acting` and `resting` perform them,
-`watching` records a history, `judging` and `excuses` evaluate it, `report` summarises it."""
+`numalign lab campaign` calls `run`. `script` generates the events, `actions` performs them, `watch` records a
+`history`, `judge` evaluates it with `exemptions`, `report` summarises it."""

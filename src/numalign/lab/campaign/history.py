@@ -1,15 +1,16 @@
-"""The history of a campaign: one line per event of a pod, a node or a program, in order.
+"""The history of a campaign: one line per event of a pod, a node or a program, and the life of each pod rebuilt from
+it.
 
-`watching`, `acting` and `resting` write lines; `judging` reads them, from memory or from a saved file."""
+`watch` and `actions` write lines; `judge`, `exemptions` and `report` read them, from memory or from a saved file."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 Zones = tuple[int, ...]
 What = Literal[
@@ -18,17 +19,17 @@ What = Literal[
     "waits",
     "started",
     "ended",
-    "asked-to-go",
+    "deletion-requested",
     "gone",
     "holds",
     "freed",
     "stuck",
     "offers",
-    "told",
+    "reported",
     "behind",
     "level",
-    "away",
-    "back",
+    "down",
+    "up",
 ]
 NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -63,7 +64,7 @@ class Line(Struct, frozen=True, omit_defaults=True, kw_only=True):
     phase: str = ""
     why: str = ""
     words: str = ""
-    foretold: Mapping[str, tuple[Zones, ...]] = NOTHING
+    predicted: Mapping[str, tuple[Zones, ...]] = NOTHING
     """By container, the predicted sets of zones, of which the kubelet chooses one."""
     loose: bool = False
     """Whether the kubelet's policy does not enforce zones."""
@@ -96,3 +97,83 @@ def encode(lines: Iterable[Line]) -> bytes:
 
 def decode(raw: bytes) -> list[Line]:
     return [msgspec.json.decode(line, type=Line) for line in raw.splitlines()]
+
+
+class PodHistory(Struct):
+    """One pod's life. Times are seconds from the start; None means that the event did not happen."""
+
+    name: str
+    uid: str
+    created: float
+    devices: Mapping[str, int] = field(default_factory=dict)
+    node: str = ""
+    bound: float | None = None
+    predicted: Mapping[str, tuple[Zones, ...]] = field(default_factory=dict)
+    loose: bool = False
+    """Whether its kubelet's policy does not enforce zones."""
+    holds: dict[str, Holding] = field(default_factory=dict)
+    held: float | None = None
+    """When its kubelet's checkpoint first contained it; `freed`: when it no longer did."""
+    freed: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    failed: bool = False
+    why: str = ""
+    words: str = ""
+    asked: float | None = None
+    """When its deletion was requested."""
+    gone: float | None = None
+
+    @property
+    def left(self) -> float:
+        """When it was seen to be over; infinite if it is not."""
+        return min(self.gone or float("inf"), self.ended or float("inf"))
+
+    @property
+    def wanted(self) -> frozenset[int]:
+        """Predicted zones of all containers."""
+        return frozenset(zone for choices in self.predicted.values() for choice in choices for zone in choice)
+
+    @property
+    def zones(self) -> frozenset[int]:
+        return frozenset[int]().union(*(each.zones for each in self.holds.values()))
+
+
+def of(lines: Sequence[Line]) -> dict[str, PodHistory]:
+    """By uid. Pods of other schedulers are left out."""
+    # While the server was down, a deletion may have been requested before the pod was seen.
+    asked = {line.uid: line.at for line in lines if line.what == "deletion-requested"}
+    pods: dict[str, PodHistory] = {}
+    for line in lines:
+        if line.what == "created" and line.uid not in pods:
+            pods[line.uid] = PodHistory(line.name, line.uid, line.at, line.devices, asked=asked.get(line.uid))
+        if line.uid in pods:
+            _tell(pods[line.uid], line)
+    return pods
+
+
+def _tell(pod: PodHistory, line: Line) -> None:
+    match line.what:
+        case "bound":
+            pod.node, pod.bound, pod.predicted, pod.loose = line.node, line.at, line.predicted, line.loose
+        case "holds":
+            pod.holds, pod.held = {**pod.holds, **line.holds}, pod.held or line.at
+        case "freed":
+            pod.freed = line.at
+        case "started":
+            pod.started = pod.started or line.at
+        case "ended":
+            pod.ended, pod.failed, pod.why, pod.words = line.at, line.phase == "Failed", line.why, line.words
+        case "gone":
+            pod.gone = line.at
+
+
+def absences(lines: Iterable[Line], parts: Sequence[str]) -> Iterator[tuple[float, float]]:
+    """When these programs were down; infinite if one did not return."""
+    away: dict[str, float] = {}
+    for line in lines:
+        if line.name in parts and line.what == "down":
+            away[line.name] = line.at
+        elif line.name in parts and line.what == "up" and line.name in away:
+            yield away.pop(line.name), line.at
+    yield from ((begun, float("inf")) for begun in away.values())

@@ -1,6 +1,6 @@
 """Summarises a campaign: counts, and every violation. Pure, from the history.
 
-`running` builds it, `numalign lab campaign` prints it."""
+`run` builds it, `numalign lab campaign` prints it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from numalign.lab.campaign import judging, stories
-from numalign.lab.campaign.history import Holding, Line
-from numalign.lab.campaign.judging import Finding
-from numalign.lab.campaign.stories import PodStory
+from numalign.lab.campaign import history, judge
+from numalign.lab.campaign.history import Holding, Line, PodHistory
+from numalign.lab.campaign.judge import Finding
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -58,7 +57,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def of(run: Run, lines: Sequence[Line]) -> Report:
-    verdict, pods = judging.judge(lines), list(stories.of(lines).values())
+    verdict, pods = judge.judge(lines), list(history.of(lines).values())
     return Report(
         run=run,
         seconds=lines[-1].at if lines else 0.0,
@@ -69,8 +68,8 @@ def of(run: Run, lines: Sequence[Line]) -> Report:
         overtaken=verdict.overtaken,
         lost=verdict.lost,
         late_reports=verdict.late,
-        longest_lag=max((seconds for _, _, seconds in judging.lags(lines)), default=0.0),
-        faults=dict(sorted(Counter(_kind(line) for line in lines if line.what == "away").items())),
+        longest_lag=max((seconds for _, _, seconds in judge.lags(lines)), default=0.0),
+        faults=dict(sorted(Counter(_kind(line) for line in lines if line.what == "down").items())),
         good=verdict.good,
     )
 
@@ -102,7 +101,7 @@ def text(report: Report) -> str:
     return "\n".join([*told, *([f"ended by themselves: {', '.join(by_themselves)}"] if by_themselves else [])])
 
 
-def _pods(pods: Sequence[PodStory]) -> Pods:
+def _pods(pods: Sequence[PodHistory]) -> Pods:
     waits = sorted(pod.started - pod.created for pod in pods if pod.started is not None)
     return Pods(
         created=len(pods),

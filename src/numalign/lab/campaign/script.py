@@ -1,19 +1,175 @@
-"""Generates the schedule of a campaign from a seed: pods created and deleted, programs stopped, rests. Pure.
+"""Generates a campaign from a seed: its nodes, its pods, and the schedule of pods, faults and rests. Pure.
 
-`running` performs the steps in order. Pods arrive in bursts that keep the nodes about full. No program is stopped twice
-at the same time, and all run again before the next rest, in which the campaign checks every pod."""
+`run` performs the steps in order. Nodes are few and each of another kind, so that every manager of the kubelet is used.
+Pods arrive in bursts that keep the nodes about full; every pod fits on at least one empty node according to the model,
+so that none waits for ever. An annotation tells the lab's runtime, which runs nothing, how long containers take. No
+program is stopped twice at the same time, and all run again before the next rest, in which the campaign checks every
+pod."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from numalign.lab.campaign import load
-from numalign.lab.campaign.load import Body
+from numalign.api.decode import decode
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import admission, machinefile
+from numalign.kubelet.machine import Machine
+from numalign.lab import spec
 from numalign.lab.spec import NodeSpec
+from numalign.scheduler import profiles
+
+GPU: Final = "example.com/gpu"
+NIC: Final = "example.com/nic"
+PAGES: Final = "hugepages-2Mi"
+
+EVERYTHING: Final = machinefile.read(
+    {
+        "name": "everything",
+        "extends": "2x16",
+        "zones": [{"id": 0, "hugepages": {"2Mi": "2Gi"}}, {"id": 1, "hugepages": {"2Mi": "2Gi"}}],
+        "devices": {GPU: {0: 2, 1: 2, "preferredAllocation": True}, NIC: {0: 3, 1: 3, "0,1": ["wide"]}},
+    },
+    "everything",
+)
+EIGHT_ZONES: Final = machinefile.read(
+    {
+        "name": "eight-zones",
+        "zones": [{"cpus": f"{4 * zone}-{4 * zone + 3}", "memory": "16Gi"} for zone in range(8)],
+        "devices": {NIC: dict.fromkeys(range(8), 1)},
+    },
+    "eight-zones",
+)
+THREADS: Final = machinefile.read({"name": "threads", "extends": "2x32-smt"}, "threads")
+
+
+def nodes() -> tuple[NodeSpec, ...]:
+    return (
+        _node("strict", EVERYTHING, "single-numa-node", "container"),
+        _node("podwise", EVERYTHING, "restricted", "pod"),
+        _node("eight", EIGHT_ZONES, "single-numa-node", "pod"),
+        _node("cores", THREADS, "restricted", "container", cpuManagerPolicyOptions={"full-pcpus-only": "true"}),
+        _node("loose", EVERYTHING, "best-effort", "container", memoryManagerPolicy="None", reservedMemory=[]),
+    )
+
+
+def _node(name: str, machine: Machine, policy: str, scope: str, **more: Any) -> NodeSpec:
+    return spec.node(name, machine, more={"topologyManagerPolicy": policy, "topologyManagerScope": scope, **more})
+
+
+SECONDS: Final = "numalign.io/lab-seconds"
+"""Annotation: how long the runtime lets each container take. Without it, until the pod is deleted."""
+PINNED: Final = 0.25
+"""The share of pods that are bound to one node by a selector."""
+TRIES: Final = 100
+
+Body = dict[str, Any]
+Amounts = dict[str, str]
+
+
+def pod(name: str, nodes: Sequence[NodeSpec], chances: random.Random) -> Body:
+    """A pod that fits on one of the empty nodes."""
+    for _ in range(TRIES):
+        home = chances.choice(nodes)
+        body = _drawn(name, home, chances)
+        if fits(home, body):
+            return body
+    raise AssertionError("no pod fits on these nodes")
+
+
+def fits(node: NodeSpec, body: Body) -> bool:
+    kubelet = node.modelled
+    _, outcome = admission.admit(kubelet, kubelet.initial(), decode.decode(Pod, body))
+    return outcome.admitted
+
+
+def _drawn(name: str, home: NodeSpec, chances: random.Random) -> Body:
+    spec: Body = {
+        "schedulerName": profiles.NAME,
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": chances.choice((0, 1, 30)),
+        "containers": [_container("main", chances.choice(SORTS)(home.machine, chances))],
+    }
+    lasts: dict[str, float] = {}
+    if chances.random() < 0.25:
+        spec["containers"].append(_container("beside", chances.choice(SORTS)(home.machine, chances)))
+    if chances.random() < 0.25:
+        spec["initContainers"] = list(_before(home.machine, chances))
+        lasts |= {each["name"]: chances.uniform(0.5, 4.0) for each in spec["initContainers"]}
+    if chances.random() < 0.2:
+        spec["initContainers"] = [*spec.get("initContainers", ()), _sidecar(home.machine, chances)]
+    if chances.random() < 0.3:
+        spec["restartPolicy"] = "Never"
+        lasts |= {each["name"]: chances.uniform(3.0, 40.0) for each in spec["containers"]}
+    if chances.random() < PINNED:
+        spec["nodeSelector"] = {"kubernetes.io/hostname": home.name}
+    annotations = {SECONDS: ",".join(f"{each}={seconds:.1f}" for each, seconds in lasts.items())} if lasts else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": spec,
+    }
+
+
+def _before(machine: Machine, chances: random.Random) -> Sequence[Body]:
+    """Init containers that end; later containers reuse their resources."""
+    return [_container(f"before-{n}", chances.choice(SORTS)(machine, chances)) for n in range(chances.randint(1, 2))]
+
+
+def _sidecar(machine: Machine, chances: random.Random) -> Body:
+    return {**_container("sidecar", _cpus(machine, chances)), "restartPolicy": "Always"}
+
+
+def _container(name: str, amounts: Amounts) -> Body:
+    """With requests equal to limits, except for fractional CPUs or no resources."""
+    bounded = {key: value for key, value in amounts.items() if not value.endswith("m")}
+    resources = {"requests": amounts, "limits": bounded} if amounts else {}
+    return {"name": name, "image": "none", "resources": resources}
+
+
+def _cpus(machine: Machine, chances: random.Random) -> Amounts:
+    """Odd numbers as well: nodes that allocate whole cores reject them."""
+    most = min(sum(len(core.cpus) for core in zone.cores) for zone in machine.zones)
+    return {"cpu": str(chances.randint(1, max(1, most * 2 // 3))), "memory": f"{chances.randint(1, 6)}Gi"}
+
+
+def _memory(machine: Machine, chances: random.Random) -> Amounts:
+    most = min(zone.memory for zone in machine.zones) >> 30
+    return {"cpu": str(chances.randint(1, 2)), "memory": f"{chances.randint(most // 4, most * 3 // 4)}Gi"}
+
+
+def _gpus(machine: Machine, chances: random.Random) -> Amounts:
+    wanted = {GPU: str(chances.randint(1, 2))} if GPU in machine.devices else {}
+    nic = {NIC: "1"} if NIC in machine.devices and chances.random() < 0.5 else {}
+    return {**_cpus(machine, chances), **wanted, **nic}
+
+
+def _nics(machine: Machine, chances: random.Random) -> Amounts:
+    return {**_cpus(machine, chances), **({NIC: "1"} if NIC in machine.devices else {})}
+
+
+def _pages(machine: Machine, chances: random.Random) -> Amounts:
+    """Huge pages."""
+    there = any(page.resource == PAGES and page.pages for zone in machine.zones for page in zone.hugepages)
+    return {**_cpus(machine, chances), **({PAGES: f"{128 * chances.randint(1, 8)}Mi"} if there else {})}
+
+
+def _shared(machine: Machine, chances: random.Random) -> Amounts:
+    """Burstable: no exclusive CPUs."""
+    return {"cpu": f"{100 * chances.randint(1, 9)}m", "memory": f"{chances.randint(1, 3)}Gi"}
+
+
+def _nothing(machine: Machine, chances: random.Random) -> Amounts:
+    return {}
+
+
+Sort = Callable[[Machine, random.Random], Amounts]
+SORTS: Final[tuple[Sort, ...]] = (_cpus, _cpus, _cpus, _memory, _gpus, _gpus, _nics, _pages, _shared, _nothing)
+
 
 How = Literal["kill", "end", "hang"]
 
@@ -80,7 +236,7 @@ def _pods(chances: random.Random, seconds: float, nodes: Sequence[NodeSpec]) -> 
         for _ in range(chances.choice(BURSTS)):
             number += 1
             name = f"p-{number}"
-            yield Create(at, name, load.pod(name, nodes, chances))
+            yield Create(at, name, pod(name, nodes, chances))
             gone = at + chances.expovariate(1 / LIFETIME)
             if gone < seconds:
                 yield Delete(gone, name, chances.random() < 0.2)

@@ -1,7 +1,8 @@
 """A suite of recorded cases: how numalign answers a case, and how the answer is compared.
 
-`judging` runs the suites. A suite receives a case as read, with the file's `fixtures` added. A deliberate difference is
-a rule on the input, never on a case's name, with an entry in docs/compatibility/plugin.md."""
+`recorded` and the publishers' `cases` run the suites. A suite receives a case as read, with the file's `fixtures`
+added. A deliberate difference is a rule on the input, never on a case's name, with an entry in
+docs/compatibility/plugin.md."""
 
 from __future__ import annotations
 

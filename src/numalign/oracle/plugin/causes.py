@@ -18,11 +18,11 @@ from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Pod
 from numalign.oracle.plugin import replay
 from numalign.oracle.plugin.replay import Dialect, Habit, Script
-from numalign.placement.reference import args
-from numalign.placement.reference.args import ForeignPodsDetect, ResyncMethod
+from numalign.placement import referenceargs
 from numalign.placement.reference.caches import podgroups, selection
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.repairs import Repair
+from numalign.placement.referenceargs import ForeignPodsDetect, ResyncMethod
 
 Change = Repair | Habit
 Occasion = Callable[[Script], bool]
@@ -63,7 +63,7 @@ def _has_starting_pod(script: Script) -> bool:
 
 def _signs_exclusive(script: Script) -> bool:
     """Whether a fingerprint may cover exclusive pods only."""
-    method = args.resync_method(script.settings.cache)
+    method = referenceargs.resync_method(script.settings.cache)
     announced = (
         each.name == normalise.FINGERPRINT_METHOD and each.value == fingerprint.Method.EXCLUSIVE
         for report in _reports(script)
@@ -73,7 +73,7 @@ def _signs_exclusive(script: Script) -> bool:
 
 
 def _looks_for_exclusive(script: Script) -> bool:
-    detect = args.foreign_pods_detect(script.settings.cache)
+    detect = referenceargs.foreign_pods_detect(script.settings.cache)
     return detect is ForeignPodsDetect.ONLY_EXCLUSIVE or _signs_exclusive(script)
 
 

@@ -1,6 +1,6 @@
 """Filter and Score with the plugin's defects, for comparison only.
 
-`playing` uses it to replay v0.34.7. Each defect is an entry of docs/compatibility/plugin.md. Where the plugin would
+`replay` uses it to replay v0.34.7. Each defect is an entry of docs/compatibility/plugin.md. Where the plugin would
 panic, `Crashed` is raised."""
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numalign.api.nrt import wire
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.placement.reference import filter, leastnuma, numanodes, scoring, status
-from numalign.placement.reference.args import Strategy
 from numalign.placement.reference.demand import Demand, PodDemand
 from numalign.placement.reference.filter import Seen, Verdict
 from numalign.placement.reference.leastnuma import Found
 from numalign.placement.reference.numanodes import NumaNode
 from numalign.placement.reference.scoring import Scoring
+from numalign.placement.referenceargs import Strategy
 
 INCONSISTENT: Final = status.error("inconsistent resource accounting")
 NOT_A_NUMBER: Final = -(1 << 63)

@@ -27,9 +27,9 @@ from numalign.oracle.plugin.history import History, HistoryStep
 from numalign.oracle.plugin.replay import PANIC, Script, StepAnswer
 from numalign.oracle.plugin.suites import filters, objects, scores
 from numalign.oracle.plugin.suites import scores as reportedzones
-from numalign.placement.reference import args
-from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
+from numalign.placement import referenceargs
 from numalign.placement.reference.caches.cache import Lookup
+from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs
 
 Raw = Mapping[str, Any]
 
@@ -127,14 +127,14 @@ def refusal(settings: Mapping[str, Any]) -> str | None:
     unknown = [f'unknown field "{name}"' for name in settings if name not in OLD_FIELDS]
     if unknown:
         return f"strict decoding error: {', '.join(unknown)}"
-    return args.aggregated(args.problems(args.defaulted(given))) or None
+    return referenceargs.aggregated(referenceargs.problems(referenceargs.defaulted(given))) or None
 
 
 def _of_refusal(refused: str | None, expected: str | None, settings: Mapping[str, Any]) -> Opinion:
     if refused is None or expected not in (refused, UNREADABLE):
         return Opinion((Difference("init_error", refused, expected),))
     try:
-        args.complete(settings)
+        referenceargs.complete(settings)
     except errors.BadObject:
         return Opinion()
     return Opinion(entries=frozenset({"difference 1" if "preemptionMode" in settings else "settings"}))

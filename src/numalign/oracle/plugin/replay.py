@@ -19,8 +19,8 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.pod import Container, Pod
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.history import History, HistoryStep
-from numalign.placement.reference import args, classes, demand, filter, numanodes, scoring
-from numalign.placement.reference.args import InformerMode, NodeResourceTopologyMatchArgs
+from numalign.placement import referenceargs
+from numalign.placement.reference import classes, demand, filter, numanodes, scoring
 from numalign.placement.reference.caches import podgroups, repairs, selection
 from numalign.placement.reference.caches.cache import Cache, Lookup, Reports
 from numalign.placement.reference.caches.ledger import Ledger
@@ -32,6 +32,7 @@ from numalign.placement.reference.demand import PodDemand
 from numalign.placement.reference.filter import Seen
 from numalign.placement.reference.numanodes import Reading
 from numalign.placement.reference.status import Status
+from numalign.placement.referenceargs import InformerMode, NodeResourceTopologyMatchArgs
 
 
 class Habit(StrEnum):
@@ -141,7 +142,7 @@ def script(history: History) -> Script:
     """For arguments that are valid."""
     return Script(
         history=history,
-        settings=args.complete(history.args),
+        settings=referenceargs.complete(history.args),
         present={node.metadata.name: classes.present_on(node) for node in history.nodes},
         demands={
             place: demand.of(step.pod) for place, step in enumerate(history.steps) if step.op in ("filter", "score")
@@ -162,7 +163,7 @@ class _Session:
         self.has_defects = Habit.DEFECTS in manner.habits
         self.present = script.present
         self.nrts = {nrt.metadata.name: nrt for nrt in history.nrts}
-        self.pods = _Informer(args.informer_mode(settings.cache), history.pods)
+        self.pods = _Informer(referenceargs.informer_mode(settings.cache), history.pods)
         self.readings: dict[str, Reading] = {}
         for pod in self.pods.listed():
             self.cache.pod_seen(pod)

@@ -1,6 +1,6 @@
 """Defects of RTE and NFD that show in their reports, as rules on the input.
 
-A rule names the numbers that a defect affects. `publishers` accepts a difference only if everything that no rule
+A rule names the numbers that a defect affects. `reports` accepts a difference only if everything that no rule
 affects is equal."""
 
 from __future__ import annotations

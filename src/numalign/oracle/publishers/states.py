@@ -1,6 +1,6 @@
 """Reads recorded node states for the agent's modules: a machine, allocatable resources, and pods.
 
-`publishers` and its neighbours use it. It converts both publishers' tables into one form; null and a missing column are
+The other modules here use it. It converts both publishers' tables into one form; null and a missing column are
 empty lists and tables. Memory may be recorded in bytes that are no multiple of a page; `scale` is the factor that makes
 it one."""
 

@@ -1,6 +1,6 @@
 """Recorded steps inside the publishers: what they read, which pods they count, what they exclude.
 
-Each is compared with the agent's module for it. `publishers` compares the complete reports."""
+Each is compared with the agent's module for it. `reports` compares the complete reports."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.placement.columns.changelog import ChangeLog, Rows
+from numalign.placement.columns.nodefacts import Groups, RowFacts
 from numalign.placement.columns.noderules import MOST_ZONES, NodeRules
 from numalign.placement.columns.resources import Resources
-from numalign.placement.reports.nodefacts import Groups, RowFacts
 
 LARGEST: Final = 1 << 52
 """4 PiB, or as many CPUs; a hundred times the sum over eight zones is still an int64."""

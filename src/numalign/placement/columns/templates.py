@@ -11,11 +11,10 @@ from typing import Final
 
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
+from numalign.placement.columns.holdings import Aligned, ContainerZones, Entry, Holding, Source
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.resources import CPU
-from numalign.placement.decisions import Aligned
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 
 Names = tuple[str, ...]
 Key = tuple[int, ...]

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding
 
 Zones = tuple[int, ...]
 """Real ids, ascending: position p stands for the p-th of them."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, structs
 
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding
 from numalign.placement.columns.requests import Program
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import RowVerdict
 from numalign.placement.rowmodel.state import RowState

@@ -19,9 +19,9 @@ from numalign.kubelet.demand import Role
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState
 from numalign.placement.columns import zonesets
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU, Resources
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel.causes import Cause, Shortfall, Stopped
 from numalign.placement.rowmodel.devices import DevicePool
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict

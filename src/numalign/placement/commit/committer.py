@@ -21,6 +21,7 @@ from numalign.kubelet import admission
 from numalign.kubelet import demand as demands
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns import requests
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.shapes import Shape, Shapes
@@ -31,7 +32,6 @@ from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import RestoredKubelet
 from numalign.placement.ledger import rows, unobserved
 from numalign.placement.ledger.charges import Cover, PodLife
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.ledger.sync import Mirror
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict

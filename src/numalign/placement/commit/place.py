@@ -13,10 +13,10 @@ from enum import StrEnum
 
 from msgspec import Struct, structs
 
+from numalign.placement.columns.holdings import Entry, Holding
 from numalign.placement.columns.noderules import FULL_CORES
 from numalign.placement.columns.requests import Program
 from numalign.placement.commit import anyorder
-from numalign.placement.ledger.holdings import Entry, Holding
 from numalign.placement.rowmodel import evaluate, state
 from numalign.placement.rowmodel.causes import Cause, Shortfall
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict

@@ -39,9 +39,9 @@ from numalign.kubelet.refusals import StartRefusal, Undecided
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.reports import cores as hardware
 from numalign.placement.reports import nodesettings
-from numalign.placement.reports.nodefacts import Assumption
 
 Place = tuple[str, int | None]
 """A class: its resource and its zones."""

@@ -24,6 +24,7 @@ from numalign.placement.columns import fit, requests
 from numalign.placement.columns.columns import UNREPORTED, Columns
 from numalign.placement.columns.fit import Totals
 from numalign.placement.columns.intent import Unkept
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.resources import CPU, Resources
@@ -36,7 +37,6 @@ from numalign.placement.reference import demand, status
 from numalign.placement.reference.flavour import ReferenceFlavour
 from numalign.placement.reference.status import Status
 from numalign.placement.reports import read
-from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel import state as rowstate
 from numalign.placement.rowmodel.causes import Cause, Shortfall, Want

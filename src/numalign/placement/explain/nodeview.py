@@ -10,13 +10,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from numalign.api.nrt.topologymanager import Policy, Scope
+from numalign.placement.columns.holdings import Entry, Holding, Source
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger.charges import PodLife
-from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.ledger.podrecord import PodRecord
-from numalign.placement.reports.nodefacts import Assumption
 
 Zones = tuple[int, ...]
 """Real ids; none: devices that belong to no zone."""

@@ -18,8 +18,8 @@ from numalign.api.attributes.intent import Intent
 from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.intent import Unkept
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
-from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel.causes import Cause
 
 

@@ -18,13 +18,13 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement.columns import fit
 from numalign.placement.columns.columns import NOBODY, UNREPORTED, VACANT
+from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.commit.committer import NOBODY_COMES, CommittedPod
 from numalign.placement.decisions import LAST_RESORT
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
-from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.nodeledger import Row
 from numalign.placement.reference import demand
 from numalign.placement.reference.flavour import ReferenceFlavour

@@ -11,6 +11,7 @@ from typing import Final
 
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.intent import Unkept
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.explain.amounts import bare, named
 from numalign.placement.explain.reasons import (
@@ -28,7 +29,6 @@ from numalign.placement.explain.reasons import (
     Waiting,
 )
 from numalign.placement.reference import status
-from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel.causes import Cause
 
 MOST_NAMES: Final = 3

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.placement.settings import Strategy
+from numalign.placement.referenceargs import Strategy
 
 KINDS: Final = (
     Strategy.LEAST_ALLOCATED,

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from numalign.api.caches import BoundedCache
-from numalign.placement.ledger.holdings import Entry, Holding
+from numalign.placement.columns.holdings import Entry, Holding
 
 MOST_KNOWN: Final = 8192
 HOMELESS = -1

@@ -31,11 +31,11 @@ from msgspec import Struct, field
 
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt import fingerprint
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.podrecord import COVERED, LIVE, PATIENT, STUBBORN, SURE, PodRecord
-from numalign.placement.reports.nodefacts import RowFacts
 
 LISTS_ACTIVE_PODS: Final = (1, 34)
 MOST_TRIES: Final = 200

@@ -17,6 +17,8 @@ from msgspec import structs
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns import zonesets
+from numalign.placement.columns.holdings import ContainerZones, Holding, Source
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.noderules import BY_SOCKET, NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.resources import CPU, Resources
@@ -24,11 +26,9 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import nodeledger, reconcile
 from numalign.placement.ledger.divergences import Problem
-from numalign.placement.ledger.holdings import ContainerZones, Holding, Source
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.ledger.podrecord import PodRecord
 from numalign.placement.ledger.unobserved import UnobservedPods
-from numalign.placement.reports.nodefacts import RowFacts
 
 Containers = tuple[ContainerZones, ...]
 Placer = Callable[[Pod, Row], Sequence[Holding]]

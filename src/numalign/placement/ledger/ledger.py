@@ -18,6 +18,8 @@ from msgspec import Struct, structs
 from numalign.api.nrt import fingerprint
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
+from numalign.placement.columns.holdings import Holding
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.facts import Forecast
@@ -25,12 +27,10 @@ from numalign.placement.ledger import reconcile
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.divergences import NOTHING, Change, Divergence, DivergenceKind, Divergences, Problem
 from numalign.placement.ledger.foreignpods import ForeignPods, Placer
-from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.ledger.podrecord import EndedPods, PodRecord
 from numalign.placement.ledger.reconcile import ReconcileResult
 from numalign.placement.ledger.unobserved import UnobservedPods
-from numalign.placement.reports.nodefacts import RowFacts
 
 MOST_REVISIONS: Final = 512
 REFUSALS: Final = frozenset({"TopologyAffinityError", "UnexpectedAdmissionError", "SMTAlignmentError"})

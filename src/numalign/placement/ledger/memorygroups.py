@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from numalign.placement.columns import zonesets
+from numalign.placement.columns.holdings import Entry
+from numalign.placement.columns.nodefacts import Groups, RowFacts
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import charges
 from numalign.placement.ledger.charges import Cover, PodLife
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.ledger.podrecord import PodRecord
 from numalign.placement.reports import supplies
-from numalign.placement.reports.nodefacts import Groups, RowFacts
 from numalign.placement.rowmodel import state
 
 

@@ -14,12 +14,12 @@ from msgspec import Struct, field, structs
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt.placementcodec import Payload
 from numalign.placement.columns import zonesets
+from numalign.placement.columns.holdings import Entry, Holding
+from numalign.placement.columns.nodefacts import Groups, RowFacts
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import memorygroups
 from numalign.placement.ledger.charges import HOMELESS, NONE, Amount, Cover, PodCharges, PodLife
-from numalign.placement.ledger.holdings import Entry, Holding
 from numalign.placement.ledger.podrecord import SURE, PodRecord
-from numalign.placement.reports.nodefacts import Groups, RowFacts
 
 Spot = tuple[int, int]
 """Column and position."""

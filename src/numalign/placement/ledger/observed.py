@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from numalign.api.attributes.podplacements import HeldDevices, PodPlacement
 from numalign.placement.columns import zonesets
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding
-from numalign.placement.reports.nodefacts import RowFacts
 
 Where = tuple[int, int]
 """Column and zones."""

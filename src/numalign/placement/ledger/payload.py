@@ -15,13 +15,13 @@ from msgspec import structs
 from numalign.api.nrt import placementcodec
 from numalign.api.nrt.placementcodec import ContainerRef, Payload, PlacementError
 from numalign.kubelet.demand import Role
+from numalign.placement.columns.holdings import ContainerZones, Entry
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.requests import Ask
 from numalign.placement.columns.resources import CPU
-from numalign.placement.ledger.holdings import ContainerZones, Entry
 from numalign.placement.ledger.observed import Observation
 from numalign.placement.ledger.podrecord import PodRecord
 from numalign.placement.ledger.unobserved import UnobservedPods
-from numalign.placement.reports.nodefacts import RowFacts
 
 
 class NamedContainer(NamedTuple):

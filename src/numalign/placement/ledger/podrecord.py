@@ -15,10 +15,10 @@ from msgspec import Struct
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt import fingerprint
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.holdings import Entry, Holding, Source
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger import charges
 from numalign.placement.ledger.charges import Cover, PodCharges, PodLife
-from numalign.placement.ledger.holdings import Entry, Holding, Source
 
 SURE: Final = 2
 """Reports after which a report is surely younger than something that was seen; `coverage` says why."""

@@ -15,16 +15,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field, structs
 
 from numalign.api.attributes.podplacements import PodPlacement
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.ledger import coverage, observed, payload, unexplained
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import NodeLedger, UnknownPods
 from numalign.placement.ledger.observed import Observation
 from numalign.placement.ledger.podrecord import COVERED, LIVE, SURE, PodRecord
 from numalign.placement.ledger.unobserved import UnobservedPods
-from numalign.placement.reports.nodefacts import RowFacts
 
 
 def widened(records: Iterable[PodRecord]) -> dict[str, Holding]:

@@ -14,11 +14,11 @@ from msgspec import structs
 
 from numalign.api.objects import resourcenames
 from numalign.placement.columns.columns import MIXED, NOBODY, UNSOUND, FreeState
+from numalign.placement.columns.holdings import Holding, Source
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.noderules import FULL_CORES
 from numalign.placement.columns.resources import CPU, Resources
-from numalign.placement.ledger.holdings import Holding, Source
 from numalign.placement.ledger.nodeledger import Row
-from numalign.placement.reports.nodefacts import RowFacts
 from numalign.placement.rowmodel import state as rowstate
 from numalign.placement.rowmodel.state import Amounts, RowState
 

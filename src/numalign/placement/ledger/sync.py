@@ -16,6 +16,8 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement.columns.columns import NOBODY, Columns
+from numalign.placement.columns.holdings import Holding
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.columns.templates import Template
 from numalign.placement.decisions import NOTHING, Decision, Wake, WakeCause
@@ -36,11 +38,9 @@ from numalign.placement.ledger import rows as fromledger
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
-from numalign.placement.ledger.holdings import Holding
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
 from numalign.placement.reports import nodesettings, read
-from numalign.placement.reports.nodefacts import RowFacts
 from numalign.placement.reports.read import ReportReader
 from numalign.placement.rowmodel.state import RowState
 

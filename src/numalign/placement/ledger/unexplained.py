@@ -18,15 +18,15 @@ from operator import lt
 from typing import Final
 
 from numalign.api.attributes.podplacements import PodPlacement
+from numalign.placement.columns.holdings import Entry
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import Resources
 from numalign.placement.ledger import observed
 from numalign.placement.ledger.charges import Cover
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.ledger.nodeledger import NodeLedger
 from numalign.placement.ledger.podrecord import PodRecord
 from numalign.placement.ledger.unobserved import UnobservedPods
-from numalign.placement.reports.nodefacts import RowFacts
 
 Entries = tuple[Entry, ...]
 ALL = ""

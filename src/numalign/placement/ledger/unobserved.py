@@ -17,6 +17,8 @@ from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.demand import Role
 from numalign.placement.columns import requests
+from numalign.placement.columns.holdings import Entry, Holding, Source
+from numalign.placement.columns.nodefacts import RowFacts, Stock
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.resources import CPU, Resources
@@ -24,10 +26,8 @@ from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.ledger import observed
 from numalign.placement.ledger import podrecord as recording
 from numalign.placement.ledger.divergences import Problem
-from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import NodeLedger
 from numalign.placement.ledger.podrecord import COVERED, PodRecord
-from numalign.placement.reports.nodefacts import RowFacts, Stock
 
 
 class Bounds(Struct):

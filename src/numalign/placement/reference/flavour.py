@@ -18,6 +18,7 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
+from numalign.placement import referenceargs
 from numalign.placement import settings as modes
 from numalign.placement.columns import fit
 from numalign.placement.columns.columns import Columns
@@ -36,8 +37,7 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.reference import args, classes, demand, filter, numanodes, scoring
-from numalign.placement.reference.args import NodeResourceTopologyMatchArgs, PreemptionMode
+from numalign.placement.reference import classes, demand, filter, numanodes, scoring
 from numalign.placement.reference.caches import selection
 from numalign.placement.reference.caches.cache import Cache
 from numalign.placement.reference.demand import PodDemand
@@ -45,6 +45,7 @@ from numalign.placement.reference.filter import Preemption, Seen
 from numalign.placement.reference.numanodes import Reading
 from numalign.placement.reference.scoring import Scoring
 from numalign.placement.reference.status import Status
+from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, PreemptionMode
 from numalign.placement.settings import Settings
 
 RESYNC_PERIOD: Final = 5
@@ -66,7 +67,7 @@ class ReferenceFlavour:
         self._columns = columns
         self._tenants = tenants
         self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
-        self._preempts = args.preemption_mode(settings.reference) is PreemptionMode.ENABLED
+        self._preempts = referenceargs.preemption_mode(settings.reference) is PreemptionMode.ENABLED
         # Whoever configures the plugin gets no less than one (scheduler plugin spec 8.3), so nobody else does.
         self._scoring = Scoring(settings.strategy, {name: max(1, weight) for name, weight in settings.weights.items()})
         self._present: dict[str, frozenset[str]] = {}

@@ -11,12 +11,12 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.decode.quantity import NANO
-from numalign.placement.reference import args as settings
+from numalign.placement import referenceargs as settings
 from numalign.placement.reference import leastnuma
-from numalign.placement.reference.args import NodeResourceTopologyMatchArgs, Strategy
 from numalign.placement.reference.demand import Demand, PodDemand
 from numalign.placement.reference.filter import POLICY, Seen
 from numalign.placement.reference.numanodes import NumaNode
+from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, Strategy
 
 HIGHEST: Final = 100
 LOWEST: Final = 0

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.reference import status
-from numalign.placement.reference.args import PreemptionMode
 from numalign.placement.reference.status import Status
+from numalign.placement.referenceargs import PreemptionMode
 
 NO_STATE: Final = status.error("no victim set in the cycle; PreFilter has not run")
 NO_POD: Final = status.error("missing pod")

@@ -18,7 +18,7 @@ from numalign.api.objects.node import Node, NodeInfo, NodeStatus
 from numalign.kubelet import options, versions
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
-from numalign.placement.reports.nodefacts import Assumption
+from numalign.placement.columns.nodefacts import Assumption
 
 STATIC_CPUS = "static"
 STATIC_MEMORY = "Static"

@@ -21,8 +21,8 @@ from numalign.api.nrt.nodetopology import Amounts, NodeTopology
 from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node
 from numalign.placement.columns import zonesets
+from numalign.placement.columns.nodefacts import DeviceClass, Stock, Supply, supplies_of
 from numalign.placement.reports.cores import Cores
-from numalign.placement.reports.nodefacts import DeviceClass, Stock, Supply, supplies_of
 
 MILLI = 1000
 NOTHING = Amounts(0, 0, 0)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from numalign.kubelet.demand import Role
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.noderules import ACROSS_ZONES, BY_SOCKET, FULL_CORES
 from numalign.placement.columns.resources import CPU
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel import cpusplit
 from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 from numalign.placement.rowmodel.cpusplit import Run

@@ -13,7 +13,7 @@ from operator import or_
 from msgspec import Struct
 
 from numalign.kubelet.demand import Role
-from numalign.placement.ledger.holdings import Entry
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 from numalign.placement.rowmodel.merge import Alignment, Listing
 from numalign.placement.rowmodel.state import RowState, by_zone, inside, smallest, touching

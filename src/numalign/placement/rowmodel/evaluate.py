@@ -15,8 +15,8 @@ from msgspec import Struct, structs
 
 from numalign.kubelet.demand import Role
 from numalign.kubelet.refusals import Undecided
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.requests import Ask, Program, Step
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel import cpusplit, merge, state
 from numalign.placement.rowmodel.causes import BY_IDS, Cause, Refuses, Shortfall, Stopped, Unsure
 from numalign.placement.rowmodel.cpus import CPUPool

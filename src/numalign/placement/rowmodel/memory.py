@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from numalign.kubelet.demand import Role
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.requests import Amounts as Request
 from numalign.placement.columns.resources import MEMORY
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel import merge, state
 from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 from numalign.placement.rowmodel.merge import Alignment, Listing

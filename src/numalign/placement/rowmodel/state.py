@@ -15,10 +15,10 @@ from msgspec import Struct, field, structs
 from numalign.api.objects import resourcenames
 from numalign.kubelet import mask as masks
 from numalign.kubelet.hints import Room, Supply
+from numalign.placement.columns.holdings import Entry
+from numalign.placement.columns.nodefacts import Groups, RowFacts
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import CPU, Resources
-from numalign.placement.ledger.holdings import Entry
-from numalign.placement.reports.nodefacts import Groups, RowFacts
 
 Amounts = tuple[int, ...]
 Bounds = tuple[int, int]

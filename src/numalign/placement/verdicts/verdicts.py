@@ -15,12 +15,12 @@ from numalign.placement.columns import fit
 from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.intent import Judgement
+from numalign.placement.columns.nodefacts import Stock
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.columns.templates import Template, Templates
 from numalign.placement.decisions import Code, Codes
 from numalign.placement.kernels.plan import Plan
-from numalign.placement.reports.nodefacts import Stock
 from numalign.placement.verdicts.chargerow import Spots
 
 FEW: Final = 12

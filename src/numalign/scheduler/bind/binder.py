@@ -27,7 +27,8 @@ from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
 from numalign.kube.resources import PODS
-from numalign.placement.decisions import Aligned, Decision
+from numalign.placement.columns.holdings import Aligned
+from numalign.placement.decisions import Decision
 from numalign.placement.rules.volumes.volumeactions import VolumePlan
 from numalign.process.log import about
 from numalign.scheduler import metrics, placementannotation

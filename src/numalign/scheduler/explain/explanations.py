@@ -22,11 +22,11 @@ from msgspec import Struct, field, structs
 
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.explain import answers, nodeview, reasons, whatif, wording
 from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import Group, Reason
-from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
 from numalign.scheduler.choose import filtering, stormguard

@@ -8,6 +8,11 @@ A snapshot of a cluster by its API server, for commands that explain what a sche
 
 What the server does not have, or does not let us see, is left out and said; everything else is listed one kind after
 the other, so that pods may be a moment younger than nodes.
+
+A snapshot with one node in it, for questions that are about that node alone.
+
+`topology NODE` and `explain pod` of a pod that has a node ask it: a large cluster takes seconds to build, and a node a
+moment.
 """
 
 from __future__ import annotations
@@ -186,3 +191,16 @@ async def taken(client: Client, config: Configuration | None = None) -> Snapshot
 def _why(resource: Resource[Any], problem: errors.Refusal) -> str:
     is_unknown = isinstance(problem, errors.NotFound)
     return f"{resource.plural}: " + ("the cluster has no such resource" if is_unknown else "not allowed to list them")
+
+
+def narrowed(taken: Snapshot, node: str) -> Snapshot:
+    """The node, its report and its pods. What a scheduler knows belongs together, and is left as it is."""
+    if taken.state is not None:
+        return taken
+    objects = {
+        **taken.objects,
+        NODES.plural: tuple(each for each in taken.every(NODES) if each.metadata.name == node),
+        TOPOLOGIES.plural: tuple(each for each in taken.every(TOPOLOGIES) if each.metadata.name == node),
+        PODS.plural: tuple(each for each in taken.every(PODS) if each.spec.node_name == node),
+    }
+    return structs.replace(taken, objects=objects)

@@ -1,3 +1,4 @@
-"""The controllers of the embedded cluster.
+"""Controllers of the embedded cluster.
 
-Each is a pure function from what is observed to a list of actions; `runner` performs the actions over the API."""
+Each controller reads objects and returns a list of actions; `framework.runner` performs the actions through the API.
+`manager` starts all controllers. `workloads` and `cluster` hold the controllers, and use `framework`."""

@@ -1,14 +1,14 @@
-"""All controllers of a cluster, started and stopped together: its kube-controller-manager.
+"""Starts and stops all controllers together, like kube-controller-manager.
 
-`cluster` makes one over its API; tests give it only the controllers that they are about. The views are shared, so each
-object is kept once however many controllers look at it."""
+`cluster` creates one manager for its API. Tests pass only the controllers that they test. All controllers share one set
+of views, so each object is cached once."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
 
 from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.controllers.cluster.claims import Claims
-from numalign.simulator.controllers.cluster.garbage import Garbage, PodGarbage
+from numalign.simulator.controllers.cluster.garbage import GarbageCollector, PodGarbageCollector
 from numalign.simulator.controllers.cluster.namespaces import Namespaces, ServiceAccounts
 from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle, TaintEviction
 from numalign.simulator.controllers.framework.runner import Controller, Runner
@@ -21,7 +21,7 @@ from numalign.simulator.controllers.workloads.replicasets import ReplicaSets
 
 
 def every(certificate: str = "") -> Sequence[Controller]:
-    """`certificate` is the cluster's authority, for pods to check the API server by."""
+    """`certificate` is the certificate of the cluster's CA, which pods use to verify the API server."""
     return [
         Namespaces(),
         ServiceAccounts(certificate),
@@ -33,8 +33,8 @@ def every(certificate: str = "") -> Sequence[Controller]:
         Claims(),
         NodeLifecycle(),
         TaintEviction(),
-        PodGarbage(),
-        Garbage(),
+        PodGarbageCollector(),
+        GarbageCollector(),
     ]
 
 
@@ -43,7 +43,7 @@ class ControllerManager:
         self._runners = [Runner(controller, api, views) for controller in controllers]
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             for runner in self._runners:
                 group.create_task(runner.run(), name=runner.controller.name)

@@ -1,4 +1,4 @@
-"""Simulated nodes: a kubelet each, built on the exact model, and whoever publishes the node's topology report.
+"""Simulated nodes: each has a kubelet based on the exact model, and a publisher of its NodeResourceTopology.
 
-`fleet` is the way in: it holds all nodes of a cluster, listens to the API server once for all of them, and lets one
-agenda move them. docs/compatibility/embedded-nodes.md names what is simpler here than on a real node."""
+`fleet` holds all nodes of a cluster. It watches the API server once for all of them and runs their timers.
+docs/compatibility/embedded-nodes.md lists what is simpler than on a real node."""

@@ -1,15 +1,8 @@
-"""What every simulated node has around it: the API server, the clock, the agenda, chance, and what workloads do.
+"""What all simulated nodes of a cluster share: API server, clock, timers, randomness and workload behaviour.
 
-`fleet` makes one for all its nodes. Writes that may come too late, because the object went away in the meantime, go
-through `written`: on a real node they fail as well, and nobody minds.
-
-What happens next, for thousands of nodes, in one heap: no node has a task or a timer of its own.
-
-Nodes, heartbeats and publishers enter what they will do and when; `fleet` runs what is due, in the order of time, and
-in the order of entering where times are equal.
-
-What happens on a node that publishers of its topology may react to.
-"""
+`fleet` creates one. `TimerQueue` is a single heap for thousands of nodes: no node has a task or an asyncio timer of its
+own. `fleet` runs due timers in order of time, and equal times in order of entry. `written` counts writes that the API
+server rejects, for example because the object is gone; a real kubelet ignores these errors too."""
 
 from __future__ import annotations
 
@@ -39,7 +32,7 @@ class TimerEntry:
         self.action: Action | None = action
 
     def cancel(self) -> None:
-        # It stays in the heap until its time comes, which is cheaper than taking it out.
+        # The entry stays in the heap until it is due, which is cheaper than removing it.
         self.action = None
 
 
@@ -48,7 +41,7 @@ class TimerQueue:
         self._heap: list[tuple[float, int, TimerEntry]] = []
         self._entered = 0
         self.earlier: Action = _nothing
-        """Called when something was entered that comes before everything else."""
+        """Called when a new entry is due before all others."""
 
     def at(self, moment: float, action: Action) -> TimerEntry:
         entry = TimerEntry(action)
@@ -59,13 +52,13 @@ class TimerQueue:
         return entry
 
     def next(self) -> float | None:
-        """When something is to be done; what was cancelled is forgotten on the way."""
+        """The time of the next entry; cancelled entries are dropped."""
         while self._heap and self._heap[0][2].action is None:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def run(self, now: float, most: int = 1_000_000) -> int:
-        """Do what is due, and what that makes due at once, but no more than so many; how many it were."""
+        """Runs at most `most` due actions, including those that become due meanwhile, and returns their number."""
         done = 0
         while done < most and (moment := self.next()) is not None and moment <= now:
             action = heapq.heappop(self._heap)[2].action
@@ -88,11 +81,11 @@ class NodeEnvironment:
     agenda: TimerQueue = field(default_factory=TimerQueue)
     makes: NodeTypes = field(default_factory=NodeTypes)
     refused: int = 0
-    """Writes that the API server did not take."""
+    """Number of writes that the API server rejected."""
     _events: int = 0
 
     def written(self, write: Callable[[], Tree]) -> Tree | None:
-        """The object after the write; None if the server refused it."""
+        """The object after the write; None if the API server rejected it."""
         try:
             return write()
         except StatusError:
@@ -101,12 +94,12 @@ class NodeEnvironment:
 
     def tell(self, what: KubeletEvent, host: str) -> None:
         self._events += 1
-        # Real events are named by the nanosecond; here thousands may share one.
+        # Real events have nanoseconds in their names. Thousands of events may share a moment here.
         serial = int(self.clock.wall().timestamp()) * 1_000_000_000 + self._events
         event = nodeobjects.event(what, host, self.clock.rfc3339(), serial)
         self.written(lambda: self.api.create(EVENTS, event))
 
 
 NodeChange = Literal["allocated", "container", "released", "devices"]
-"""Managers were asked for something; a pinned container started or ended; a pod gave all it held back; a device became
-well or unwell."""
+"""A change on a node that publishers may react to: the managers allocated resources, a container with exclusive
+resources started or ended, a pod released all its resources, or the health of a device changed."""

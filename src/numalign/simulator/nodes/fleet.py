@@ -1,8 +1,8 @@
-"""All simulated nodes of a cluster: the one door for stories, and the one task that moves them.
+"""All simulated nodes of a cluster, and the one task that runs them.
 
-`add` makes a node and starts its kubelet. `run` is to be a task beside the API server: it listens once for all nodes,
-hands every pod to the node that it is bound to, in the order seen, and lets the agenda do what is due. Everything
-follows from the specs, the seed and the API server's history."""
+`add` creates a node and starts its kubelet. `run` runs as a task beside the API server: it watches pods and nodes once
+for all nodes, passes each pod to its node in order, and runs due timers. The result depends only on the specs, the seed
+and the history of the API server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from numalign.simulator.nodes.workloads import Workload, annotated
 from numalign.simulator.trees import Tree
 
 AT_ONCE: Final = 100
-"""Actions between two looks at the rest of the process."""
+"""Actions between two turns of other tasks."""
 
 
 class Fleet:
@@ -44,11 +44,11 @@ class Fleet:
 
     @property
     def refused(self) -> int:
-        """Writes of all nodes that the API server did not take."""
+        """Writes of all nodes that the API server rejected."""
         return self._around.refused
 
     def add(self, spec: NodeSpec) -> SimulatedNode:
-        """A new machine, whose kubelet starts at once; BadObject if it would not start."""
+        """Adds a node and starts its kubelet. Raises BadObject if the kubelet would refuse to start."""
         if spec.name in self._nodes:
             raise errors.BadObject("Node", spec.name, "name", "there is such a node already; give each its own name")
         try:
@@ -62,11 +62,11 @@ class Fleet:
         return node
 
     def remove(self, name: str) -> None:
-        """The machine is gone, without a word to anybody."""
+        """Removes the machine without notice to the API server."""
         self._nodes.pop(name).destroy()
 
     async def run(self) -> None:
-        """For ever; cancel it to stop all nodes where they are."""
+        """Runs until it is cancelled; all nodes then stop where they are."""
         try:
             while True:
                 done = self.work()
@@ -76,7 +76,7 @@ class Fleet:
                 subscription.cancel()
 
     def work(self) -> int:
-        """Do some of what is to be done now; 0 if nothing is."""
+        """Performs some of the due work; returns 0 if there is none."""
         done = 0
         while self._noted and done < AT_ONCE:
             change = self._noted.popleft()
@@ -87,7 +87,7 @@ class Fleet:
         return done + self._around.agenda.run(self._around.clock.now(), AT_ONCE)
 
     async def _rest(self) -> None:
-        """Until something was noted, or is due."""
+        """Waits for a change, or for the next timer."""
         self._woken.clear()
         due, loop = self._around.agenda.next(), asyncio.get_running_loop()
         timer = None if due is None else loop.call_later(due - self._around.clock.now(), self._wake)
@@ -104,7 +104,7 @@ class Fleet:
             node.see_node(change.tree)
 
     def _pod_changed(self, change: Change) -> None:
-        """Only what a kubelet acts on is noted: a pod comes, is to go, or is gone."""
+        """Queues only changes that a kubelet acts on: a pod was bound, is being deleted, or is gone."""
         if _node_of(change.tree) in self._nodes and not _is_old_news(change):
             self._noted.append(change)
             self._wake()

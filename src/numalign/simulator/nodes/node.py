@@ -1,7 +1,7 @@
-"""One simulated node, put together: its kubelet's loop, its heartbeat and its publisher, and what may happen to it.
+"""One simulated node: its kubelet loop, heartbeat and publisher, and the faults that scenarios inject.
 
-`fleet` makes nodes and brings them what the API server says. The verbs below are for stories: processes that stop,
-start and restart, a machine that reboots, a device that falls ill. Cordon, drain and deletion are the API server's."""
+`fleet` creates nodes and passes them changes from the API server. Scenarios stop, start and restart processes, reboot
+the machine and change the health of devices. Cordons, drains and deletions go through the API server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from numalign.simulator.trees import Tree
 
 
 class SimulatedNode:
-    """`why_down` is what the kubelet would log as the reason for not coming up."""
+    """`why_down` is the reason that the kubelet logs if it fails to start."""
 
     __slots__ = ("_around", "_booting", "_exporter", "_heartbeat", "_loop", "standing", "why_down")
 
@@ -47,18 +47,18 @@ class SimulatedNode:
 
     @property
     def pods(self) -> frozenset[str]:
-        """Uids of the pods that run here or are about to."""
+        """Uids of pods that run here or are about to."""
         return frozenset(self._loop.lives)
 
     @property
     def undecided(self) -> dict[str, str]:
-        """Uids of pods that the real kubelet would never finish looking at, and what it would be doing."""
+        """Pods for which the real kubelet's admission would not terminate, by uid, and where it would hang."""
         return dict(self._loop.undecided)
 
-    # What stories do to it
+    # Faults
 
     def start(self) -> None:
-        """The kubelet comes up, for the first time or again; on a machine that boots it does so by itself."""
+        """Starts the kubelet. A booting machine starts it by itself."""
         if self.standing.up or self._booting:
             return
         first = not self._heartbeat.uid
@@ -67,7 +67,7 @@ class SimulatedNode:
             self._exporter.begin()
 
     def stop(self) -> None:
-        """The kubelet goes down; containers run on, and heartbeats are missed."""
+        """Stops the kubelet. Containers keep running, and heartbeats stop."""
         self.standing.up = False
         self._loop.stop()
         self._heartbeat.stop()
@@ -77,14 +77,14 @@ class SimulatedNode:
         self.start()
 
     def reboot(self) -> None:
-        """The machine goes down with everything on it, and comes up after its boot time."""
+        """Stops the machine with all containers, and starts it after its boot time."""
         self.destroy()
         self._loop.crash()
         boots = self._around.clock.now() + self.standing.spec.boot_seconds
         self._booting = self._around.agenda.at(boots, self._booted)
 
     def destroy(self) -> None:
-        """The machine goes for good."""
+        """Removes the machine for good."""
         self.stop()
         if self._exporter:
             self._exporter.stop()
@@ -100,24 +100,24 @@ class SimulatedNode:
             self._exporter.stop()
 
     def start_exporter(self) -> None:
-        """Unless it runs, or the machine is still booting, which starts it by itself."""
+        """Starts the publisher, unless it runs or the machine is booting, which starts it."""
         if self._exporter and not self._exporter.running and not self._booting:
             self._exporter.begin()
 
     def devices(self, resource: str) -> tuple[str, ...]:
-        """Ids of all devices of the resource, well or unwell; none if the node has no such resource."""
+        """Ids of all devices of the resource, healthy or not; empty if the node does not have the resource."""
         plugin = self.standing.kubelet.machine.devices.get(resource)
         return tuple(each.id for each in plugin.devices) if plugin else ()
 
     def set_health(self, resource: str, device: str, *, healthy: bool) -> None:
-        """A device falls ill or recovers; containers that hold it keep it."""
+        """Sets the health of a device. Containers that hold it keep it."""
         kubelet = self.standing.kubelet
         machine = specs.with_health(kubelet.machine, resource, device, healthy=healthy)
         self.standing.make = self._around.makes.of(machine, kubelet.settings)
         self._heartbeat.refresh()
         self._happened("devices")
 
-    # What the API server says
+    # Changes from the API server
 
     def see_pod(self, tree: Tree, *, gone: bool) -> None:
         if self.standing.up:
@@ -126,16 +126,16 @@ class SimulatedNode:
                 self._mirror()
 
     def see_node(self, tree: Tree) -> None:
-        """The Node object is READ ONLY, and nothing is written here."""
+        """Reads labels and taints of the Node object, which is read only."""
         labels, taints = trees.metadata(tree).get("labels") or {}, trees.at(tree, "spec", "taints") or []
-        # Most changes are heartbeats; equal labels are not kept a second time.
+        # Most changes are heartbeats. Equal labels are not stored again.
         if labels != self.standing.labels:
             self.standing.labels = labels
         self.standing.taints = tuple(decode.decode(Taint, taint) for taint in taints)
         if not nodeobjects.is_ready(tree):
             self._heartbeat.refresh()
 
-    # Inside
+    # Internals
 
     def _come_up(self, *, rebooted: bool) -> None:
         self.standing.up, self.why_down = True, ""

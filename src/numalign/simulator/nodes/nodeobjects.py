@@ -1,7 +1,7 @@
-"""The objects a kubelet writes about its node: the Node with its status, the Lease, and events.
+"""The objects that a kubelet writes about its node: Node, Lease and Events.
 
-Pure: `heartbeat` and `kubeletloop` write what is made here. Every string of `nodeInfo` is there, because typed clients
-refuse a node without one. Addresses follow from the node's number, so that they stay the same from run to run."""
+Pure: `heartbeat` and `loop` write them. Every field of `nodeInfo` is set, because typed clients reject a node without
+one. Addresses derive from the number of the node, so they are the same in every run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEALTHY: Final = (
 
 
 class Identity(Struct, frozen=True):
-    """Which node, by number for addresses, and how often it has booted."""
+    """The node's number, from which addresses derive, and how often it has booted."""
 
     number: int
     boots: int = 1
@@ -50,12 +50,12 @@ class Identity(Struct, frozen=True):
         return f"10.{self.number >> 8 & 255}.{self.number & 255}.0/24"
 
     def pod_ip(self, pod: int) -> str:
-        """Of the so-manieth pod on the node; addresses are used again after a while."""
+        """The IP of the n-th pod on the node; IPs are reused."""
         return f"10.{self.number >> 8 & 255}.{self.number & 255}.{2 + pod % 250}"
 
 
 def node(spec: NodeSpec, kubelet: Kubelet, state: KubeletState, identity: Identity, now: str) -> Tree:
-    """As it is registered."""
+    """The Node at registration."""
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
@@ -81,7 +81,7 @@ def node(spec: NodeSpec, kubelet: Kubelet, state: KubeletState, identity: Identi
 
 
 def status(spec: NodeSpec, kubelet: Kubelet, state: KubeletState, identity: Identity) -> Tree:
-    """All but the conditions."""
+    """The status without conditions."""
     pods = {"pods": str(kubelet.settings.max_pods)}
     disk = {"ephemeral-storage": str(quantity.of(DISK, Format.BINARY_SI))}
     return {
@@ -98,7 +98,7 @@ def status(spec: NodeSpec, kubelet: Kubelet, state: KubeletState, identity: Iden
 
 
 def conditions(before: list[Tree], now: str) -> list[Tree]:
-    """The kubelet's own, all well, after those that others wrote; what did not change keeps its time of transition."""
+    """Conditions of other components, then the kubelet's own, all healthy. Unchanged ones keep lastTransitionTime."""
     known = {each.get("type"): each for each in before}
     others = [each for each in before if each.get("type") not in {kind for kind, *_ in HEALTHY}]
     found = []
@@ -111,7 +111,7 @@ def conditions(before: list[Tree], now: str) -> list[Tree]:
 
 
 def is_ready(tree: Tree) -> bool:
-    """Whether the Node says what a running kubelet says."""
+    """Whether the Node has the Ready condition of a running kubelet."""
     found = (tree.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in found)
 
@@ -127,10 +127,10 @@ def lease(name: str, uid: str, renewed: str) -> Tree:
 
 
 class KubeletEvent(Struct, frozen=True):
-    """Something that a kubelet tells people about."""
+    """An event that a kubelet records."""
 
     about: Tree
-    """The object that it happened to."""
+    """The involved object."""
     reason: str
     message: str
     type: str = "Normal"

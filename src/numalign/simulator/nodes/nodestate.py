@@ -1,7 +1,7 @@
-"""What one node is at this moment: its kubelet, what the managers hold, and whether the kubelet runs.
+"""The state of one node: its kubelet model, what the managers hold, and whether the kubelet runs.
 
-Written by `kubeletloop` and `node`, read by `heartbeat` and `exporter`. The state outlives the kubelet process, as the
-managers' checkpoints do; the model itself is shared with all nodes of the same make."""
+`loop` and `node` write it, `heartbeat` and `exporter` read it. The state outlives the kubelet process, as the managers'
+checkpoints do. Nodes of one type share the kubelet model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NodeState:
         self.identity = identity
         self.state: KubeletState = make.empty
         self.up = False
-        # As the Node object has them; people and controllers change it.
+        # As in the Node object, which users and controllers change.
         self.labels: Mapping[str, str] = spec.labels
         self.taints: tuple[Taint, ...] = spec.taints
 

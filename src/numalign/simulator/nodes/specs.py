@@ -1,13 +1,9 @@
-"""What a simulated node is, as data: scenarios are read into these, `fleet` makes nodes of them.
+"""Specifications of simulated nodes, and the kubelet models that nodes of one type share.
 
-Everything has the default of a plain node, so a story names only what it is about. Times are in seconds.
-
-Nodes of one make: equal machine and settings, hence one kubelet model, shared by all of them.
-
-`fleet` asks `Makes.of` for every node. A model knows its machine down to the single CPU, so sharing it is what lets
-thousands of nodes fit into one process; what differs from node to node is its `KubeletState`, and even that is one and
-the same value as long as nothing has run there.
-"""
+Scenarios are read into `NodeSpec`s, from which `fleet` creates nodes. All fields have defaults. Times are in seconds.
+`NodeTypes` creates one kubelet model per machine and settings. A model has every CPU of its machine, so sharing it lets
+thousands of nodes fit into one process. Nodes differ in their `KubeletState`, which is one shared value until a pod
+runs."""
 
 from __future__ import annotations
 
@@ -28,42 +24,42 @@ PublisherKind = Literal["agent", "rte", "nfd", "none"]
 
 
 class PublisherFaults(Struct, frozen=True, kw_only=True):
-    """How a publisher misbehaves. Numbers are chances from 0 to 1, drawn for every report."""
+    """Faults of a publisher. Numbers are probabilities per report."""
 
     dropped: float = 0.0
-    """The report is made and never written."""
+    """The report is not written."""
     stale: float = 0.0
-    """What is written is the report before this one."""
+    """The previous report is written instead."""
     duplicated: float = 0.0
-    """It is written a second time, a lag later."""
+    """The report is written again, one lag later."""
     garbage: float = 0.0
-    """It says what no node can be; the schema accepts it all the same."""
+    """The report has impossible values that the schema accepts."""
     restarted: float = 0.0
-    """The publisher dies instead of looking, and is started again."""
+    """The publisher restarts instead of reading the node."""
     overlapping: bool = False
-    """It looks at the node again while its last report is on its way; no publisher that is known does."""
+    """The publisher reads the node while its previous report is still being written. No known publisher does."""
     without: tuple[str, ...] = ()
-    """Names of top-level attributes that are left out of every report."""
+    """Top-level attributes that are omitted from every report."""
 
 
 class Publishing(Struct, frozen=True, kw_only=True):
-    """Who publishes the node's topology, how often, and how late. Defaults that are None are the publisher's own."""
+    """The node's publisher, its period and its delays. None means the default of that publisher."""
 
     dialect: PublisherKind = "agent"
     period: float = 60.0
-    """Between looks at the node; 0: only when something happens."""
+    """Seconds between reports; 0 means only after changes."""
     reactive: bool = True
     window: float | None = None
-    """How long after something happened the publisher looks, so that what happens together is reported once."""
+    """Seconds from a change to the report, so that simultaneous changes are reported once."""
     lag: float = 0.0
-    """From looking at the node until the report is written."""
+    """Seconds from reading the node to writing the report."""
     jitter: float = 0.0
-    """Up to so much is added to every lag and period, by chance."""
+    """Random addition to every lag and period, up to this."""
     faults: PublisherFaults = PublisherFaults()
 
 
 class NodeSpec(Struct, frozen=True, kw_only=True):
-    """One node. Nodes of equal machine and settings share one kubelet model."""
+    """One node. Nodes with equal machine and settings share one kubelet model."""
 
     name: str
     machine: Machine
@@ -73,22 +69,22 @@ class NodeSpec(Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     publishing: Publishing = Publishing()
     start_seconds: float = 1.0
-    """From admission until the first container of a pod runs."""
+    """Seconds from admission to the first container start."""
     stop_seconds: float = 0.5
-    """What containers take to end when they are told to; the grace period cuts it short."""
+    """Seconds that containers take to terminate; the grace period limits it."""
     boot_seconds: float = 60.0
     static_pods: tuple[Mapping[str, Any], ...] = ()
-    """Pods from files on the node, as objects; the API server sees mirrors of them."""
+    """Static pods, as objects. The API server has their mirror pods."""
 
 
 class NodeType:
-    """`empty` is the state of every such node that nothing has happened on."""
+    """Machine and settings of nodes. `empty` is the state of a node on which no pod has run."""
 
     def __init__(self, kubelet: Kubelet) -> None:
         self.kubelet = kubelet
         self.empty: KubeletState = kubelet.initial()
         self.reports: dict[PublisherKind, NodeTopology] = {}
-        """What publishers see on such a node."""
+        """Reports of an empty node, by publisher."""
 
 
 class NodeTypes:
@@ -96,7 +92,7 @@ class NodeTypes:
         self._known: list[NodeType] = []
 
     def of(self, machine: Machine, settings: Settings) -> NodeType:
-        """The make of such a node; `StartRefusal` if its kubelet would not start."""
+        """The type of such a node. Raises StartRefusal if its kubelet would refuse to start."""
         for make in self._known:
             if _same(make.kubelet.machine, machine) and _same(make.kubelet.settings, settings):
                 return make
@@ -106,7 +102,7 @@ class NodeTypes:
 
 
 def with_health(machine: Machine, resource: str, device: str, *, healthy: bool) -> Machine:
-    """The machine with one device well or unwell; KeyError if there is no such device."""
+    """The machine with a changed device health. Raises KeyError if there is no such device."""
     plugin = machine.devices[resource]
     if all(each.id != device for each in plugin.devices):
         raise KeyError(device)
@@ -115,7 +111,7 @@ def with_health(machine: Machine, resource: str, device: str, *, healthy: bool) 
 
 
 def all_well(machine: Machine) -> Machine:
-    """The machine with every device healthy."""
+    """The machine with all devices healthy."""
     plugins = {
         resource: structs.replace(plugin, devices=tuple(map(_well, plugin.devices)))
         for resource, plugin in machine.devices.items()
@@ -128,5 +124,5 @@ def _well(device: Device) -> Device:
 
 
 def _same(one: object, other: object) -> bool:
-    # Comparing machines of hundreds of cores takes a while, and nodes mostly come with the very same object.
+    # Comparing large machines is slow, and nodes mostly share the same object.
     return one is other or one == other

@@ -1,8 +1,8 @@
-"""What containers do once they run: for how long, and with which exit code they end.
+"""How long containers run, and with which exit code they end.
 
-`podlife` asks a `Workload` whenever it starts a container. Stories bring their own, or write it on the pod: the
-annotations below are for everybody who has no more than kubectl. Without them app containers and sidecars run until
-they are stopped, and init containers are done after a second."""
+`podlife` calls a `Workload` for every container start. Scenarios pass their own; users of kubectl annotate
+pods. Without annotations, app containers and sidecars run until they are stopped, and init containers end
+after one second."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from numalign.api.objects.pod import Container, Pod
 RUN_SECONDS: Final = "numalign.io/run-seconds"
 INIT_SECONDS: Final = "numalign.io/init-seconds"
 EXIT_CODE: Final = "numalign.io/exit-code"
-"""Of every app container that ends by itself."""
+"""Exit code of app containers that end by themselves."""
 
 INIT_DEFAULT: Final = 1.0
 CANNOT_RUN: Final = 128
 
 
 class ContainerBehaviour(Struct, frozen=True):
-    """`seconds` None: until it is stopped. A message says why it could not run at all."""
+    """`seconds` None means until stopped. `message` is the error of a container that cannot start."""
 
     seconds: float | None = None
     exit_code: int = 0
@@ -33,7 +33,7 @@ class ContainerBehaviour(Struct, frozen=True):
 
 
 Workload = Callable[[Pod, Container, int], ContainerBehaviour]
-"""Pod, container and how often that container was started before."""
+"""Called with the pod, the container and the number of earlier starts."""
 
 
 def annotated(pod: Pod, container: Container, attempt: int) -> ContainerBehaviour:

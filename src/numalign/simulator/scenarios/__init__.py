@@ -1,4 +1,4 @@
-"""Scenarios: a cluster, a load, faults and what has to hold, written as YAML and played in virtual time.
+"""Scenarios: a cluster, a load, faults and expectations in a YAML file, played in virtual time.
 
-`scenariofile` reads one, `catalogue` knows those that ship with numalign, `playing` plays it on the embedded cluster
-and gives back a `history`, and `judging` tells from the history alone what held."""
+`scenariofile` reads a file, `catalogue` has the scenarios that ship with numalign, `play` plays one on the embedded
+cluster and returns a `history`, and `judge` checks the history against the expectations."""

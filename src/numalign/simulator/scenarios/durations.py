@@ -1,4 +1,4 @@
-"""Lengths of time as scenarios write them: 500ms, 10s, 1m30s, 2h, or a bare number of seconds."""
+"""Durations in scenario files: 500ms, 10s, 1m30s, 2h, or a number of seconds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LONGEST: Final = 366 * 86400.0
 
 
 class Span(Struct, frozen=True):
-    """Between two lengths of time, all equally likely."""
+    """A uniform distribution between two durations."""
 
     least: float
     most: float
 
 
 def read(field: Field) -> float:
-    """Seconds, not negative and no more than a year."""
+    """Seconds, from 0 to one year."""
     seconds = _seconds(field)
     if not 0 <= seconds <= LONGEST:
         raise field.bad(f"{errors.echo(field.value)} is not between 0 and a year")
@@ -32,7 +32,7 @@ def read(field: Field) -> float:
 
 
 def span(field: Field) -> Span | None:
-    """One length of time, or [shortest, longest]; None where the file does not have it."""
+    """One duration, or [shortest, longest]; None if the field is absent."""
     if not field.given:
         return None
     ends = [read(each) for each in fields.items(field)] if isinstance(field.value, list) else [read(field)] * 2
@@ -42,7 +42,7 @@ def span(field: Field) -> Span | None:
 
 
 def text(seconds: float) -> str:
-    """The shortest form that reads back as the same: 90 s is 1m30s."""
+    """The shortest text that reads back as the same duration: 90 s is 1m30s."""
     whole, parts = round(seconds * 1000), []
     for unit in ("h", "m", "s", "ms"):
         count, whole = divmod(whole, round(SECONDS[unit] * 1000))

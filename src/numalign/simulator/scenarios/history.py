@@ -1,8 +1,7 @@
-"""What happened, as data: one line per thing that happened to a pod or a node, in order.
+"""The history of a scenario: one entry per event of a pod or a node, in order.
 
-`Recorder` listens to the embedded API server while a scenario plays and writes nothing; `judging` and the command line
-read the lines, now or from a file of another day. A history holds all that is judged, so a later judge can judge it
-again."""
+`HistoryRecorder` watches the embedded API server while a scenario plays. `judge` and the command line read the entries,
+from memory or from a file. The history has everything that is judged, so a later judge can judge it again."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ What = Literal[
 
 
 class HistoryEntry(Struct, frozen=True, omit_defaults=True):
-    """`at` counts seconds from the beginning; `why` is a reason's name, `words` its message."""
+    """`at` is in seconds from the start; `why` is a reason, `words` its message."""
 
     at: float
     what: What
@@ -84,7 +83,7 @@ class HistoryRecorder:
 
 
 def steps(before: Tree, after: Tree) -> Iterator[tuple[What, str, str]]:
-    """What a pod has gone through between two of its states, with the reason and the words for it."""
+    """The events between two states of a pod, each with reason and message."""
     node = after["spec"].get("nodeName")
     if node and node != before.get("spec", {}).get("nodeName"):
         yield "bound", "", ""
@@ -98,14 +97,14 @@ def steps(before: Tree, after: Tree) -> Iterator[tuple[What, str, str]]:
     if phase == "Running":
         yield "started", "", ""
     elif phase == "Failed" and not new.get("containerStatuses") and new.get("reason"):
-        # The kubelet turned it away: nothing of it ever ran (kubelet spec 1).
+        # The kubelet rejected the pod: none of its containers ran (kubelet spec 1).
         yield "rejected", new["reason"], new.get("message", "")
     elif phase in ("Succeeded", "Failed"):
         yield ("finished" if phase == "Succeeded" else "failed"), new.get("reason", ""), new.get("message", "")
 
 
 def _refusal(status: Tree) -> tuple[str, str] | None:
-    """Why the scheduler has no place for it, as its condition says."""
+    """Reason and message of the PodScheduled condition, if it is False."""
     for condition in status.get("conditions", ()):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return condition.get("reason", ""), condition.get("message", "")
@@ -113,10 +112,10 @@ def _refusal(status: Tree) -> tuple[str, str] | None:
 
 
 def encode(lines: Iterable[HistoryEntry]) -> bytes:
-    """As JSON, a line each."""
+    """One JSON document per line."""
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 def decode(raw: bytes) -> list[HistoryEntry]:
-    """What `encode` wrote; ValueError where it is something else."""
+    """Reads what `encode` wrote. Raises ValueError for anything else."""
     return [msgspec.json.decode(line, type=HistoryEntry) for line in raw.splitlines() if line]

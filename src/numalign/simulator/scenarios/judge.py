@@ -1,7 +1,7 @@
-"""The judge: from a history alone, how a scenario went and what did not hold.
+"""Judges a scenario from its history.
 
-`measures` are the numbers that expectations speak of. `broken` are promises that no scheduler may break, whatever the
-scenario expects: a pod bound twice, or to a node that is not there. Nothing here knows a cluster."""
+`measures` are the numbers that expectations refer to. `broken` are violations in any scenario: a pod that is bound
+twice, or to a node that does not exist. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.simulator.scenarios.history import HistoryEntry
-from numalign.simulator.scenarios.story import ANY_SCHEDULER, Expectation, Story
+from numalign.simulator.scenarios.scenario import ANY_SCHEDULER, Expectation, Scenario
 
 COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "==": operator.eq,
@@ -25,15 +25,15 @@ COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 MEASURES: Final = {
     "created": "pods that were created",
-    "bound": "pods that got a node",
-    "started": "pods that began to run",
-    "finished": "pods that ran to their end",
+    "bound": "pods that were bound to a node",
+    "started": "pods that started",
+    "finished": "pods that completed",
     "failed": "pods that ran and failed",
-    "rejected": "pods that their node turned away",
-    "misaligned": "pods turned away with TopologyAffinityError",
+    "rejected": "pods that their kubelet rejected",
+    "misaligned": "pods rejected with TopologyAffinityError",
     "running": "pods that run at the end",
     "pending": "pods that have no node at the end",
-    "most-rejected": "pods turned away of the owner that it happened to most often",
+    "most-rejected": "rejected pods of the owner that has the most",
     "bounced-seconds": "time from the first rejection to the last",
     "longest-wait": "longest time from a pod's creation to its start, of those that started",
 }
@@ -41,7 +41,7 @@ MISALIGNED: Final = "TopologyAffinityError"
 
 
 class Violation(Struct, frozen=True):
-    """Something that did not hold, as a sentence; `expected` is empty for promises that always hold."""
+    """One violation; `expected` is empty where the scenario does not state the expectation."""
 
     expected: str
     found: str
@@ -57,9 +57,9 @@ class _Pod(Struct):
     ended: bool = False
 
 
-def judge(story: Story, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
-    """Everything that did not hold when this scheduler played the story."""
-    expected = (*story.expect.get(ANY_SCHEDULER, ()), *story.expect.get(scheduler, ()))
+def judge(scenario: Scenario, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
+    """All violations when this scheduler played the scenario."""
+    expected = (*scenario.expect.get(ANY_SCHEDULER, ()), *scenario.expect.get(scheduler, ()))
     return [*broken(lines), *missed(expected, measures(lines))]
 
 
@@ -72,7 +72,7 @@ def missed(expected: Iterable[Expectation], found: Mapping[str, float]) -> list[
 
 
 def measures(lines: Sequence[HistoryEntry]) -> dict[str, float]:
-    """Every number of `MEASURES`."""
+    """All numbers of `MEASURES`."""
     counts = Counter(line.what for line in lines)
     pods = _pods(lines)
     there = [pod for pod in pods.values() if not pod.ended]

@@ -1,7 +1,8 @@
-"""The nodes of a scenario: groups of equal machines with one kubelet configuration, read into `NodeSpec`s.
+"""Reads the node groups of a scenario into `NodeSpec`s.
 
-`scenariofile` reads each entry under `nodes` here, and `numalign cluster up` makes one group of its options. A machine
-is a preset's name or written out in place; whether names of files count too is up to the caller."""
+A group has equal machines with one kubelet configuration. `scenariofile` reads each entry under `nodes`, and `numalign
+cluster up` makes one group from its options. A machine is the name of a preset or written in place; the caller decides
+whether it may be a file."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ REPORT_KEYS: Final = ("as", "period", "onChange", "window", "lag", "lost", "stal
 DIALECTS: Final[tuple[PublisherKind, ...]] = get_args(PublisherKind)
 MOST_NODES: Final = 50_000
 USUAL_MINOR: Final = versions.Minor(1, 37)
-"""Of the API server too: a kubelet must not be newer than its server."""
+"""The API server has the same minor version, because a kubelet must not be newer than its API server."""
 
 MachineByName = Callable[[Field], Machine]
 
@@ -54,8 +55,8 @@ def preset(name: Field) -> Machine:
 
 
 def usual(machine: Machine) -> dict[str, object]:
-    """A kubelet configuration with everything on that aligns, for who names none: a core and a gibibyte are reserved
-    in the first zone that has them, and there may be as many zones as there are."""
+    """The default kubelet configuration: all aligning options on, one core and one GiB reserved in the first zone that
+    has them, and no limit on the number of zones."""
     cores = next(zone.cores for zone in machine.zones if zone.cores)
     home = next(zone.id for zone in machine.zones if zone.memory)
     return {
@@ -70,7 +71,7 @@ def usual(machine: Machine) -> dict[str, object]:
 
 
 def read(group: Field, machine: MachineByName = preset) -> Iterator[NodeSpec]:
-    """Every node of the group; a group of one has no number behind its name."""
+    """All nodes of the group. The name of a single node has no number."""
     fields.only(group, KEYS)
     prefix = fields.text(group.at("name")) if group.at("name").given else "node"
     count = fields.integer(group.at("count"), 1, MOST_NODES) if group.at("count").given else 1

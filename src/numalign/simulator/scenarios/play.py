@@ -1,13 +1,8 @@
-"""A story played on the embedded cluster, in virtual time: its load, its faults, and a recording of what happened.
+"""Plays a scenario on the embedded cluster in virtual time, with its load and faults, and records its history.
 
-`play` is all that the command line and tests call. Stories are deterministic: the same story, seed and scheduler give
-the same history to the last line.
-
-A scenario's load as calls in time: which object is created or deleted when.
-
-`playing` performs them. Drawn from a seed, so that two schedulers meet the same load; whoever has no scheduler of its
-own gets the one that plays. Pure.
-"""
+The command line and tests call `play`. The same scenario, seed and scheduler give the same history. `calls` turns the
+load into creations and deletions in time. They are drawn from a seed, so that all schedulers get the same load; pods
+that name no scheduler get the one that plays."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.node import SimulatedNode
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.scenarios.history import HistoryEntry, HistoryRecorder
-from numalign.simulator.scenarios.story import CreatedObjects, Deletion, Fault, PodKind, PodStream, Story, Traffic
+from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Fault, PodKind, PodStream, Scenario, Traffic
 from numalign.simulator.trees import Tree
 
 TEMPLATES: Final = {
@@ -41,7 +36,7 @@ TEMPLATES: Final = {
     "DaemonSet": ("spec", "template", "spec"),
     "Job": ("spec", "template", "spec"),
 }
-"""Where kinds keep the spec of their pods."""
+"""Where each kind has the spec of its pods."""
 
 
 class Creation(Struct, frozen=True):
@@ -53,7 +48,7 @@ Call = Creation | Deletion
 
 
 def calls(traffic: Iterable[Traffic], scheduler: str, seed: int) -> list[Call]:
-    """In the order of time; what is due at once stays in the order of the file."""
+    """In order of time; equal times are in the order of the file."""
     made = [call for number, each in enumerate(traffic) for call in _calls(each, scheduler, f"{seed}/{number}")]
     return sorted(made, key=lambda call: call.at)
 
@@ -81,7 +76,7 @@ def _arrivals(stream: PodStream, scheduler: str, chances: random.Random) -> Iter
 def _pod(stream: PodStream, choice: PodKind, number: int, chances: random.Random) -> Tree:
     annotations, spec = dict(choice.annotations), dict(choice.spec)
     if stream.lifetime is not None:
-        # What lives for a time is done then, unless the story says otherwise.
+        # A pod with a lifetime restarts never, unless the scenario says otherwise.
         spec = {"restartPolicy": "Never"} | spec
         annotations[workloads.RUN_SECONDS] = f"{drawn(stream.lifetime, chances):.3f}"
     metadata: dict[str, Any] = {
@@ -98,7 +93,7 @@ def drawn(span: Span, chances: random.Random) -> float:
 
 
 def with_scheduler(tree: Tree, scheduler: str) -> Tree:
-    """A copy whose pods are for this scheduler, unless they name one themselves."""
+    """A copy whose pods name this scheduler, unless they name one already."""
     return _with(tree, TEMPLATES.get(tree.get("kind", ""), ()), scheduler)
 
 
@@ -111,71 +106,71 @@ def _with(tree: Tree, path: tuple[str, ...], scheduler: str) -> Tree:
 
 
 SETTLING: Final = 10.0
-"""Seconds until the nodes have reported, before the first pod comes; the story's own time begins then."""
+"""Seconds until the nodes have reported, before the scenario starts."""
 
 Progress = Callable[[float], None]
-"""Told the time of the story every so often."""
+"""Called with the time of the scenario."""
 
 
 class PlayResult(Struct, frozen=True):
-    """`refused` are calls of the story itself that the API server did not take, as sentences."""
+    """`refused` holds the calls of the scenario that the API server rejected, as sentences."""
 
     lines: list[HistoryEntry]
     refused: list[str]
 
 
 def play(
-    story: Story,
+    scenario: Scenario,
     scheduler: str = DEFAULT_SCHEDULER,
     seed: int | None = None,
     progress: Progress = lambda at: None,
     at_end: Callable[[Cluster], None] = lambda embedded: None,
 ) -> PlayResult:
-    """`at_end` may look at the cluster before it goes."""
-    return virtualtime.run(_played(story, scheduler, story.seed if seed is None else seed, progress, at_end))
+    """`at_end` is called before the cluster stops."""
+    return virtualtime.run(_played(scenario, scheduler, scenario.seed if seed is None else seed, progress, at_end))
 
 
 async def _played(
-    story: Story, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
+    scenario: Scenario, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
 ) -> PlayResult:
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
     chances = random.Random(f"{seed}/{scheduler}")
-    async with cluster.running(story.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
+    async with cluster.running(scenario.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
         if scheduler == profiles.NAME:
             await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
         await asyncio.sleep(SETTLING)
         recorder = HistoryRecorder(embedded.api)
-        refused = await perform(story, embedded, scheduler, seed, progress)
+        refused = await perform(scenario, embedded, scheduler, seed, progress)
         recorder.stop()
         at_end(embedded)
         return PlayResult(recorder.lines, refused)
 
 
 async def perform(
-    story: Story, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
+    scenario: Scenario, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
 ) -> list[str]:
-    """The story's load and faults on a cluster that is up, to the story's end; what was refused on the way."""
+    """Performs the load and the faults on a running cluster, until the scenario ends. Returns the rejected calls."""
     clock, refused = embedded.clock, list[str]()
     begun = clock.now()
-    for at, act in sorted(_acts(story, scheduler, seed, embedded), key=lambda pair: pair[0]):
+    for at, act in sorted(_acts(scenario, scheduler, seed, embedded), key=lambda pair: pair[0]):
         await clock.sleep(max(0.0, begun + at - clock.now()))
         progress(at)
         try:
             act()
         except StatusError as refusal:
             refused.append(f"at {at:g} s: {refusal}")
-    await clock.sleep(max(0.0, begun + story.lasts - clock.now()))
-    progress(story.lasts)
+    await clock.sleep(max(0.0, begun + scenario.lasts - clock.now()))
+    progress(scenario.lasts)
     return refused
 
 
 Act = tuple[float, Callable[[], None]]
 
 
-def _acts(story: Story, scheduler: str, seed: int, embedded: Cluster) -> Iterator[Act]:
-    for call in calls(story.traffic, scheduler, seed):
+def _acts(scenario: Scenario, scheduler: str, seed: int, embedded: Cluster) -> Iterator[Act]:
+    for call in calls(scenario.traffic, scheduler, seed):
         yield call.at, _performing(embedded.api, call)
-    for fault in story.faults:
+    for fault in scenario.faults:
         yield fault.at, _befalling(embedded, fault)
 
 

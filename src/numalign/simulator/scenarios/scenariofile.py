@@ -1,9 +1,8 @@
-"""Scenario files: YAML that people write, read into a `Story`.
+"""Reads scenario files into `Story` values.
 
-The catalogue and the command line parse the YAML and hand the mapping to `read`; docs/use/scenarios.md describes the
-form.
-Whatever is wrong is a BadObject that names the file and the field: a misspelt word would otherwise change a story
-without anybody noticing."""
+The catalogue and the command line parse the YAML and pass the mapping to `read`; docs/use/scenarios.md describes the
+format. Every error is a BadObject with file and field, including unknown keys, because a misspelt key would change the
+scenario silently."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
 from numalign.simulator.nodes.specs import NodeSpec
-from numalign.simulator.scenarios import durations, judge, nodegroups, story
-from numalign.simulator.scenarios.story import (
+from numalign.simulator.scenarios import durations, judge, nodegroups, scenario
+from numalign.simulator.scenarios.scenario import (
     AT_ONCE,
     CreatedObjects,
     Deletion,
@@ -26,7 +25,7 @@ from numalign.simulator.scenarios.story import (
     Fault,
     PodKind,
     PodStream,
-    Story,
+    Scenario,
     Traffic,
 )
 from numalign.simulator.trees import Tree
@@ -46,14 +45,14 @@ MOST_WEIGHT: Final = 1_000_000
 EVERY_NODE: Final = "*"
 
 
-def read(value: object, source: str, machine: nodegroups.MachineByName = nodegroups.preset) -> Story:
-    """`machine` finds what a name stands for: presets only, or files too where there are files."""
+def read(value: object, source: str, machine: nodegroups.MachineByName = nodegroups.preset) -> Scenario:
+    """`machine` resolves the name of a machine: presets only, or files too."""
     file = fields.root(value, KIND, source)
     fields.only(file, KEYS)
     nodes = tuple(node for group in fields.items(file.at("nodes")) for node in nodegroups.read(group, machine))
     if not nodes:
         raise file.at("nodes").bad("no node; a scenario needs one at least")
-    return Story(
+    return Scenario(
         name=_name(file.at("name")),
         title=fields.text(file.at("title")),
         about=_text(file.at("about")),
@@ -124,9 +123,9 @@ def _deletion(field: Field) -> Deletion:
 
 
 def _faults(field: Field, nodes: tuple[NodeSpec, ...]) -> Iterator[Fault]:
-    """The fault, and what ends it where it lasts."""
+    """The fault, and its end if it has a duration."""
     fields.only(field, FAULT_KEYS)
-    kind = fields.one_of(field.at("fault"), story.FAULTS, "")
+    kind = fields.one_of(field.at("fault"), scenario.FAULTS, "")
     begun = Fault(
         at=_at(field),
         kind=kind,
@@ -136,10 +135,10 @@ def _faults(field: Field, nodes: tuple[NodeSpec, ...]) -> Iterator[Fault]:
     )
     yield begun
     if field.at("lasts").given:
-        if kind not in story.REVERSED:
+        if kind not in scenario.REVERSED:
             raise field.at("lasts").bad(f"{kind} happens at once; leave it out")
         end = begun.at + durations.read(field.at("lasts"))
-        yield structs.replace(begun, at=end, kind=story.REVERSED[kind])
+        yield structs.replace(begun, at=end, kind=scenario.REVERSED[kind])
 
 
 def _node_names(field: Field, nodes: tuple[NodeSpec, ...]) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def told(
         spec = {"nodeName": NODE, "containers": [{"name": "main", "image": "x"}]}
         tree = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}, "spec": spec}
         town.api.create(PODS, tree)
-        town.api.patch(PODS, "web", "default", Patch("merge", {"status": {"phase": phase}}), part="status")
+        town.api.patch(PODS, "web", "default", Patch("merge", {"status": {"phase": phase}}), subresource="status")
         town.away = away
         async with Client(town.access(), clock=town.clock) as client:
             return await uids.Uids(NODE, kubelet, client).told(written, 0.0)

@@ -17,7 +17,7 @@ from numalign.api.nrt import normalise, wire
 from numalign.cli.main import app
 from numalign.kubelet import presets
 from numalign.kubelet.machine import Core, Machine, Zone
-from numalign.lab import tree
+from numalign.lab import machinetree
 from tests.unit.agent import machine_trees
 from tests.unit.agent.somebody import anybody
 
@@ -92,7 +92,7 @@ def test_show_says_why_a_kubelets_share_is_not_drawn(tmp_path: Path) -> None:
 def test_show_names_folded_zones_one_by_one_where_their_numbers_have_gaps(tmp_path: Path) -> None:
     cores = (Core(0, (0, 1)),)
     zones = (Zone(0, cores, 1 << 30), *(Zone(each) for each in (2, 5, 6)))
-    tree.write(Machine("gaps", tuple(structs.replace(zone, distances=(10,) * 7) for zone in zones)), tmp_path)
+    machinetree.write(Machine("gaps", tuple(structs.replace(zone, distances=(10,) * 7) for zone in zones)), tmp_path)
     drawn = numalign("show", "--host-root", str(tmp_path)).splitlines()
     assert [line.split()[0] for line in drawn[4:8] if line] == ["zone", "-" * len(drawn[5]), "0", "2,5-6"]
 

@@ -10,10 +10,10 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from numalign.cli import inputs
-from numalign.cli.admit import podfiles, reporting
-from numalign.cli.admit.report import Pod
-from numalign.cli.commands import demo, demokeeping
+from numalign.cli.commands import demo
+from numalign.cli.display.values import AdmittedPod
 from numalign.cli.main import app
+from numalign.cli.results import admit, democluster, podfiles
 
 NAMES = ("default-scheduler", "numalign")
 BURST = 20
@@ -30,7 +30,7 @@ def printed(**env: str) -> str:
 shown = functools.cache(printed)
 
 
-def without_source(pod: Pod) -> Pod:
+def without_source(pod: AdmittedPod) -> AdmittedPod:
     return structs.replace(pod, source="")
 
 
@@ -95,7 +95,7 @@ def test_commands_to_try_can_be_typed_as_they_are(
 ) -> None:
     monkeypatch.setattr("sys.argv", [called])
     monkeypatch.setattr("shutil.which", lambda name: found)
-    assert demokeeping.program() == typed
+    assert democluster.program() == typed
 
 
 def test_one_pod_is_refused_although_the_node_has_room() -> None:
@@ -128,7 +128,7 @@ def test_no_color_is_respected() -> None:
 def test_the_examples_tell_the_same_story() -> None:
     kubelet = inputs.kubelet(demo.MACHINE, str(EXAMPLES / "kubelet.yaml"), None).kubelet
     pods = podfiles.read([str(EXAMPLES / "pods.yaml")]).pods
-    told, example = demo.answer(demo.PODS), reporting.admit_all(kubelet, pods)
+    told, example = demo.answer(demo.PODS), admit.admit_all(kubelet, pods)
     assert list(map(without_source, told.pods)) == list(map(without_source, example.pods))
     assert told.resources == example.resources
 

@@ -10,12 +10,11 @@ import pytest
 import yaml
 from msgspec import structs
 
-from numalign.cli import drawing
-from numalign.cli.admit import matrix
-from numalign.cli.admit.report import Lacking, ZoneLack
-from numalign.cli.explain import draw
-from numalign.cli.explain.answer import CauseTold, Placed
-from numalign.placement.ledger.holdings import Source
+from numalign.cli.display import formats, matrix
+from numalign.cli.display.values import Lacking, ZoneLack
+from numalign.cli.results import explaindraw
+from numalign.cli.results.explanation import CauseOutput, PlacementOutput
+from numalign.placement.columns.holdings import Source
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
 from tests.unit.scheduler import waitingpods
@@ -239,12 +238,12 @@ def test_objects_that_nothing_can_be_made_of_are_said_and_passed_over(tmp_path: 
 
 def test_causes_that_read_the_same_are_one_line() -> None:
     causes = [
-        CauseTold(nodes=2, why="too full", plugin="p", cause="a", examples=("n1", "n2")),
-        CauseTold(nodes=2, why="too old", plugin="p", cause="a", examples=("n3", "n4")),
-        CauseTold(nodes=1, why="too full", plugin="p", cause="b", examples=("n5",)),
+        CauseOutput(nodes=2, why="too full", plugin="p", cause="a", examples=("n1", "n2")),
+        CauseOutput(nodes=2, why="too old", plugin="p", cause="a", examples=("n3", "n4")),
+        CauseOutput(nodes=1, why="too full", plugin="p", cause="b", examples=("n5",)),
     ]
-    page = drawing.Page()
-    page.add(draw.causes(page, causes))
+    page = formats.Page()
+    page.add(explaindraw.causes(page, causes))
     assert [line.split() for line in page.text().splitlines()[2:]] == [
         ["3", "too", "full", "n1,", "n2,", "n5"],
         ["2", "too", "old", "n3,", "n4"],
@@ -258,14 +257,16 @@ def test_of_many_zones_those_that_are_not_told_are_told_by_their_range() -> None
         Lacking(resource="cpu", need=8, in_zones=1, most=4, zones=tuple(shares)),
         Lacking(resource="example.com/gpu", need=1, in_zones=1, most=1, zones=tuple(gpus)),
     ]
-    page = drawing.Page()
+    page = formats.Page()
     page.add(matrix.lacks(page, lacks))
     assert page.text().splitlines()[-1].split() == ["4", "more", "2", "to", "4", "free", "1", "free"]
 
 
 def test_of_many_containers_in_a_zone_the_first_are_named() -> None:
-    placed = Placed(node="n", source=Source.OBSERVED, containers={f"c{number}": ((0,),) for number in range(10)})
-    assert draw.placement(placed) == "c0, c1, c2, c3, c4, c5, c6, c7 and 2 more in zone 0 (observed)"
+    placed = PlacementOutput(
+        node="n", source=Source.OBSERVED, containers={f"c{number}": ((0,),) for number in range(10)}
+    )
+    assert explaindraw.placement(placed) == "c0, c1, c2, c3, c4, c5, c6, c7 and 2 more in zone 0 (observed)"
 
 
 def test_names_from_outside_do_not_steer_the_terminal(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 from msgspec import Struct, structs
 from typer.testing import CliRunner, Result
 
-from numalign.cli.admit import report
+from numalign.cli.display import values
 from numalign.cli.main import app
 from numalign.kubelet import machinefile, presets
 from tests.strategies import hostile
@@ -98,9 +98,9 @@ def test_json_holds_placement_explanation_and_the_node() -> None:
     assert [(zone["zones"], zone["free"]) for zone in cpu["zones"]] == [([0], 46), ([1], 10)]
 
 
-OF_OTHERS = {report.Held}
+OF_OTHERS = {values.Held}
 OF_THIS_COMMAND = [
-    each for each in report.Reported.__subclasses__() if each.__module__ == report.__name__ and each not in OF_OTHERS
+    each for each in values.Reported.__subclasses__() if each.__module__ == values.__name__ and each not in OF_OTHERS
 ]
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.cli.topology import answer, draw
-from numalign.cli.topology.answer import Asked
-from numalign.cli.topology.writers import ManagedFields, Publication, _latest
+from numalign.cli.results import topology
+from numalign.cli.results.topology import ManagedFields, ReportedCluster, ReportWriter, _latest
 from numalign.scheduler.snapshot import files
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import NRT, busy, run, written
@@ -165,16 +164,16 @@ def test_narrow_terminals_go_without_the_least_telling_columns(tmp_path: Path) -
 def test_who_wrote_a_report_and_when(tmp_path: Path) -> None:
     items = [*clusterfiles.node("plain", reported=False), report("plain", zone("node-0", 8))]
     taken = files.read(Path(written(tmp_path, items)).read_bytes(), "file")
-    writer = {"plain": Publication("nfd-topology-updater", "2026-01-01T00:00:00Z")}
-    nodes, _ = answer.nodes(Asked(structs.replace(taken, wall="2026-01-01T02:00:30Z"), writer))
+    writer = {"plain": ReportWriter("nfd-topology-updater", "2026-01-01T00:00:00Z")}
+    nodes, _ = topology.nodes(ReportedCluster(structs.replace(taken, wall="2026-01-01T02:00:30Z"), writer))
     assert nodes[0].report is not None
     assert (nodes[0].report.publisher, nodes[0].report.age) == ("nfd-topology-updater", 7230.0)
-    assert "nfd-topology-updater, 2h" in draw.cluster(nodes)
+    assert "nfd-topology-updater, 2h" in topology.cluster(nodes)
 
 
 @pytest.mark.parametrize("seconds, text", [(0, "0s"), (59.9, "59s"), (60, "1m"), (7300, "2h"), (200_000, "2d")])
 def test_ages_are_told_in_one_unit(seconds: float, text: str) -> None:
-    assert draw.duration(seconds) == text
+    assert topology.duration(seconds) == text
 
 
 def test_the_latest_write_counts() -> None:
@@ -183,5 +182,5 @@ def test_the_latest_write_counts() -> None:
         ManagedFields("new", "2026-02-01T00:00:00Z"),
         ManagedFields("?"),
     )
-    assert _latest(writes) == Publication("new", "2026-02-01T00:00:00Z")
-    assert _latest(()) == Publication("", "")
+    assert _latest(writes) == ReportWriter("new", "2026-02-01T00:00:00Z")
+    assert _latest(()) == ReportWriter("", "")

@@ -9,12 +9,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from numalign.cli import main
-from numalign.cli.lab import host
-from numalign.lab import ability
-from numalign.lab.campaign import history, report, running
+from numalign.cli.devkit import labs
+from numalign.lab import preflight
+from numalign.lab.campaign import history, report
+from numalign.lab.campaign import run as running
 from numalign.lab.campaign.history import Line
 from numalign.lab.campaign.report import Report, Run
-from numalign.lab.campaign.running import Asked
+from numalign.lab.campaign.run import CampaignOptions
 
 BAD = [
     Line(at=1.0, what="created", name="a", uid="a"),
@@ -28,12 +29,12 @@ def numalign(line: str) -> Result:
 
 
 def plays(monkeypatch: pytest.MonkeyPatch, lines: list[Line], *, interrupted: bool = False) -> None:
-    async def run(asked: Asked, say: object) -> tuple[Report, list[Line]]:
+    async def run(asked: CampaignOptions, say: object) -> tuple[Report, list[Line]]:
         told = Run(seed=asked.seed, minutes=asked.minutes, nodes=("n",), interrupted=interrupted)
         return report.of(told, lines), lines
 
     monkeypatch.setattr(running, "run", run)
-    monkeypatch.setattr(host, "require", lambda wanted: None)
+    monkeypatch.setattr(labs, "require", lambda wanted: None)
 
 
 ENDS = {
@@ -69,13 +70,13 @@ def test_what_was_seen_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_played(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str
 ) -> None:
-    monkeypatch.setattr(host, "require", lambda wanted: None)
+    monkeypatch.setattr(labs, "require", lambda wanted: None)
     (tmp_path / "file").touch()
     told = numalign(f"{option} {tmp_path / 'file' / 'below'}")
     assert (told.exit_code, "below cannot be written: Not a directory" in told.output) == (2, True)
 
 
 def test_a_machine_that_cannot_run_a_lab_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ability, "missing", lambda *needs: "no root here")
+    monkeypatch.setattr(preflight, "missing", lambda *needs: "no root here")
     told = numalign("")
     assert (told.exit_code, "no root here" in told.output) == (2, True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.lab.campaign import fleet, load, script
+from numalign.lab.campaign import script
 from numalign.lab.campaign.script import Create, Delete, Fault, Rest
 
-NODES = fleet.nodes()
+NODES = script.nodes()
 SECONDS = 600.0
 STEPS = script.drawn(5, SECONDS, NODES)
 FAULTS = [step for step in STEPS if isinstance(step, Fault)]
@@ -33,7 +33,7 @@ def test_every_pod_fits_on_some_empty_node() -> None:
     for step in STEPS:
         if isinstance(step, Create):
             home = step.body["spec"].get("nodeSelector", {}).get("kubernetes.io/hostname")
-            assert any(load.fits(node, step.body) for node in NODES if home in (None, node.name)), step.name
+            assert any(script.fits(node, step.body) for node in NODES if home in (None, node.name)), step.name
 
 
 def test_pods_are_deleted_after_they_were_made_and_some_stay() -> None:
@@ -62,7 +62,7 @@ def test_an_hour_takes_every_program_away_in_every_way() -> None:
 def test_an_hour_has_pods_of_every_sort() -> None:
     bodies = [step.body for step in script.drawn(1, 3600.0, NODES) if isinstance(step, Create)]
     asked = {name for body in bodies for each in body["spec"]["containers"] for name in _requests(each)}
-    assert asked == {"cpu", "memory", fleet.GPU, fleet.NIC, fleet.PAGES}
+    assert asked == {"cpu", "memory", script.GPU, script.NIC, script.PAGES}
     assert any(not _requests(body["spec"]["containers"][0]) for body in bodies)
     assert {each["name"] for body in bodies for each in body["spec"].get("initContainers", ())} == {
         "before-0",

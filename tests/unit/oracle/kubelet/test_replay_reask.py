@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from numalign.cli.commands import oracle
+from numalign.cli.devkit import oracle
 from numalign.lab.errors import LabError
 from numalign.oracle import sources
 from numalign.oracle.harness import ask

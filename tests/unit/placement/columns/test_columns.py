@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numalign.placement.columns import changelog
 from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.columns import LARGEST, UNREPORTED, VACANT, Columns, FreeState
+from numalign.placement.columns.nodefacts import Groups, RowFacts, Supply, supplies_of
 from numalign.placement.columns.noderules import NodeRules
-from numalign.placement.reports.nodefacts import Groups, RowFacts, Supply, supplies_of
 
 NIC = "example.com/nic"
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.placement.columns import zonesets
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
 
 zones = st.sets(st.integers(0, 63), min_size=1, max_size=8).map(lambda found: tuple(sorted(found)))
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.state import KubeletState
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.resources import CPU, MEMORY
 from numalign.placement.commit import askkubelet
 from numalign.placement.commit.askkubelet import AdmissionQuestion
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.causes import Cause
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict

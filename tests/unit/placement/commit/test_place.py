@@ -9,13 +9,13 @@ from msgspec import structs
 
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.presets import GIB
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU
 from numalign.placement.commit import askkubelet
 from numalign.placement.commit import place as commit
 from numalign.placement.commit.askkubelet import AdmissionQuestion
 from numalign.placement.commit.place import Newcomer, Path, Placement
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 from tests import nodes
 from tests.nodes import Node, guaranteed, pod, simple

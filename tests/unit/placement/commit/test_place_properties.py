@@ -13,10 +13,10 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.placement.columns.holdings import ContainerZones, Holding, Source
 from numalign.placement.columns.requests import Program
 from numalign.placement.commit import place as commit
 from numalign.placement.commit.place import Newcomer
-from numalign.placement.ledger.holdings import ContainerZones, Holding, Source
 from numalign.placement.rowmodel.state import RowState
 from tests.campaigns import holds_for
 from tests.rows import View, choosing, outside

@@ -17,12 +17,12 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeStatus
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.intent import Unkept
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.engine import Engine
 from numalign.placement.explain import answers, reasons, wording
 from numalign.placement.explain.reasons import NodeCause
 from numalign.placement.facts import NodeSeen, ReportSeen
-from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel.causes import Cause
 from numalign.placement.settings import Settings
 from tests.unit.kubelet import made

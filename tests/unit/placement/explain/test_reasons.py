@@ -13,6 +13,7 @@ from numalign.placement.columns import requests
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.fit import Totals
 from numalign.placement.columns.intent import Unkept
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
@@ -20,7 +21,6 @@ from numalign.placement.decisions import Code
 from numalign.placement.explain import answers, reasons, wording
 from numalign.placement.explain.answers import RefusedPod
 from numalign.placement.explain.reasons import Lack, NodeCause, Reason, ZoneShare
-from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.causes import Cause, Shortfall, Want
 from numalign.placement.rowmodel.state import RowState

@@ -7,10 +7,10 @@ import pytest
 from numalign.api.attributes.intent import Intent
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.intent import Unkept
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.explain import wording
 from numalign.placement.explain.reasons import AnyCause, Group, Lack, NodeCause, Reason
-from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.rowmodel.causes import BY_IDS, Cause
 
 GPU, NIC = "example.com/gpu", "example.com/nic"

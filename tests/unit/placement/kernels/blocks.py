@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from numalign.api.nrt.topologymanager import Policy
 from numalign.kubelet.demand import Role
 from numalign.kubelet.state import KubeletState
+from numalign.placement.columns.nodefacts import Groups
 from numalign.placement.columns.noderules import ACROSS_ZONES, BY_L3, BY_SOCKET, FULL_CORES, NodeRules
 from numalign.placement.columns.requests import Amounts, Ask, Program, Step
 from numalign.placement.kernels import plan
 from numalign.placement.kernels.block import Kernel, Outcomes, RowBlock, Rows
 from numalign.placement.kernels.strategies import KINDS, Scoring
-from numalign.placement.reports.nodefacts import Groups
 from numalign.placement.rowmodel.state import RowState
 from tests.rows import View
 

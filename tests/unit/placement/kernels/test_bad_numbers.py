@@ -14,7 +14,7 @@ from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import ASK, UNFIT, RowBlock
 from numalign.placement.kernels.strategies import KINDS, Scoring
-from numalign.placement.settings import Strategy
+from numalign.placement.referenceargs import Strategy
 from tests.conftest import require
 from tests.unit.placement.kernels.blocks import (
     CPU,

@@ -8,7 +8,7 @@ from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import RowBlock
 from numalign.placement.kernels.strategies import Scoring
-from numalign.placement.settings import Strategy
+from numalign.placement.referenceargs import Strategy
 from tests.unit.placement.kernels.blocks import CPU, MEMORY, asks, block_of, evaluated
 
 RULES = NodeRules(zones=(0, 1), policy="single-numa-node", static_cpus=True, static_memory=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.holdings import Source
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.facts import Forecast
 from numalign.placement.ledger.divergences import Problem
-from numalign.placement.ledger.holdings import Source
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.reports.nodefacts import RowFacts
 from tests.unit.placement import ledgerwords as words
 
 A, B, C = words.pod("a", 5), words.pod("b", 5), words.pod("c", 3)

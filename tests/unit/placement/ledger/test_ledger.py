@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.holdings import Entry, Holding, Source
+from numalign.placement.columns.nodefacts import Supply
 from numalign.placement.columns.resources import CPU
 from numalign.placement.ledger.divergences import NOTHING, Problem
-from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.nodeledger import Row
-from numalign.placement.reports.nodefacts import Supply
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import NIC, NODE
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from numalign.placement.columns.holdings import Entry, Source
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import CPU
-from numalign.placement.ledger.holdings import Entry, Source
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.reports.nodefacts import RowFacts
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import NODE
 

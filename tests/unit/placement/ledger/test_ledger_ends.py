@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.resources import CPU, MEMORY
 from numalign.placement.ledger.divergences import NOTHING, Change, DivergenceKind
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.ledger.ledger import Ledger
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import NODE

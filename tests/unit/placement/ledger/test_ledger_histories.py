@@ -13,10 +13,10 @@ from msgspec import structs
 
 from numalign.api.attributes.podplacements import MemoryBlock, PodPlacement
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding
+from numalign.placement.columns.nodefacts import RowFacts, Supply
 from numalign.placement.columns.resources import CPU, MEMORY
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.reports.nodefacts import RowFacts, Supply
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import GIB, NIC
 from tests.unit.placement.ledgerworld import ACTIONS, KINDS, World

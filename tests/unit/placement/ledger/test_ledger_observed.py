@@ -7,12 +7,12 @@ from msgspec import structs
 
 from numalign.api.attributes.podplacements import HeldDevices, MemoryBlock, PodPlacement
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
+from numalign.placement.columns.nodefacts import RowFacts, Supply
 from numalign.placement.columns.resources import CPU, MEMORY
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind, Problem
-from numalign.placement.ledger.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.podrecord import STUBBORN
-from numalign.placement.reports.nodefacts import RowFacts, Supply
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import GIB, NIC, NODE
 

@@ -8,11 +8,11 @@ import pytest
 
 from numalign.api.attributes.podplacements import MemoryBlock, PodPlacement
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.holdings import Entry, Holding
+from numalign.placement.columns.nodefacts import Groups, RowFacts
 from numalign.placement.columns.resources import MEMORY
-from numalign.placement.ledger.holdings import Entry, Holding
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.nodeledger import Row
-from numalign.placement.reports.nodefacts import Groups, RowFacts
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import GIB, NODE
 

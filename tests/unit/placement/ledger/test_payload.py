@@ -11,15 +11,15 @@ from numalign.api.nrt import placementcodec
 from numalign.api.nrt.placementcodec import ContainerRef, Payload
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import holdings
+from numalign.placement.columns.holdings import Entry, Holding, Source
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.ledger import observed
 from numalign.placement.ledger.divergences import DivergenceKind
-from numalign.placement.ledger.holdings import Entry, Holding, Source
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.observed import Observation
 from numalign.placement.reports import read
-from numalign.placement.reports.nodefacts import RowFacts
 from tests.campaigns import holds_for
 from tests.strategies import reports
 from tests.strategies.kubelet import machines

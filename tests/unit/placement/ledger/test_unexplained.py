@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.podrecord import SURE
-from numalign.placement.reports.nodefacts import RowFacts
 from tests.unit.placement import ledgerwords as words
 
 GONE, HERE = words.pod("gone", 4), words.pod("here")

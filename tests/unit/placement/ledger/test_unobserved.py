@@ -6,12 +6,12 @@ import pytest
 
 from numalign.api.objects.pod import Container, Pod
 from numalign.placement.columns import requests
+from numalign.placement.columns.holdings import Entry
+from numalign.placement.columns.nodefacts import DeviceClass, RowFacts, Supply
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU, MEMORY, Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.ledger import unobserved
-from numalign.placement.ledger.holdings import Entry
-from numalign.placement.reports.nodefacts import DeviceClass, RowFacts, Supply
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import GIB, NIC
 

@@ -9,9 +9,9 @@ from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, Resourc
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes, demand, eviction, filter, numanodes, scoring
-from numalign.placement.reference.args import Strategy
 from numalign.placement.reference.filter import Seen
 from numalign.placement.reference.scoring import Scoring
+from numalign.placement.referenceargs import Strategy
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import container, pod
 

@@ -11,11 +11,11 @@ from numalign.api.nrt.wire import Zone
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement.reference import demand, leastnuma, numanodes, scoring
-from numalign.placement.reference.args import Strategy
 from numalign.placement.reference.demand import Demand
 from numalign.placement.reference.leastnuma import Found
 from numalign.placement.reference.numanodes import NumaNode
 from numalign.placement.reference.scoring import Scoring
+from numalign.placement.referenceargs import Strategy
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import container, pod, zone
 

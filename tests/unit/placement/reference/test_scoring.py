@@ -10,11 +10,12 @@ from numalign.api.decode.quantity import NANO
 from numalign.api.nrt.wire import Zone
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
-from numalign.placement.reference import args, demand, scoring
-from numalign.placement.reference.args import Strategy
+from numalign.placement import referenceargs
+from numalign.placement.reference import demand, scoring
 from numalign.placement.reference.filter import Seen
 from numalign.placement.reference.numanodes import NumaNode
 from numalign.placement.reference.scoring import Scoring
+from numalign.placement.referenceargs import Strategy
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import container, pod, zone
 
@@ -136,5 +137,5 @@ def test_balance_is_the_variance_of_the_shares(asked: list[int]) -> None:
 
 def test_settings_choose_strategy_and_weights() -> None:
     strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 3}]}
-    by = scoring.scoring(args.complete({"scoringStrategy": strategy}))
+    by = scoring.scoring(referenceargs.complete({"scoringStrategy": strategy}))
     assert by == Scoring(Strategy.MOST_ALLOCATED, {"cpu": 3})

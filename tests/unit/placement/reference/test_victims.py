@@ -4,8 +4,8 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.reference import status, victims
-from numalign.placement.reference.args import PreemptionMode
 from numalign.placement.reference.victims import Cycle
+from numalign.placement.referenceargs import PreemptionMode
 from tests.unit.placement.reference import made
 
 ENABLED, DISABLED = Cycle(PreemptionMode.ENABLED), Cycle(PreemptionMode.DISABLED)

@@ -11,8 +11,8 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.kubelet.machine import Device, DevicePlugin
 from numalign.kubelet.presets import GIB
+from numalign.placement.columns.nodefacts import Assumption, DeviceClass, Groups, RowFacts, Supply
 from numalign.placement.reports import read
-from numalign.placement.reports.nodefacts import Assumption, DeviceClass, Groups, RowFacts, Supply
 from tests import topology_strategies as some
 from tests.nodes import NIC, Node, guaranteed, machine, plugin, pod, simple
 from tests.strategies import reports

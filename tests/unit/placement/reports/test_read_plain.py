@@ -11,8 +11,8 @@ from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.objects.node import Node
 from numalign.kubelet import versions
 from numalign.kubelet.versions import Minor
+from numalign.placement.columns.nodefacts import Assumption, Groups, Supply
 from numalign.placement.reports import nodesettings, read
-from numalign.placement.reports.nodefacts import Assumption, Groups, Supply
 from tests.nodes import NIC
 from tests.unit.placement.written import worker, zones
 

@@ -8,8 +8,8 @@ from numalign.kubelet.machine import Device
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.kubelet.zonetable import Cell
+from numalign.placement.columns.nodefacts import Assumption, RowFacts
 from numalign.placement.reports import read as ingest
-from numalign.placement.reports.nodefacts import Assumption, RowFacts
 from tests.campaigns import holds_for
 from tests.strategies import reports
 from tests.strategies.lives import Life

@@ -15,8 +15,8 @@ from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import Policy, TopologyManager
 from numalign.api.objects.node import Node as NodeObject
 from numalign.kubelet import plainreport, report
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.reports import read
-from numalign.placement.reports.nodefacts import Assumption
 from numalign.placement.reports.read import ReportReader
 from tests.campaigns import holds_for
 from tests.nodes import GPU, NIC, Node, machine, plugin, simple

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.presets import GIB
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.resources import CPU, MEMORY
-from numalign.placement.ledger.holdings import Entry
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.causes import Cause
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict

@@ -2,10 +2,10 @@
 
 import pytest
 
+from numalign.placement.columns.holdings import Entry
+from numalign.placement.columns.nodefacts import DeviceClass, Groups, RowFacts, Supply, supplies_of
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import CPU, MEMORY, Resources
-from numalign.placement.ledger.holdings import Entry
-from numalign.placement.reports.nodefacts import DeviceClass, Groups, RowFacts, Supply, supplies_of
 from numalign.placement.rowmodel import state
 from numalign.placement.rowmodel.state import RowClass, RowState
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from numalign.api.objects.pod import Pod, PodCondition
+from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.exact import ExactFlavour
-from numalign.placement.reports.nodefacts import RowFacts
 from numalign.scheduler.choose.cluster import Cluster
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer

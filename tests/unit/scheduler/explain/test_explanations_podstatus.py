@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numalign.placement.ledger.holdings import Source
+from numalign.placement.columns.holdings import Source
 from numalign.scheduler.explain import explanations
 from numalign.scheduler.explain.explanations import Stage
 from tests.unit.scheduler import waitingpods

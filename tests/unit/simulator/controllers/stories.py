@@ -97,7 +97,7 @@ class Cluster:
 
     def report(self, key: Key, status: Tree) -> None:
         if self.views[PODS].get(key) is not None:
-            self.api.patch(PODS, key[1], key[0], Patch("merge", {"status": status}), part="status")
+            self.api.patch(PODS, key[1], key[0], Patch("merge", {"status": status}), subresource="status")
 
     def node(self, name: str, cpu: str = "8") -> None:
         offered = {"cpu": cpu, "memory": "32Gi", "pods": "110"}

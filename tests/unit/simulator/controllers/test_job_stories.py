@@ -4,8 +4,9 @@ import asyncio
 import itertools
 
 from numalign.simulator.apiserver.storage.resources import JOBS, PODS
+from numalign.simulator.controllers.framework import pods
 from numalign.simulator.controllers.framework.views import key_of
-from numalign.simulator.controllers.workloads import jobs, pods
+from numalign.simulator.controllers.workloads import jobs
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.stories import Cluster, condition, played, template
 

@@ -57,7 +57,7 @@ def test_a_node_that_comes_back_in_time_keeps_its_pods() -> None:
 
 def beat(cluster: Cluster, node: str) -> None:
     conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": cluster.clock.rfc3339()}]
-    cluster.api.patch(NODES, node, "", Patch("merge", {"status": {"conditions": conditions}}), part="status")
+    cluster.api.patch(NODES, node, "", Patch("merge", {"status": {"conditions": conditions}}), subresource="status")
 
 
 def test_a_pod_that_endures_nothing_leaves_a_silent_node_at_once() -> None:

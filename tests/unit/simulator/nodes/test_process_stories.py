@@ -195,7 +195,7 @@ def test_a_node_that_others_declared_lost_says_that_it_is_ready() -> None:
         node = on.node()
         for condition in node["status"]["conditions"]:
             condition["status"] = "Unknown"
-        on.api.update(NODES, node, part="status")
+        on.api.update(NODES, node, subresource="status")
         await on.passes(11.0)
         return stage.conditions(on.node())["Ready"]
 

@@ -5,7 +5,7 @@ import pytest
 from numalign.simulator.scenarios import history, judge
 from numalign.simulator.scenarios.history import HistoryEntry
 from numalign.simulator.scenarios.judge import Violation
-from numalign.simulator.scenarios.story import Expectation
+from numalign.simulator.scenarios.scenario import Expectation
 
 
 def line(what: history.What, at: float = 0.0, pod: str = "a", node: str = "", **more: str) -> HistoryEntry:

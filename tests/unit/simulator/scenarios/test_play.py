@@ -11,7 +11,7 @@ from numalign.simulator.nodes import workloads
 from numalign.simulator.scenarios import play
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.scenarios.play import Creation
-from numalign.simulator.scenarios.story import CreatedObjects, Deletion, PodKind, PodStream
+from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, PodKind, PodStream
 
 MIX = (PodKind(name="small", spec={"containers": []}), PodKind(name="large", spec={"schedulerName": "mine"}, weight=3))
 

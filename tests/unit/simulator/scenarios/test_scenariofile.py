@@ -7,7 +7,7 @@ import pytest
 from numalign.api.errors import BadObject
 from numalign.simulator.scenarios import catalogue, scenariofile
 from numalign.simulator.scenarios.durations import Span
-from numalign.simulator.scenarios.story import CreatedObjects, Deletion, Expectation, Fault, PodStream, Story
+from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Expectation, Fault, PodStream, Scenario
 
 POD = {"containers": [{"name": "main"}]}
 STREAM: dict[str, Any] = {"pods": 3, "mix": [{"name": "web", "spec": POD}]}
@@ -19,7 +19,7 @@ FILE: dict[str, Any] = {
 }
 
 
-def read(**changes: Any) -> Story:
+def read(**changes: Any) -> Scenario:
     return scenariofile.read(FILE | changes, "file.yaml")
 
 
@@ -118,11 +118,11 @@ def test_what_cannot_be_is_said_with_its_field(changes: dict[str, Any], words: s
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_the_catalogue_can_be_read_and_names_its_files(name: str) -> None:
-    found = catalogue.story(name)
+    found = catalogue.scenario(name)
     assert found.name == name
     assert found.about
 
 
 def test_a_scenario_nobody_knows_is_named_with_the_nearest() -> None:
     with pytest.raises(BadObject, match="did you mean gpu-mix"):
-        catalogue.story("gpu-mixx")
+        catalogue.scenario("gpu-mixx")

@@ -16,14 +16,15 @@ from numalign.api.objects.pod import Pod
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.plugin.suites import cachesessions, objects
-from numalign.placement.reference import args, classes, demand, filter, numanodes
-from numalign.placement.reference.args import ForeignPodsDetect, PreemptionMode, ResyncMethod
+from numalign.placement import referenceargs
+from numalign.placement.reference import classes, demand, filter, numanodes
 from numalign.placement.reference.caches import foreignpods, podgroups, records, repairs, reports, selection
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.records import Record
 from numalign.placement.reference.caches.repairs import Repair
 from numalign.placement.reference.caches.rules import Rules
 from numalign.placement.reference.filter import Seen
+from numalign.placement.referenceargs import ForeignPodsDetect, PreemptionMode, ResyncMethod
 
 POINTERS = ("see expectedNode in steps", "see steps")
 ANY_NODE = "*"
@@ -38,7 +39,7 @@ class CacheRun:
         profiles = {objects.pod(raw).spec.scheduler_name for raw in raw_pods}
         self.present = {node.metadata.name: classes.present_on(node) for node in map(objects.node, given["nodes"])}
         self.nrts = {nrt.metadata.name: nrt for nrt in map(objects.report, given["nrts"])}
-        self.cache = selection.build(args.complete(given["config"]), profiles, self.nrts.values())
+        self.cache = selection.build(referenceargs.complete(given["config"]), profiles, self.nrts.values())
         self.pods: dict[str, Pod] = {}
         self.wanted: dict[str, str] = {}
         self.bound: dict[str, str] = {}
@@ -241,11 +242,11 @@ SUITES: tuple[Suite, ...] = (
     Suite("watch_attr_change", _watched),
     Suite(
         "cache_resync_method",
-        lambda case: {"method": args.resync_method(cachesessions.cache_args(case["input"]["cache"]))},
+        lambda case: {"method": referenceargs.resync_method(cachesessions.cache_args(case["input"]["cache"]))},
     ),
     Suite(
         "foreign_pods_detect_mode",
-        lambda case: {"mode": args.foreign_pods_detect(cachesessions.cache_args(case["input"]["cache"]))},
+        lambda case: {"mode": referenceargs.foreign_pods_detect(cachesessions.cache_args(case["input"]["cache"]))},
     ),
     Suite("resource_names_from_nrt", _names),
     Suite("fingerprint_from_nrt", lambda case: {"fingerprint": _signature(case).text}),

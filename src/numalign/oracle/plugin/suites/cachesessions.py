@@ -15,7 +15,6 @@ from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.pod import Pod
 from numalign.oracle.plugin.suites import objects
-from numalign.placement.reference.args import CacheArgs, InformerMode, NodeResourceTopologyMatchArgs
 from numalign.placement.reference.caches import foreignpods, podgroups, repairs, selection
 from numalign.placement.reference.caches.cache import Cache
 from numalign.placement.reference.caches.discardreserved import DiscardReserved
@@ -27,6 +26,7 @@ from numalign.placement.reference.caches.records import Record
 from numalign.placement.reference.caches.repairs import Repair
 from numalign.placement.reference.caches.resync import Refresh, Round
 from numalign.placement.reference.caches.rules import Rules
+from numalign.placement.referenceargs import CacheArgs, InformerMode, NodeResourceTopologyMatchArgs
 
 Step = Mapping[str, Any]
 

@@ -22,12 +22,13 @@ from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects, scores
 from numalign.oracle.plugin.suites.scores import ZONE_64
-from numalign.placement.reference import args, classes, demand, eviction, filter, numanodes, victims
-from numalign.placement.reference.args import PreemptionMode
+from numalign.placement import referenceargs
+from numalign.placement.reference import classes, demand, eviction, filter, numanodes, victims
 from numalign.placement.reference.caches import selection
 from numalign.placement.reference.filter import Preemption, Seen, Verdict
 from numalign.placement.reference.status import Status
 from numalign.placement.reference.victims import Cycle
+from numalign.placement.referenceargs import PreemptionMode
 
 
 def _verdict(given: Mapping[str, Any], raw_node: objects.Raw | None) -> Verdict:
@@ -40,7 +41,7 @@ def _verdict(given: Mapping[str, Any], raw_node: objects.Raw | None) -> Verdict:
 
 
 def _preemption(given: Mapping[str, Any]) -> Preemption:
-    cycle, _ = victims.pre_filter(Cycle(args.preemption_mode(objects.settings(given))))
+    cycle, _ = victims.pre_filter(Cycle(referenceargs.preemption_mode(objects.settings(given))))
     for raw in given.get("victims") or ():
         cycle, _ = victims.remove_pod(cycle, objects.pod(raw))
     return Preemption(cycle.pods, objects.placement(given.get("placement")))
@@ -155,7 +156,7 @@ class PreemptionRun:
     """The node, its cached report, and the two pods."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        self.settings = args.complete(given["config"])
+        self.settings = referenceargs.complete(given["config"])
         node = objects.node(given["node"])
         self.node, self.present = node.metadata.name, classes.present_on(node)
         self.before = objects.report(given["nrtBeforeVictim"])
@@ -183,7 +184,7 @@ class PreemptionRun:
         return filter.decide(demand.of(self.preemptor), self.present, seen, preemption).status.is_success
 
     def evicts(self, *, pre_filter: bool) -> bool:
-        cycle = Cycle(args.preemption_mode(self.settings))
+        cycle = Cycle(referenceargs.preemption_mode(self.settings))
         cycle = victims.pre_filter(cycle)[0] if pre_filter else cycle
         cycle, told = victims.remove_pod(cycle, self.victim)
         return told.is_success and self.fits(without=cycle.pods)

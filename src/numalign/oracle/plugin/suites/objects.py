@@ -14,9 +14,10 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod, ResourceList
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Difference
-from numalign.placement.reference import args, numanodes
-from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
+from numalign.placement import referenceargs
+from numalign.placement.reference import numanodes
 from numalign.placement.reference.filter import Seen
+from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs
 
 Raw = Mapping[str, Any]
 
@@ -38,7 +39,7 @@ def report(raw: Raw) -> NodeResourceTopology:
 
 def settings(given: Raw) -> NodeResourceTopologyMatchArgs:
     """The plugin's arguments, with the plugin's defaults."""
-    return args.complete(given.get("config") or {})
+    return referenceargs.complete(given.get("config") or {})
 
 
 def reports(given: Raw) -> Sequence[Raw]:

@@ -12,8 +12,8 @@ from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import demand, numanodes, scoring
-from numalign.placement.reference.args import Strategy
 from numalign.placement.reference.numanodes import Reading
+from numalign.placement.referenceargs import Strategy
 
 
 def ids(report: objects.Raw) -> list[int]:

@@ -16,8 +16,9 @@ from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.suite import Suite
 from numalign.oracle.plugin.suites import objects
-from numalign.placement.reference import args, numanodes
-from numalign.placement.reference.args import NodeResourceTopologyMatchArgs
+from numalign.placement import referenceargs
+from numalign.placement.reference import numanodes
+from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs
 
 
 def _args(raw: Mapping[str, Any]) -> NodeResourceTopologyMatchArgs:
@@ -25,8 +26,8 @@ def _args(raw: Mapping[str, Any]) -> NodeResourceTopologyMatchArgs:
 
 
 def _validated(case: Case) -> object:
-    invalid = args.problems(_args(case["input"]))
-    return {"valid": not invalid, "error": args.aggregated(invalid)}
+    invalid = referenceargs.problems(_args(case["input"]))
+    return {"valid": not invalid, "error": referenceargs.aggregated(invalid)}
 
 
 def _contains(expected: Any, answered: Any) -> Sequence[Difference]:
@@ -37,7 +38,7 @@ def _contains(expected: Any, answered: Any) -> Sequence[Difference]:
 
 
 def _defaulted(case: Case) -> object:
-    return {"args": msgspec.to_builtins(args.defaulted(_args(case["input"]["args"])))}
+    return {"args": msgspec.to_builtins(referenceargs.defaulted(_args(case["input"]["args"])))}
 
 
 def _written(manager: TopologyManager) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def _are_equal(case: Case) -> object:
 SUITES: tuple[Suite, ...] = (
     Suite("config_validation", _validated, _contains),
     Suite("config_defaults", _defaulted),
-    Suite("preemption_mode", lambda case: {"mode": args.preemption_mode(_args(case["input"]))}),
+    Suite("preemption_mode", lambda case: {"mode": referenceargs.preemption_mode(_args(case["input"]))}),
     Suite("tm_from_nrt", _of_report),
     Suite("tm_from_attributes", _of_attributes),
     Suite("tm_from_policies", _of_policies),

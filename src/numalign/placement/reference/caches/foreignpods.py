@@ -7,7 +7,7 @@ from collections.abc import Container as Names
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.reference import classes
-from numalign.placement.reference.args import ForeignPodsDetect
+from numalign.placement.referenceargs import ForeignPodsDetect
 
 
 def is_foreign(pod: Pod, listed: Names[str], profiles: Names[str], detect: ForeignPodsDetect) -> bool:

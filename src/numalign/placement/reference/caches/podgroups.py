@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference.args import InformerMode
 from numalign.placement.reference.caches.repairs import Repair
+from numalign.placement.referenceargs import InformerMode
 
 RUNNING: Final = "Running"
 PENDING: Final = "Pending"

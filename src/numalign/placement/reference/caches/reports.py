@@ -13,7 +13,7 @@ from numalign.api.decode.quantity import Quantity
 from numalign.api.nrt import fingerprint, normalise, topologymanager
 from numalign.api.nrt.wire import NodeResourceTopology, Resource
 from numalign.placement.reference import numanodes
-from numalign.placement.reference.args import ResyncMethod
+from numalign.placement.referenceargs import ResyncMethod
 
 
 class Signature(Struct, frozen=True):

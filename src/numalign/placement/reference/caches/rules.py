@@ -7,10 +7,10 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from numalign.placement.reference.args import ForeignPodsDetect, InformerMode, ResyncMethod
 from numalign.placement.reference.caches import podgroups, repairs
 from numalign.placement.reference.caches.podgroups import Relevance
 from numalign.placement.reference.caches.repairs import Repair
+from numalign.placement.referenceargs import ForeignPodsDetect, InformerMode, ResyncMethod
 
 
 class Rules(Struct, frozen=True, kw_only=True):

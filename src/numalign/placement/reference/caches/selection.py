@@ -6,14 +6,14 @@ they do not know of each other's pods."""
 from collections.abc import Collection, Iterable
 
 from numalign.api.nrt.wire import NodeResourceTopology
-from numalign.placement.reference import args
-from numalign.placement.reference.args import NodeResourceTopologyMatchArgs, PreemptionMode, ResyncScope
+from numalign.placement import referenceargs
 from numalign.placement.reference.caches import podgroups
 from numalign.placement.reference.caches.cache import Cache
 from numalign.placement.reference.caches.discardreserved import DiscardReserved
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.passthrough import Passthrough
 from numalign.placement.reference.caches.rules import Rules
+from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, PreemptionMode, ResyncScope
 
 
 def build(
@@ -31,10 +31,10 @@ def rules(settings: NodeResourceTopologyMatchArgs, profiles: Collection[str]) ->
     cache = settings.cache
     return Rules(
         profiles=frozenset(profiles),
-        detect=args.foreign_pods_detect(cache),
-        method=args.resync_method(cache),
-        follows_settings=args.resync_scope(cache) is ResyncScope.ALL,
-        is_relevant=podgroups.relevance(args.informer_mode(cache)),
-        keeps_records=args.preemption_mode(settings) is PreemptionMode.ENABLED,
+        detect=referenceargs.foreign_pods_detect(cache),
+        method=referenceargs.resync_method(cache),
+        follows_settings=referenceargs.resync_scope(cache) is ResyncScope.ALL,
+        is_relevant=podgroups.relevance(referenceargs.informer_mode(cache)),
+        keeps_records=referenceargs.preemption_mode(settings) is PreemptionMode.ENABLED,
         period=float(settings.cache_resync_period_seconds or 0),
     )

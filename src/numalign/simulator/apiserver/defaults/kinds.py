@@ -24,6 +24,39 @@ from numalign.simulator.trees import Tree
 ALWAYS_THERE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 FINALIZER: Final = "kubernetes"
+ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/16")
+NODE_PORTS: Final = range(30_000, 32_768)
+STICKY_SECONDS: Final = 10_800
+WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
+FAMILIES: Final = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+DEFAULT_MARKS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+DRIVER: Final = {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType"}
+DRIVER_FLAGS: Final = (
+    "podInfoOnMount",
+    "storageCapacity",
+    "requiresRepublish",
+    "seLinuxMount",
+    "preventPodSchedulingIfMissing",
+)
+Completer = Callable[[Tree, Tree | None, ObjectReader], None]
+NODE_TEXTS: Final = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
+BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
 def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -40,29 +73,22 @@ def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> No
         tree["status"] = {"phase": "Active"}
 
 
-def admit_into(resource: Resource, tree: Tree, lookup: ObjectReader) -> None:
+def check_namespace(resource: Resource, tree: Tree, lookup: ObjectReader) -> None:
     """Raises StatusError unless the object's namespace accepts new objects."""
     namespace = tree["metadata"].get("namespace", "")
     home = lookup(NAMESPACES, namespace)
     if home is None and namespace not in ALWAYS_THERE:
         raise errors.not_found(NAMESPACES, namespace)
     if home is not None and "deletionTimestamp" in home["metadata"]:
-        raise _going(resource, tree["metadata"], namespace)
+        raise _terminating(resource, tree["metadata"], namespace)
 
 
-def _going(resource: Resource, metadata: Tree, namespace: str) -> StatusError:
+def _terminating(resource: Resource, metadata: Tree, namespace: str) -> StatusError:
     name = metadata.get("generateName") or metadata.get("name", "")
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
     cause = StatusCause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
     refusal = errors.forbidden(resource, name, why)
     return StatusError(403, "Forbidden", refusal.message, errors.details(resource, name, [cause]))
-
-
-ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/16")
-NODE_PORTS: Final = range(30_000, 32_768)
-STICKY_SECONDS: Final = 10_800
-WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
-FAMILIES: Final = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
 
 
 def complete_service(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -74,24 +100,24 @@ def complete_service(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None
         podspecs.fill(port, {"protocol": "TCP"})
         port["targetPort"] = port.get("targetPort") or port.get("port", 0)
     if spec["type"] != "ExternalName":
-        _complete_reachable(tree, old, lookup)
+        _complete_cluster_ip(tree, old, lookup)
     if old is None:
         tree["status"] = {"loadBalancer": {}}
 
 
-def _complete_reachable(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
+def _complete_cluster_ip(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = tree["spec"]
     others = [each for each in lookup.all(SERVICES) if each["metadata"]["uid"] != tree["metadata"].get("uid")]
-    _give_address(spec, (old or {}).get("spec") or {}, others)
+    _allocate_address(spec, (old or {}).get("spec") or {}, others)
     podspecs.fill(spec, FAMILIES | {"internalTrafficPolicy": "Cluster"})
     if spec["type"] in WITH_NODE_PORTS:
         spec.setdefault("externalTrafficPolicy", "Cluster")
-        _give_ports(spec, others)
+        _allocate_node_ports(spec, others)
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
-def _give_address(spec: Tree, before: Tree, others: list[Tree]) -> None:
+def _allocate_address(spec: Tree, before: Tree, others: list[Tree]) -> None:
     """An update without an address keeps it."""
     if not spec.get("clusterIP"):
         used = {(each.get("spec") or {}).get("clusterIP") for each in others}
@@ -104,28 +130,13 @@ def _addresses() -> Iterator[str]:
     return map(str, ADDRESSES.hosts())
 
 
-def _give_ports(spec: Tree, others: list[Tree]) -> None:
+def _allocate_node_ports(spec: Tree, others: list[Tree]) -> None:
     services = [spec, *((each.get("spec") or {}) for each in others)]
     used = {port.get("nodePort") for each in services for port in each.get("ports") or ()}
     free = (number for number in NODE_PORTS if number not in used)
     for port in spec.get("ports") or ():
         if not port.get("nodePort"):
             port["nodePort"] = next(free)
-
-
-DEFAULT_MARKS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
-OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-DRIVER: Final = {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType"}
-DRIVER_FLAGS: Final = (
-    "podInfoOnMount",
-    "storageCapacity",
-    "requiresRepublish",
-    "seLinuxMount",
-    "preventPodSchedulingIfMissing",
-)
 
 
 def claim(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -196,30 +207,12 @@ def _protect(metadata: Tree, finalizer: str) -> None:
     metadata["finalizers"] = finalizers if finalizer in finalizers else [*finalizers, finalizer]
 
 
-Completer = Callable[[Tree, Tree | None, ObjectReader], None]
-
-NODE_TEXTS: Final = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeletVersion",
-    "kubeProxyVersion",
-    "operatingSystem",
-    "architecture",
-)
-NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
-BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
-
-
 def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:
     """The object with its defaults. Raises StatusError if it is invalid or not admitted; may change `tree`."""
     builtin.check_types(resource, tree)
     if old is None and resource.namespaced:
-        admit_into(resource, tree, lookup)
-    complete = COMPLETERS.get(resource.home)
+        check_namespace(resource, tree, lookup)
+    complete = COMPLETERS.get(resource.group_resource)
     if complete is None:
         return tree
     tree = podspecs.without_nulls(tree) if resource is not resources.PODS else tree
@@ -324,7 +317,7 @@ def _quota(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
 
 
 COMPLETERS: Final[dict[tuple[str, str], Completer]] = {
-    resource.home: completer
+    resource.group_resource: completer
     for resource, completer in (
         (resources.PODS, pods.complete_pod),
         (resources.NAMESPACES, complete_namespace),

@@ -21,25 +21,30 @@ SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-clust
 HIGHEST_OF_USERS: Final = 1_000_000_000
 PREEMPTING: Final = "PreemptLowerPriority"
 
-Meaning = tuple[str, int, str]
+ResolvedPriority = tuple[str, int, str]
 """The name of the class, the priority and the preemption policy."""
+DEFAULT_ACCOUNT: Final = "default"
+TOLERATION_SECONDS: Final = 300
+NODE_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
 def resolve_priority(pod: Tree, lookup: ObjectReader) -> None:
     spec = pod["spec"]
-    name, priority, policy = _meaning(pod, spec.get("priorityClassName") or "", lookup)
+    name, priority, policy = _resolved(pod, spec.get("priorityClassName") or "", lookup)
     given = spec.get("priority")
     if given is not None and given != priority:
-        raise _contradiction(pod, f"the integer value of priority ({given})", str(priority))
+        raise _priority_conflict(pod, f"the integer value of priority ({given})", str(priority))
     chosen = spec.get("preemptionPolicy")
     if chosen is not None and chosen != policy:
-        raise _contradiction(pod, f"the string value of PreemptionPolicy ({chosen})", policy)
+        raise _priority_conflict(pod, f"the string value of PreemptionPolicy ({chosen})", policy)
     if name:
         spec["priorityClassName"] = name
     spec["priority"], spec["preemptionPolicy"] = priority, policy
 
 
-def _meaning(pod: Tree, name: str, lookup: ObjectReader) -> Meaning:
+def _resolved(pod: Tree, name: str, lookup: ObjectReader) -> ResolvedPriority:
     if not name:
         default = _default(lookup)
         return _of(default) if default is not None else ("", 0, PREEMPTING)
@@ -52,7 +57,7 @@ def _meaning(pod: Tree, name: str, lookup: ObjectReader) -> Meaning:
     return _of(found)
 
 
-def _of(found: Tree) -> Meaning:
+def _of(found: Tree) -> ResolvedPriority:
     return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy") or PREEMPTING
 
 
@@ -62,7 +67,7 @@ def _default(lookup: ObjectReader) -> Tree | None:
     return min(marked, key=lambda each: int(each.get("value", 0)), default=None)
 
 
-def _contradiction(pod: Tree, what: str, computed: str) -> errors.StatusError:
+def _priority_conflict(pod: Tree, what: str, computed: str) -> errors.StatusError:
     why = (
         f"{what} must not be provided in pod spec; priority admission controller computed {computed} "
         "from the given PriorityClass name"
@@ -83,20 +88,13 @@ def complete_priority_class(tree: Tree, old: Tree | None, lookup: ObjectReader) 
         raise errors.forbidden(PRIORITYCLASSES, name, why)
 
 
-DEFAULT_ACCOUNT: Final = "default"
-PATIENCE: Final = 300
-TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
-NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-
-
 def complete_pod(pod: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     data, qos_class = _completed(trees.encoded(pod.get("spec") or {}))
     pod["spec"] = trees.decoded(data)
     if old is None:
-        _greet(pod, qos_class, lookup)
+        _admit_new(pod, qos_class, lookup)
     else:
-        _keep(pod["spec"], old["spec"])
+        _keep_admitted(pod["spec"], old["spec"])
 
 
 # Many pods share one spec, and decoding bytes is faster than completing the spec again.
@@ -109,29 +107,29 @@ def _completed(data: bytes) -> tuple[bytes, str]:
     podspecs.complete_spec(spec, is_template=False)
     podspecs.canonicalise(spec, "overhead")
     if spec.get("resources"):
-        _complete_whole(spec)
-    _tolerate_trouble(spec)
+        _complete_pod_level(spec)
+    _add_tolerations(spec)
     return trees.encoded(spec), str(_class(spec))
 
 
-def _greet(pod: Tree, qos_class: str, lookup: ObjectReader) -> None:
+def _admit_new(pod: Tree, qos_class: str, lookup: ObjectReader) -> None:
     """What happens to a new pod only."""
     spec = pod["spec"]
     if spec.get("overhead"):
         raise errors.forbidden(PODS, pod["metadata"].get("name", ""), NO_OVERHEAD)
-    _give_account(pod, lookup)
+    _set_service_account(pod, lookup)
     resolve_priority(pod, lookup)
     pod["status"] = _first_status(pod, qos_class)
 
 
-def _keep(spec: Tree, before: Tree) -> None:
+def _keep_admitted(spec: Tree, before: Tree) -> None:
     """Keeps fields that admission set and that an update may omit."""
     for field in ("priority", "preemptionPolicy", "serviceAccountName", "serviceAccount"):
         if field not in spec and field in before:
             spec[field] = before[field]
 
 
-def _give_account(pod: Tree, lookup: ObjectReader) -> None:
+def _set_service_account(pod: Tree, lookup: ObjectReader) -> None:
     spec, metadata = pod["spec"], pod["metadata"]
     name, namespace = spec.get("serviceAccountName") or DEFAULT_ACCOUNT, metadata.get("namespace", "")
     spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -141,17 +139,17 @@ def _give_account(pod: Tree, lookup: ObjectReader) -> None:
         raise errors.forbidden(PODS, metadata.get("name", ""), why)
 
 
-def _tolerate_trouble(spec: Tree) -> None:
+def _add_tolerations(spec: Tree) -> None:
     tolerations = spec.get("tolerations") or []
-    for trouble in TROUBLES:
-        if not any(_tolerates(each, trouble) for each in tolerations):
-            more = {"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": PATIENCE}
+    for taint in NODE_TAINTS:
+        if not any(_tolerates(each, taint) for each in tolerations):
+            more = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS}
             tolerations = [*tolerations, more]
     spec["tolerations"] = tolerations
 
 
-def _tolerates(toleration: Tree, trouble: str) -> bool:
-    return toleration.get("key", "") in ("", trouble) and toleration.get("effect", "") in ("", "NoExecute")
+def _tolerates(toleration: Tree, taint: str) -> bool:
+    return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
 
 
 def _first_status(pod: Tree, qos_class: str) -> Tree:
@@ -172,7 +170,7 @@ def _class(spec: Tree) -> qos.QoS:
     return qos.agreed({podspecs.qos_class(each.get("resources")) for each in containers})
 
 
-def _complete_whole(spec: Tree) -> None:
+def _complete_pod_level(spec: Tree) -> None:
     """Derives pod-level requests and limits from the containers, by the rules of `api`."""
     podspecs.complete_resources(spec["resources"], is_template=True)
     whole = requests.defaulted(decode.decode(Pod, {"spec": spec})).spec.resources

@@ -30,8 +30,8 @@ UNKNOWN_FORMAT: Final = (
 )
 # The struct that the real server decodes first from any object, as Go prints it.
 HEAD: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-LONGEST_SHOWN: Final = 30
-LARGEST: Final = 3 * 1024 * 1024
+MAX_SHOWN: Final = 30
+MAX_BODY: Final = 3 * 1024 * 1024
 
 
 def read_object(body: bytes, content_type: str, resource: Resource) -> Tree:
@@ -49,7 +49,7 @@ def read_object(body: bytes, content_type: str, resource: Resource) -> Tree:
         why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {got} into Go value of type {HEAD}"
         raise _unrecognized(resource, why, body)
     _check_kind(tree, resource)
-    builtin.check_shape(tree, resource)
+    builtin.check_structure(tree, resource)
     return tree
 
 
@@ -111,19 +111,19 @@ def _json(body: bytes) -> Any:
 def _clipped(body: bytes) -> str:
     if not body:
         return "<empty>"
-    shown = body[:LONGEST_SHOWN]
+    shown = body[:MAX_SHOWN]
     text = shown.decode(errors="replace") if body[:1] == b"{" else shown.hex()
-    return f"{text} ..." if len(body) > LONGEST_SHOWN else text
+    return f"{text} ..." if len(body) > MAX_SHOWN else text
 
 
 def field_warnings(state: ServerState, request: Request, resource: Resource, tree: Tree) -> list[str]:
     """The texts of the Warning headers. Raises StatusError 400 if Strict is set and a field is unknown or duplicate."""
-    wish = request.query.get("fieldValidation", "") if request.query else ""
-    if wish not in ("Strict", "Warn"):
+    requested = request.query.get("fieldValidation", "") if request.query else ""
+    if requested not in ("Strict", "Warn"):
         return []
     found = [f'duplicate field "{path}"' for path in _twice(request.body)]
     found += [f'unknown field "{path}"' for path in _unknown(state, resource, tree)]
-    if found and wish == "Strict":
+    if found and requested == "Strict":
         kind, listed = resource.kind, ", ".join(found)
         raise errors.bad_request(
             f'{kind} in version "{resource.version}" cannot be handled as a {kind}: strict decoding error: {listed}'
@@ -161,5 +161,5 @@ def _repeated(thing: Any, path: str) -> Iterator[str]:
 
 def _unknown(state: ServerState, resource: Resource, tree: Tree) -> list[str]:
     schema = state.registry.schema(resource)
-    shape = builtin.fields(resource.gvk) if schema is None else schema.shape
-    return list(typedefs.unknown_fields(tree, shape)) if shape is not None else []
+    typedef = builtin.typedef(resource.gvk) if schema is None else schema.typedef
+    return list(typedefs.unknown_fields(tree, typedef)) if typedef is not None else []

@@ -20,7 +20,7 @@ from numalign.simulator.apiserver.http.watchstream import WatchStream
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 
-HEARD: Final = {
+READ_HEADERS: Final = {
     name.encode(): name
     for name in (
         "accept",
@@ -32,10 +32,10 @@ HEARD: Final = {
         "user-agent",
     )
 }
-WORTH_PACKING: Final = 128 * 1024
-MOST_WAITING: Final = 1000
+MIN_COMPRESSED: Final = 128 * 1024
+MAX_WAITING: Final = 1000
 """The number of requests that may wait behind a watch."""
-WITHOUT_LOGIN: Final = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
+PUBLIC_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 UNAUTHORIZED: Final = StatusError(401, "Unauthorized", "Unauthorized")
 REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 
@@ -44,7 +44,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, router: Router, connections: set["Connection"], token: str) -> None:
         self._router = router
         self._connections = connections
-        self._login = f"Bearer {token}" if token else ""
+        self._authorization = f"Bearer {token}" if token else ""
         self._parser = httptools.HttpRequestParser(self)
         self._waiting: deque[Request | Response] = deque()
         self._out: list[bytes] = []
@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # The client asked for another protocol: its request was answered, and what follows is not HTTP.
+            # The client asked for another protocol: its request was answered, and the rest is not HTTP.
             self._closes = True
         except httptools.HttpParserError:
             self._refuse(errors.bad_request("the request is not HTTP/1.1"))
@@ -89,9 +89,9 @@ class Connection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        heard = HEARD.get(name.lower())
-        if heard is not None:
-            self._headers[heard] = value.decode("latin-1")
+        known = READ_HEADERS.get(name.lower())
+        if known is not None:
+            self._headers[known] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         if self._headers.get("expect", "").lower() == "100-continue":
@@ -99,24 +99,24 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._size += len(body)
-        if self._size <= bodies.LARGEST:
+        if self._size <= bodies.MAX_BODY:
             self._body.append(body)
 
     def on_message_complete(self) -> None:
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         self._closes = self._closes or not self._parser.should_keep_alive()
         request = Request(self._parser.get_method().decode(), self._target, self._headers, body)
-        if self._size > bodies.LARGEST:
-            self._refuse(errors.too_large(f"Request entity too large: limit is {bodies.LARGEST}"))
+        if self._size > bodies.MAX_BODY:
+            self._refuse(errors.too_large(f"Request entity too large: limit is {bodies.MAX_BODY}"))
         elif self._stream is None:
             self._perform(request)
-        elif len(self._waiting) < MOST_WAITING:
+        elif len(self._waiting) < MAX_WAITING:
             self._waiting.append(request)
         else:
             self._transport.abort()
 
     def _perform(self, request: Request) -> None:
-        if self._login and request.path not in WITHOUT_LOGIN and not self._may_enter(request):
+        if self._authorization and request.path not in PUBLIC_PATHS and not self._is_authorized(request):
             return self._write(request, requests.error_response(UNAUTHORIZED))
         found = self._router.answer(request)
         if isinstance(found, Response):
@@ -129,8 +129,8 @@ class Connection(asyncio.Protocol):
             self._stream = None
             self._write(request, requests.error_response(problem))
 
-    def _may_enter(self, request: Request) -> bool:
-        return hmac.compare_digest(request.headers.get("authorization", "").encode(), self._login.encode())
+    def _is_authorized(self, request: Request) -> bool:
+        return hmac.compare_digest(request.headers.get("authorization", "").encode(), self._authorization.encode())
 
     def _after_stream(self) -> None:
         self._stream = None
@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
         self._send()
 
     def _refuse(self, problem: StatusError) -> None:
-        """Responds with an error and closes the connection, because what follows may not be a request."""
+        """Responds with an error and closes the connection, because the following bytes may not be a request."""
         if self._stream is not None:
             # The response of a watch contains events only.
             return self._transport.abort()
@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
 
     def _write(self, request: Request | None, answer: Response) -> None:
         body, headers = answer.body, answer.headers
-        if len(body) > WORTH_PACKING and request is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        if len(body) > MIN_COMPRESSED and request is not None and "gzip" in request.headers.get("accept-encoding", ""):
             body, headers = (
                 gzip.compress(body, 1),
                 (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")),

@@ -62,10 +62,10 @@ def index(registry: Registry) -> Tree:
     """The paths of the documents; the hash changes with the document."""
     paths = {}
     for group, version in dict.fromkeys((each.group, each.version) for each in registry):
-        place = f"apis/{group}/{version}" if group else f"api/{version}"
+        info = f"apis/{group}/{version}" if group else f"api/{version}"
         body = document(registry, group, version) or b""
         tag = hashlib.sha256(body).hexdigest().upper()
-        paths[place] = {"serverRelativeURL": f"/openapi/v3/{place}?hash={tag}"}
+        paths[info] = {"serverRelativeURL": f"/openapi/v3/{info}?hash={tag}"}
     return {"paths": paths}
 
 

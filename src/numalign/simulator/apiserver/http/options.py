@@ -21,7 +21,7 @@ META: Final = "meta.k8s.io"
 MATCH: Final = "resourceVersionMatch"
 INITIAL: Final = "sendInitialEvents"
 VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
-LONGEST_MANAGER: Final = 128
+MAX_MANAGER_LENGTH: Final = 128
 POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
@@ -71,22 +71,22 @@ def _match_causes(query: dict[str, str]) -> list[StatusCause]:
 def since(request: Request) -> WatchStart:
     """The options of a watch."""
     query = request.query
-    match, wished = query.get(MATCH, ""), query.get(INITIAL)
+    match, requested = query.get(MATCH, ""), query.get(INITIAL)
     found = []
-    if match and wished is None:
+    if match and requested is None:
         found.append(
             fielderrors.forbidden(
                 MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
             )
         )
-    if wished is not None and match != "NotOlderThan":
+    if requested is not None and match != "NotOlderThan":
         found.append(
             fielderrors.forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
         )
         if match:
             found.append(fielderrors.unsupported(MATCH, match, ("NotOlderThan",)))
     _refuse(LIST, found)
-    return WatchStart(query.get("resourceVersion", ""), None if wished is None else request.flag(INITIAL))
+    return WatchStart(query.get("resourceVersion", ""), None if requested is None else request.flag(INITIAL))
 
 
 def writing(request: Request, kind: Resource) -> WriteOptions:
@@ -109,8 +109,8 @@ def _dry_run_causes(asked: list[str]) -> list[StatusCause]:
 
 def _manager_causes(request: Request) -> list[StatusCause]:
     name = request.query.get("fieldManager", "")
-    if len(name.encode()) > LONGEST_MANAGER:
-        return [fielderrors.too_long("fieldManager", LONGEST_MANAGER)]
+    if len(name.encode()) > MAX_MANAGER_LENGTH:
+        return [fielderrors.too_long("fieldManager", MAX_MANAGER_LENGTH)]
     strange = next((index for index, sign in enumerate(name) if not sign.isprintable()), None)
     if strange is None:
         return []

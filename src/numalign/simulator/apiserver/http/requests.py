@@ -21,6 +21,8 @@ from numalign.simulator.apiserver.verbs.watch import WatchStart
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
+NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+"""The subresources of a namespace; any other segment after its name is a resource within it."""
 
 
 class Request:
@@ -68,9 +70,9 @@ class Response:
 class WatchRequest:
     """A watch to be opened."""
 
-    def __init__(self, resource: Resource, chosen: SelectionPredicate, since: WatchStart) -> None:
+    def __init__(self, resource: Resource, predicate: SelectionPredicate, since: WatchStart) -> None:
         self.resource = resource
-        self.chosen = chosen
+        self.predicate = predicate
         self.since = since
         self.bookmarks = False
         self.seconds = 0.0
@@ -94,16 +96,12 @@ def text_response(body: str, code: int = 200) -> Response:
     return Response(code, body.encode(), TEXT)
 
 
-OWN_PARTS: Final = frozenset({"status", "finalize"})
-"""The subresources of a namespace; any other segment after its name is a resource within it."""
-
-
 class RequestInfo(Struct, frozen=True):
     resource: Resource
     namespace: str = ""
     name: str = ""
-    part: str = ""
-    follows: bool = False
+    subresource: str = ""
+    is_watch: bool = False
     """Whether it is one of the older paths under /watch."""
 
 
@@ -120,22 +118,22 @@ def request_info(registry: Registry, path: str) -> RequestInfo:
         group, version, rest = steps[1], steps[2], steps[3:]
     else:
         raise NoSuchGroup
-    follows = rest[0] == "watch"
-    found = _within(registry, group, version, rest[1:] if follows else rest)
+    is_watch = rest[0] == "watch"
+    found = _within(registry, group, version, rest[1:] if is_watch else rest)
     if found is None:
         if not registry.has_group(group):
             raise NoSuchGroup
         raise errors.no_such_path()
-    return RequestInfo(found.resource, found.namespace, found.name, found.part, follows) if follows else found
+    return RequestInfo(found.resource, found.namespace, found.name, found.subresource, is_watch) if is_watch else found
 
 
 def _within(registry: Registry, group: str, version: str, rest: list[str]) -> RequestInfo | None:
     namespace = ""
-    if len(rest) > 2 and rest[0] == "namespaces" and not (group == "" and rest[2] in OWN_PARTS):
+    if len(rest) > 2 and rest[0] == "namespaces" and not (group == "" and rest[2] in NAMESPACE_SUBRESOURCES):
         namespace, rest = rest[1], rest[2:]
     if not rest or len(rest) > 3:
         return None
-    plural, name, part = (*rest, "", "")[:3]
+    plural, name, subresource = (*rest, "", "")[:3]
     if (group, plural, bool(namespace)) == ("", "bindings", True) and not name:
         return RequestInfo(PODS, namespace, "", "binding")
     resource = registry.find(group, version, plural)
@@ -143,4 +141,4 @@ def _within(registry: Registry, group: str, version: str, rest: list[str]) -> Re
         return None
     if resource is not NAMESPACES and name and resource.namespaced and not namespace:
         return None
-    return RequestInfo(resource, namespace, name, part)
+    return RequestInfo(resource, namespace, name, subresource)

@@ -34,7 +34,9 @@ AVAILABLE: Final = (
     "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
     "application/json;stream=watch"
 )
-ONLY: Final = "only the following media types are accepted: application/json, application/yaml"
+ONLY: Final = "only the watch media types are accepted: application/json, application/yaml"
+PARTIAL: Tree = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+Include = Literal["Metadata", "Object", "None"]
 
 
 @lru_cache(maxsize=256)
@@ -63,10 +65,6 @@ def _form(choice: str) -> Form | None:
     if (said.get("g"), said.get("v")) != (META_GROUP, "v1"):
         return None
     return TRANSFORMED.get(said["as"])
-
-
-PARTIAL: Tree = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-Include = Literal["Metadata", "Object", "None"]
 
 
 def object_response(

@@ -30,12 +30,10 @@ PATCHES: Final[dict[str, PatchKind]] = {
     "application/apply-patch+yaml": "apply",
 }
 DONE: Final = trees.encoded({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
-LONGEST_WATCH: Final = 1800.0
-MOST_PLACES: Final = 1000
+MAX_WATCH_SECONDS: Final = 1800.0
+MAX_CACHED_PATHS: Final = 1000
 # Subresources that would need a kubelet.
-OUT_OF_REACH: Final = frozenset(
-    {"log", "exec", "attach", "portforward", "proxy", "token", "ephemeralcontainers", "resize"}
-)
+UNSERVED: Final = frozenset({"log", "exec", "attach", "portforward", "proxy", "token", "ephemeralcontainers", "resize"})
 
 
 class Router:
@@ -44,7 +42,7 @@ class Router:
         self.counts: dict[tuple[str, int], int] = {}
         """Requests by verb and code, for /metrics."""
         self._plain = nonresource.NonResourcePaths(state, self.counts)
-        self._places: dict[str, RequestInfo] = {}
+        self._infos: dict[str, RequestInfo] = {}
         self._generation = -1
 
     def answer(self, request: Request) -> Response | WatchRequest:
@@ -62,175 +60,175 @@ class Router:
         return found
 
     def _answer(self, request: Request) -> Response | WatchRequest:
-        place = self._places.get(request.path)
-        if place is None or self._generation != self.state.registry.generation:
+        info = self._infos.get(request.path)
+        if info is None or self._generation != self.state.registry.generation:
             plain = self._plain.answer(request)
             if plain is not None:
                 return plain
-            place = self._located(request.path)
-        if place.part:
-            return self._part(request, place)
-        if place.name:
-            return self._object(request, place)
-        return self._collection(request, place)
+            info = self._request_info(request.path)
+        if info.subresource:
+            return self._subresource(request, info)
+        if info.name:
+            return self._object(request, info)
+        return self._collection(request, info)
 
-    def _located(self, path: str) -> RequestInfo:
+    def _request_info(self, path: str) -> RequestInfo:
         """Cached for collections: there are few, and most writes go to one of them."""
         registry = self.state.registry
         if self._generation != registry.generation:
-            self._places.clear()
+            self._infos.clear()
             self._generation = registry.generation
-        place = requests.request_info(registry, path)
-        if not place.name and len(self._places) < MOST_PLACES:
-            self._places[path] = place
-        return place
+        info = requests.request_info(registry, path)
+        if not info.name and len(self._infos) < MAX_CACHED_PATHS:
+            self._infos[path] = info
+        return info
 
-    def _collection(self, request: Request, place: RequestInfo) -> Response | WatchRequest:
-        resource = place.resource
+    def _collection(self, request: Request, info: RequestInfo) -> Response | WatchRequest:
+        resource = info.resource
         if request.method == "GET" and "list" in resource.verbs:
-            if place.follows or request.flag("watch"):
-                return self._follow(request, place)
-            return responses.list_response(self.state, request, resource, self._page(request, place))
-        if request.method == "POST" and "create" in resource.verbs and (place.namespace or not resource.namespaced):
-            return self._create(request, place)
+            if info.is_watch or request.flag("watch"):
+                return self._watch(request, info)
+            return responses.list_response(self.state, request, resource, self._page(request, info))
+        if request.method == "POST" and "create" in resource.verbs and (info.namespace or not resource.namespaced):
+            return self._create(request, info)
         if request.method == "DELETE" and "deletecollection" in resource.verbs:
-            return self._delete_all(request, place)
+            return self._delete_all(request, info)
         raise errors.method_not_allowed()
 
-    def _object(self, request: Request, place: RequestInfo) -> Response | WatchRequest:
-        resource = place.resource
+    def _object(self, request: Request, info: RequestInfo) -> Response | WatchRequest:
+        resource = info.resource
         if resource in REVIEWS:
             raise errors.method_not_allowed()
-        if request.method == "GET" and place.follows:
-            return self._follow(request, place)
+        if request.method == "GET" and info.is_watch:
+            return self._watch(request, info)
         if request.method == "GET":
             if version := request.query.get("resourceVersion", ""):
                 known_version(self.state.store, version)
             return responses.object_response(
-                self.state, request, resource, self.state.entry(resource, place.name, place.namespace)
+                self.state, request, resource, self.state.entry(resource, info.name, info.namespace)
             )
         verb = OBJECT_VERBS.get(request.method)
         if verb is None:
             raise errors.method_not_allowed()
-        return verb(self, request, place)
+        return verb(self, request, info)
 
-    def _part(self, request: Request, place: RequestInfo) -> Response | WatchRequest:
-        resource, part = place.resource, place.part
-        if (resource, part) == (PODS, "binding") and request.method == "POST":
-            return self._bind(request, place)
-        if (resource, part) == (PODS, "eviction") and request.method == "POST":
-            return self._evict(request, place)
-        if part in OUT_OF_REACH and not resource.custom:
-            self.state.entry(resource, place.name, place.namespace)
-            why = "nobody would check one" if part == "token" else "its nodes are simulated"
-            raise errors.not_served(f"the {part} of {resource.plural}: {why}")
-        if part not in resource.subresources:
+    def _subresource(self, request: Request, info: RequestInfo) -> Response | WatchRequest:
+        resource, subresource = info.resource, info.subresource
+        if (resource, subresource) == (PODS, "binding") and request.method == "POST":
+            return self._bind(request, info)
+        if (resource, subresource) == (PODS, "eviction") and request.method == "POST":
+            return self._evict(request, info)
+        if subresource in UNSERVED and not resource.custom:
+            self.state.entry(resource, info.name, info.namespace)
+            why = "tokens are not checked" if subresource == "token" else "its nodes are simulated"
+            raise errors.not_served(f"the {subresource} of {resource.plural}: {why}")
+        if subresource not in resource.subresources:
             raise errors.no_such_path()
-        verb = PART_VERBS.get((part, request.method))
+        verb = SUBRESOURCE_VERBS.get((subresource, request.method))
         if verb is None:
             raise errors.method_not_allowed()
-        return verb(self, request, place)
+        return verb(self, request, info)
 
-    def _page(self, request: Request, place: RequestInfo) -> ListPage:
-        return list_objects(self.state.store, place.resource, self._chosen(request, place), options.page(request))
+    def _page(self, request: Request, info: RequestInfo) -> ListPage:
+        return list_objects(self.state.store, info.resource, self._predicate(request, info), options.page(request))
 
-    def _chosen(self, request: Request, place: RequestInfo) -> SelectionPredicate:
+    def _predicate(self, request: Request, info: RequestInfo) -> SelectionPredicate:
         query, fields = request.query, request.query.get("fieldSelector", "")
-        if place.name:
-            fields = f"metadata.name={place.name}"
-        return predicate(place.resource, place.namespace, query.get("labelSelector", ""), fields)
+        if info.name:
+            fields = f"metadata.name={info.name}"
+        return predicate(info.resource, info.namespace, query.get("labelSelector", ""), fields)
 
-    def _follow(self, request: Request, place: RequestInfo) -> WatchRequest:
-        following = WatchRequest(place.resource, self._chosen(request, place), options.since(request))
-        following.bookmarks = request.flag("allowWatchBookmarks")
-        following.seconds = float(options.whole(request.query.get("timeoutSeconds", ""))) or LONGEST_WATCH
-        following.accept, following.include = request.accept, responses.include_object(request.query)
-        return following
+    def _watch(self, request: Request, info: RequestInfo) -> WatchRequest:
+        watch = WatchRequest(info.resource, self._predicate(request, info), options.since(request))
+        watch.bookmarks = request.flag("allowWatchBookmarks")
+        watch.seconds = float(options.whole(request.query.get("timeoutSeconds", ""))) or MAX_WATCH_SECONDS
+        watch.accept, watch.include = request.accept, responses.include_object(request.query)
+        return watch
 
-    def _create(self, request: Request, place: RequestInfo) -> Response:
-        resource = place.resource
+    def _create(self, request: Request, info: RequestInfo) -> Response:
+        resource = info.resource
         written = options.writing(request, options.CREATE)
         tree = bodies.read_object(request.body, request.content_type, resource)
         if resource in REVIEWS:
             return responses.tree_response(request, nonresource.review(resource, tree, self.state.clock.rfc3339()), 201)
         warnings = bodies.field_warnings(self.state, request, resource, tree)
-        _place(tree, place)
+        _set_identity(tree, info)
         entry = create.create_object(self.state, resource, tree, written)
-        return _warned(responses.object_response(self.state, request, resource, entry, 201), warnings)
+        return _with_warnings(responses.object_response(self.state, request, resource, entry, 201), warnings)
 
-    def _update(self, request: Request, place: RequestInfo) -> Response:
-        resource = place.resource
+    def _update(self, request: Request, info: RequestInfo) -> Response:
+        resource = info.resource
         written = options.writing(request, options.UPDATE)
         tree = bodies.read_object(request.body, request.content_type, resource)
         warnings = bodies.field_warnings(self.state, request, resource, tree)
-        _place(tree, place)
-        is_new = self.state.store.entry(resource, place.name, place.namespace) is None
-        entry = update.update_object(self.state, resource, tree, place.part, written)
-        return _warned(
+        _set_identity(tree, info)
+        is_new = self.state.store.entry(resource, info.name, info.namespace) is None
+        entry = update.update_object(self.state, resource, tree, info.subresource, written)
+        return _with_warnings(
             responses.object_response(self.state, request, resource, entry, 201 if is_new else 200), warnings
         )
 
-    def _patch(self, request: Request, place: RequestInfo) -> Response:
+    def _patch(self, request: Request, info: RequestInfo) -> Response:
         kind = PATCHES.get(request.content_type.partition(";")[0].strip())
         if kind is None:
             raise errors.unsupported_media_type("415: Unsupported Media Type", {})
         written = options.applying(request) if kind == "apply" else options.patching(request)
-        where = PatchTarget(place.resource, place.name, place.namespace, place.part)
+        where = PatchTarget(info.resource, info.name, info.namespace, info.subresource)
         patched = patch.patch_object(self.state, where, Patch(kind, request.body), written)
-        if place.part == "scale":
-            return self._scale_of(request, place.resource, trees.decoded(patched.entry.data))
+        if info.subresource == "scale":
+            return self._scale_of(request, info.resource, trees.decoded(patched.entry.data))
         return responses.object_response(
-            self.state, request, place.resource, patched.entry, 201 if patched.is_new else 200
+            self.state, request, info.resource, patched.entry, 201 if patched.is_new else 200
         )
 
-    def _delete(self, request: Request, place: RequestInfo) -> Response:
-        resource = place.resource
-        deleted = delete.delete_object(self.state, resource, place.name, place.namespace, options.deleting(request))
-        if not deleted.is_gone or resource.home in strategy.SHOWN_WHEN_DELETED:
+    def _delete(self, request: Request, info: RequestInfo) -> Response:
+        resource = info.resource
+        deleted = delete.delete_object(self.state, resource, info.name, info.namespace, options.deleting(request))
+        if not deleted.is_gone or resource.group_resource in strategy.SHOWN_WHEN_DELETED:
             return responses.object_response(self.state, request, resource, deleted.entry)
         uid = trees.decoded(deleted.entry.data)["metadata"]["uid"]
-        details = errors.details(resource, place.name) | {"uid": uid}
+        details = errors.details(resource, info.name) | {"uid": uid}
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return requests.json_response(status)
 
-    def _delete_all(self, request: Request, place: RequestInfo) -> Response:
-        wanted, page = options.deleting(request), self._page(request, place)
+    def _delete_all(self, request: Request, info: RequestInfo) -> Response:
+        wanted, page = options.deleting(request), self._page(request, info)
         for entry in page.entries:
-            delete.delete_object(self.state, place.resource, entry.name, entry.namespace, wanted)
-        return responses.list_response(self.state, request, place.resource, page)
+            delete.delete_object(self.state, info.resource, entry.name, entry.namespace, wanted)
+        return responses.list_response(self.state, request, info.resource, page)
 
-    def _bind(self, request: Request, place: RequestInfo) -> Response:
+    def _bind(self, request: Request, info: RequestInfo) -> Response:
         written = options.writing(request, options.CREATE)
         tree = bodies.read_object(request.body, request.content_type, BINDING)
-        pod = place.name or trees.text(tree, "metadata", "name")
-        subresources.bind(self.state, subresources.read_binding(tree, pod, place.namespace), dry_run=written.dry_run)
+        pod = info.name or trees.text(tree, "metadata", "name")
+        subresources.bind(self.state, subresources.read_binding(tree, pod, info.namespace), dry_run=written.dry_run)
         return Response(201, DONE)
 
-    def _evict(self, request: Request, place: RequestInfo) -> Response:
+    def _evict(self, request: Request, info: RequestInfo) -> Response:
         written = options.writing(request, options.CREATE)
         tree = bodies.read_object(request.body, request.content_type, EVICTION)
-        if trees.text(tree, "metadata", "name") not in ("", place.name):
+        if trees.text(tree, "metadata", "name") not in ("", info.name):
             raise errors.bad_request("name in URL does not match name in Eviction object")
         asked = dict(tree.get("deleteOptions") or {})
         if written.dry_run:
             asked["dryRun"] = ["All"]
-        subresources.evict(self.state, place.name, place.namespace, options.deletion(asked))
+        subresources.evict(self.state, info.name, info.namespace, options.deletion(asked))
         return Response(201, DONE)
 
-    def _get_part(self, request: Request, place: RequestInfo) -> Response:
+    def _get_subresource(self, request: Request, info: RequestInfo) -> Response:
         return responses.object_response(
-            self.state, request, place.resource, self.state.entry(place.resource, place.name, place.namespace)
+            self.state, request, info.resource, self.state.entry(info.resource, info.name, info.namespace)
         )
 
-    def _get_scale(self, request: Request, place: RequestInfo) -> Response:
-        entry = self.state.entry(place.resource, place.name, place.namespace)
-        return self._scale_of(request, place.resource, trees.decoded(entry.data))
+    def _get_scale(self, request: Request, info: RequestInfo) -> Response:
+        entry = self.state.entry(info.resource, info.name, info.namespace)
+        return self._scale_of(request, info.resource, trees.decoded(entry.data))
 
-    def _put_scale(self, request: Request, place: RequestInfo) -> Response:
+    def _put_scale(self, request: Request, info: RequestInfo) -> Response:
         tree = bodies.read_object(request.body, request.content_type, subresources.SCALE)
-        _place(tree, place)
-        entry = subresources.update_scale(self.state, place.resource, tree, options.writing(request, options.UPDATE))
-        return self._scale_of(request, place.resource, trees.decoded(entry.data))
+        _set_identity(tree, info)
+        entry = subresources.update_scale(self.state, info.resource, tree, options.writing(request, options.UPDATE))
+        return self._scale_of(request, info.resource, trees.decoded(entry.data))
 
     def _scale_of(self, request: Request, resource: Resource, tree: Tree) -> Response:
         return responses.scale_response(self.state, request, subresources.scale_of(self.state.registry, resource, tree))
@@ -238,8 +236,8 @@ class Router:
 
 Verb = Callable[[Router, Request, RequestInfo], Response]
 OBJECT_VERBS: Final[dict[str, Verb]] = {"PUT": Router._update, "PATCH": Router._patch, "DELETE": Router._delete}
-PART_VERBS: Final[dict[tuple[str, str], Verb]] = {
-    ("status", "GET"): Router._get_part,
+SUBRESOURCE_VERBS: Final[dict[tuple[str, str], Verb]] = {
+    ("status", "GET"): Router._get_subresource,
     ("status", "PUT"): Router._update,
     ("status", "PATCH"): Router._patch,
     ("scale", "GET"): Router._get_scale,
@@ -249,22 +247,22 @@ PART_VERBS: Final[dict[tuple[str, str], Verb]] = {
 }
 
 
-def _place(tree: Tree, place: RequestInfo) -> None:
+def _set_identity(tree: Tree, info: RequestInfo) -> None:
     """Sets namespace and name from the path; raises StatusError if the object names others."""
     metadata = tree.get("metadata")
     if metadata is None:
         metadata = tree["metadata"] = {}
-    if metadata.get("namespace") and place.namespace and metadata["namespace"] != place.namespace:
+    if metadata.get("namespace") and info.namespace and metadata["namespace"] != info.namespace:
         raise errors.bad_request(patch.WRONG_NAMESPACE)
-    if place.name and metadata.get("name") and metadata["name"] != place.name:
-        raise patch.wrong_name(metadata["name"], place.name)
-    if place.namespace:
-        metadata["namespace"] = place.namespace
-    if place.name:
-        metadata["name"] = place.name
+    if info.name and metadata.get("name") and metadata["name"] != info.name:
+        raise patch.wrong_name(metadata["name"], info.name)
+    if info.namespace:
+        metadata["namespace"] = info.namespace
+    if info.name:
+        metadata["name"] = info.name
 
 
-def _warned(answer: Response, warnings: list[str]) -> Response:
+def _with_warnings(answer: Response, warnings: list[str]) -> Response:
     if warnings:
         quoted = (warning.replace("\\", "\\\\").replace('"', '\\"') for warning in warnings)
         answer.headers += tuple(("Warning", f'299 - "{each}"') for each in quoted)

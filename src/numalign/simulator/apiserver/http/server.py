@@ -84,7 +84,7 @@ LOOPBACK = ListenOptions()
 async def serve(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[Address]:
     """Serves until the block ends; watches are closed in order."""
     if not (listening.anywhere or is_loopback(listening.host)):
-        raise ValueError(f"{listening.host} can be reached from other machines; say so with `anywhere` if it is meant")
+        raise ValueError(f"{listening.host} can be reached from other machines; set `anywhere` to allow this")
     serving, connections = Router(api.state), set[Connection]()
     context = listening.certificates.context() if listening.certificates is not None else None
     server = await asyncio.get_running_loop().create_server(

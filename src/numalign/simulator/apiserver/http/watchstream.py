@@ -23,42 +23,43 @@ HEAD: Final = (
 )
 END: Final = b"0\r\n\r\n"
 BOOKMARK_EVERY: Final = 60.0
-MOST_UNREAD: Final = 32 * 1024 * 1024
+MAX_UNSENT: Final = 32 * 1024 * 1024
 """Unsent bytes above which the watcher is disconnected."""
+LINE: Final = len(b'{"type":"","object":}\n')
 
 
 class WatchStream:
     def __init__(
-        self, state: ServerState, following: WatchRequest, transport: asyncio.Transport, ended: Callable[[], None]
+        self, state: ServerState, watch: WatchRequest, transport: asyncio.Transport, ended: Callable[[], None]
     ) -> None:
         self._state = state
-        self._following = following
+        self._request = watch
         self._transport = transport
         self._ended = ended
         self._loop = asyncio.get_running_loop()
-        self._form = responses.negotiate(following.accept)
+        self._form = responses.negotiate(watch.accept)
         self._had_columns = False
         self._waiting: list[bytes] = []
         self._timers: list[asyncio.TimerHandle] = []
-        self._watch = Watch(state.store, following.resource, following.chosen, self._take)
+        self._watch = Watch(state.store, watch.resource, watch.predicate, self._take)
         self._is_open = True
 
     def open(self) -> None:
         """Raises StatusError if the watch cannot start; a version that is too old is reported within the stream."""
-        following = self._following
+        watch = self._request
         try:
-            first = self._watch.begin(following.since)
+            first = self._watch.begin(watch.since)
         except StatusError as problem:
             if problem.code != 410:
                 raise
             self._transport.write(HEAD + _chunk({"type": "ERROR", "object": problem.status()}) + END)
             return self._finish()
         self._waiting = [HEAD, *(self._encoded(seen) for seen in first)]
-        if following.since.initial and following.bookmarks:
+        if watch.since.initial and watch.bookmarks:
             self._waiting.append(self._bookmark({INITIAL_END: "true"}))
         self._flush()
-        self._timers = [self._loop.call_later(following.seconds, self.end)]
-        if following.bookmarks:
+        self._timers = [self._loop.call_later(watch.seconds, self.end)]
+        if watch.bookmarks:
             self._timers.append(self._loop.call_later(BOOKMARK_EVERY, self._mark))
 
     def end(self) -> None:
@@ -89,7 +90,7 @@ class WatchStream:
             return
         waiting, self._waiting = self._waiting, []
         self._transport.write(b"".join(waiting))
-        if self._transport.get_write_buffer_size() > MOST_UNREAD:
+        if self._transport.get_write_buffer_size() > MAX_UNSENT:
             self.close()
             self._transport.abort()
 
@@ -100,18 +101,18 @@ class WatchStream:
 
     def _encoded(self, seen: WatchEvent) -> bytes:
         if self._form not in ("plain", "yaml"):
-            tree = trees.decoded(conversion.to_version(self._following.resource, seen.entry.data))
+            tree = trees.decoded(conversion.to_version(self._request.resource, seen.entry.data))
             return _chunk({"type": seen.kind, "object": self._formed(tree)})
         if seen.event is None:
             return self._line(seen)
         # Watchers of the same apiVersion share the bytes.
-        chunks, key = seen.event.chunks, self._following.resource.api_version
+        chunks, key = seen.event.chunks, self._request.resource.api_version
         if key not in chunks:
             chunks[key] = self._line(seen)
         return chunks[key]
 
     def _line(self, seen: WatchEvent) -> bytes:
-        data = conversion.to_version(self._following.resource, seen.entry.data)
+        data = conversion.to_version(self._request.resource, seen.entry.data)
         return b'%x\r\n{"type":"%b","object":%b}\n\r\n' % (
             len(data) + len(seen.kind) + LINE,
             seen.kind.encode(),
@@ -121,12 +122,12 @@ class WatchStream:
     def _formed(self, tree: Tree) -> Tree:
         if self._form != "table":
             return responses.partial_metadata(tree)
-        include = responses.include_object({"includeObject": self._following.include})
+        include = responses.include_object({"includeObject": self._request.include})
         headers, self._had_columns = not self._had_columns, True
-        return responses.table(self._state, self._following.resource, [tree], include=include, headers=headers)
+        return responses.table(self._state, self._request.resource, [tree], include=include, headers=headers)
 
     def _bookmark(self, annotations: dict[str, str]) -> bytes:
-        resource = self._following.resource
+        resource = self._request.resource
         metadata: Tree = {"resourceVersion": str(self._state.store.version)}
         if annotations:
             metadata["annotations"] = annotations
@@ -134,9 +135,6 @@ class WatchStream:
         if self._form in ("partial", "partial list"):
             bare = responses.partial_metadata(bare)
         return _chunk({"type": "BOOKMARK", "object": bare})
-
-
-LINE: Final = len(b'{"type":"","object":}\n')
 
 
 def _chunk(tree: Tree) -> bytes:

@@ -27,79 +27,6 @@ from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.trees import Tree
 
 SERVER_ERROR: Final = 500
-
-
-def refuse_foreign(wanted: Tree, kind: Kind) -> None:
-    group, _, version = trees.text(wanted, "apiVersion").rpartition("/")
-    if (group, version, trees.text(wanted, "kind")) != kind:
-        raise BadPatch(f"invalid object type: {group}/{version}, Kind={trees.text(wanted, 'kind')}")
-    if trees.metadata(wanted).get("managedFields") is not None:
-        raise BadPatch("metadata.managedFields must be nil")
-
-
-def refuse_misshapen(wanted: Tree, kind: Kind, shape: TypeDef) -> None:
-    problems = list(_problems(wanted, shape, ""))
-    if problems:
-        text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-        name = f"{trees.text(wanted, 'metadata', 'namespace')}/{trees.text(wanted, 'metadata', 'name')}"
-        typed_as = f"{kind[0]}/{kind[1]}, Kind={kind[2]}"
-        raise BadPatch(f"failed to create typed patch object ({name}; {typed_as}): {text}", SERVER_ERROR)
-
-
-def _problems(value: Any, shape: TypeDef, path: str) -> Iterator[str]:
-    walk = typed.form(value, shape)
-    if value is None:
-        return
-    if walk == typed.STRUCT:
-        if isinstance(value, dict):
-            yield from _problems_of_fields(value, shape, path)
-        else:
-            yield f"{path}: expected map, got &{{{gotext.go_value(value)}}}"
-    elif walk == typed.LIST:
-        if isinstance(value, list):
-            yield from _problems_of_items(value, shape, path)
-        else:
-            yield f"{path}: expected list, got &{{{gotext.go_value(value)}}}"
-    else:
-        yield from _problems_of_scalar(value, shape, path)
-
-
-def _problems_of_fields(value: dict[str, Any], shape: TypeDef, path: str) -> Iterator[str]:
-    for key, child in value.items():
-        below = shape.child(key)
-        if below is None:
-            yield f"{path}.{key}: field not declared in schema"
-            return
-        yield from _problems(child, below, f"{path}.{key}")
-
-
-def _problems_of_items(value: list[Any], shape: TypeDef, path: str) -> Iterator[str]:
-    seen = set()
-    for index, item in enumerate(value):
-        step = f"i:{index}"
-        if shape.relation in (typedefs.SET, typedefs.MAP):
-            try:
-                step = typed.step_to(item, shape)
-            except ValueError as error:
-                yield f"{path}: element {index}: {error}"
-                return
-            if step in seen:
-                yield f"{path}: duplicate entries for key {fieldsets.text((step,))}"
-            seen.add(step)
-        yield from _problems(item, typed.items_of(shape), path + fieldsets.text((step,)))
-
-
-def _problems_of_scalar(value: Any, shape: TypeDef, path: str) -> Iterator[str]:
-    if shape.type in ("integer", "number") and (isinstance(value, bool) or not isinstance(value, int | float)):
-        yield f"{path}: expected numeric (int or float), got {gotext.go_type(value)}"
-    elif shape.type == "boolean" and not isinstance(value, bool):
-        yield f"{path}: expected boolean, got &{{{gotext.go_value(value)}}}"
-    elif shape.type == "string" and shape.format in ("", "byte") and not isinstance(value, str):
-        yield f"{path}: expected string, got &value.valueUnstructured{{Value:{gotext.go_value(value)}}}"
-    elif isinstance(value, dict | list):
-        yield f"{path}: expected any scalar, got &{{{gotext.go_value(value)}}}"
-
-
 KUBECTL: Final = "kubectl"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST: Final = "before-first-apply"
@@ -111,13 +38,84 @@ STATUS_ALSO_RESETS: Final[dict[str, list[Path]]] = {
 }
 
 
+def refuse_foreign(wanted: Tree, kind: Kind) -> None:
+    group, _, version = trees.text(wanted, "apiVersion").rpartition("/")
+    if (group, version, trees.text(wanted, "kind")) != kind:
+        raise BadPatch(f"invalid object type: {group}/{version}, Kind={trees.text(wanted, 'kind')}")
+    if trees.metadata(wanted).get("managedFields") is not None:
+        raise BadPatch("metadata.managedFields must be nil")
+
+
+def refuse_misshapen(wanted: Tree, kind: Kind, typedef: TypeDef) -> None:
+    problems = list(_problems(wanted, typedef, ""))
+    if problems:
+        text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+        name = f"{trees.text(wanted, 'metadata', 'namespace')}/{trees.text(wanted, 'metadata', 'name')}"
+        typed_as = f"{kind[0]}/{kind[1]}, Kind={kind[2]}"
+        raise BadPatch(f"failed to create typed patch object ({name}; {typed_as}): {text}", SERVER_ERROR)
+
+
+def _problems(value: Any, typedef: TypeDef, path: str) -> Iterator[str]:
+    walk = typed.form(value, typedef)
+    if value is None:
+        return
+    if walk == typed.STRUCT:
+        if isinstance(value, dict):
+            yield from _problems_of_fields(value, typedef, path)
+        else:
+            yield f"{path}: expected map, got &{{{gotext.go_value(value)}}}"
+    elif walk == typed.LIST:
+        if isinstance(value, list):
+            yield from _problems_of_items(value, typedef, path)
+        else:
+            yield f"{path}: expected list, got &{{{gotext.go_value(value)}}}"
+    else:
+        yield from _problems_of_scalar(value, typedef, path)
+
+
+def _problems_of_fields(value: dict[str, Any], typedef: TypeDef, path: str) -> Iterator[str]:
+    for key, child in value.items():
+        below = typedef.child(key)
+        if below is None:
+            yield f"{path}.{key}: field not declared in schema"
+            return
+        yield from _problems(child, below, f"{path}.{key}")
+
+
+def _problems_of_items(value: list[Any], typedef: TypeDef, path: str) -> Iterator[str]:
+    seen = set()
+    for index, item in enumerate(value):
+        step = f"i:{index}"
+        if typedef.relation in (typedefs.SET, typedefs.MAP):
+            try:
+                step = typed.step_to(item, typedef)
+            except ValueError as error:
+                yield f"{path}: element {index}: {error}"
+                return
+            if step in seen:
+                yield f"{path}: duplicate entries for key {fieldsets.text((step,))}"
+            seen.add(step)
+        yield from _problems(item, typed.items_of(typedef), path + fieldsets.text((step,)))
+
+
+def _problems_of_scalar(value: Any, typedef: TypeDef, path: str) -> Iterator[str]:
+    if typedef.type in ("integer", "number") and (isinstance(value, bool) or not isinstance(value, int | float)):
+        yield f"{path}: expected numeric (int or float), got {gotext.go_type(value)}"
+    elif typedef.type == "boolean" and not isinstance(value, bool):
+        yield f"{path}: expected boolean, got &{{{gotext.go_value(value)}}}"
+    elif typedef.type == "string" and typedef.format in ("", "byte") and not isinstance(value, str):
+        yield f"{path}: expected string, got &value.valueUnstructured{{Value:{gotext.go_value(value)}}}"
+    elif isinstance(value, dict | list):
+        yield f"{path}: expected any scalar, got &{{{gotext.go_value(value)}}}"
+
+
 @dataclass(frozen=True)
 class FieldManager:
-    """One write to an object of a kind, at a time, through the main resource or a subresource (`part`)."""
+    """One write to an object of a kind, at a time, through the main resource or a subresource."""
 
     kind: Kind
     now: str
-    part: str = ""
+    subresource: str = ""
     schema: StructuralSchema | None = None
     """The schema of a custom resource; None for a built-in kind."""
 
@@ -125,20 +123,20 @@ class FieldManager:
         """Returns the object after `manager` applied `wanted`.
 
         Raises ApplyConflict where another manager owns a field with a different value, unless `force` is set."""
-        ground = self._ground
+        context = self._context
         refuse_foreign(wanted, self.kind)
-        refuse_misshapen(wanted, self.kind, ground.shape)
+        refuse_misshapen(wanted, self.kind, context.typedef)
         managers = managedfields.managers_of(live)
         bare = _bare(live or {})
         if live and not managers:
             self._own_everything(bare, managers)
-        who = managedfields.identifier(manager, APPLY, ground.version, self.part)
-        merged, managers = managedfields.merge(bare, wanted, ground, managers, who)
-        changes = managedfields.changed(bare, merged, ground)
+        who = managedfields.identifier(manager, APPLY, context.version, self.subresource)
+        merged, managers = managedfields.merge(bare, wanted, context, managers, who)
+        changes = managedfields.changed(bare, merged, context)
         if not force:
             found = managedfields.conflicts(changes, managers, who)
             if found and manager == KUBECTL:
-                found = _less_last_applied(found, bare, ground)
+                found = _less_last_applied(found, bare, context)
             managedfields.refuse(found)
         managedfields.settle(changes, managers, who)
         if not typed.same(bare, merged) and who in managers:
@@ -156,36 +154,36 @@ class FieldManager:
         entries = trees.metadata(new).get("managedFields")
         if not entries and not trees.metadata(live).get("managedFields"):
             return new
-        if not self.part and managedfields.is_reset(entries):
+        if not self.subresource and managedfields.is_reset(entries):
             return _with_managers(_bare(new), {})
-        managers = {} if self.part else managedfields.managers_of(new)
+        managers = {} if self.subresource else managedfields.managers_of(new)
         managers = managers or managedfields.managers_of(live)
         if not managers:
             return _with_managers(_bare(new), {})
-        ground = self._ground
+        context = self._context
         bare = _bare(new)
-        changes = managedfields.changed(_bare(live), bare, ground)
+        changes = managedfields.changed(_bare(live), bare, context)
         managedfields.settle(changes, managers, None)
-        who = managedfields.identifier(manager, UPDATE, ground.version, self.part)
-        managedfields.credit(managers, who, changes, ground.version, self.now)
+        who = managedfields.identifier(manager, UPDATE, context.version, self.subresource)
+        managedfields.credit(managers, who, changes, context.version, self.now)
         return _with_managers(bare, managedfields.capped(managers))
 
     def _own_everything(self, live: Tree, managers: Managers) -> None:
         """Assigns all fields of an object that has no managedFields yet to the manager `before-first-apply`."""
-        version = self._ground.version
-        who = managedfields.identifier(BEFORE_FIRST, UPDATE, version, self.part)
+        version = self._context.version
+        who = managedfields.identifier(BEFORE_FIRST, UPDATE, version, self.subresource)
         nothing: Tree = {key: live[key] for key in ("apiVersion", "kind") if key in live}
-        managedfields.credit(managers, who, managedfields.changed(nothing, live, self._ground), version, self.now)
+        managedfields.credit(managers, who, managedfields.changed(nothing, live, self._context), version, self.now)
 
     @cached_property
-    def _ground(self) -> ApplyContext:
+    def _context(self) -> ApplyContext:
         group, version, name = self.kind
         schema = self.schema
-        shape = schema.shape if schema is not None else builtin.fields(self.kind) or typedefs.ANYTHING
-        resets: list[Path] = [("f:status",)] if schema is None or schema.has_status_part else []
-        if self.part == "status":
+        typedef = schema.typedef if schema is not None else builtin.typedef(self.kind) or typedefs.ANYTHING
+        resets: list[Path] = [("f:status",)] if schema is None or schema.has_status_subresource else []
+        if self.subresource == "status":
             resets = [("f:spec",), *(STATUS_ALSO_RESETS.get(name, []) if schema is None else [("f:metadata",)])]
-        return ApplyContext(shape, f"{group}/{version}" if group else version, resets)
+        return ApplyContext(typedef, f"{group}/{version}" if group else version, resets)
 
 
 def settled(before: Tree, after: Tree) -> Tree:
@@ -217,16 +215,16 @@ def _last_applied(tree: Tree) -> Any:
     return (trees.metadata(tree).get("annotations") or {}).get(LAST_APPLIED)
 
 
-def _less_last_applied(found: list[Any], live: Tree, ground: ApplyContext) -> list[Any]:
+def _less_last_applied(found: list[Any], live: Tree, context: ApplyContext) -> list[Any]:
     """kubectl may take over fields that it set by client-side apply and that no other manager changed since."""
     try:
         last = json.loads(_last_applied(live) or "null")
     except ValueError:
         return found
-    if not isinstance(last, dict) or last.get("apiVersion") != ground.version:
+    if not isinstance(last, dict) or last.get("apiVersion") != context.version:
         return found
-    changes = typed.compare(last, live, ground.shape)
-    own = typed.fields_of(last, ground.shape) - changes.modified - changes.added - changes.removed
+    changes = typed.compare(last, live, context.typedef)
+    own = typed.fields_of(last, context.typedef) - changes.modified - changes.added - changes.removed
     return [(other, path) for other, path in found if path not in own]
 
 

@@ -23,8 +23,23 @@ from numalign.simulator.trees import Tree
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
-MOST_UPDATERS: Final = 10
+MAX_UPDATERS: Final = 10
 ANCIENT: Final = "ancient-changes"
+SERVER_FIELDS: Final = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+)
+# Fields that no manager owns: they identify the object, or the server writes them.
+UNOWNED: Final[frozenset[Path]] = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SERVER_FIELDS)}
+)
 
 
 class ManagerIdentifier(NamedTuple):
@@ -33,13 +48,13 @@ class ManagerIdentifier(NamedTuple):
     name: str
     operation: str
     version: str
-    part: str = ""
+    subresource: str = ""
 
     def text(self) -> str:
         """The manager in conflict messages."""
         words = json.dumps(self.name, ensure_ascii=False)
-        if self.part:
-            words += f' with subresource "{self.part}"'
+        if self.subresource:
+            words += f' with subresource "{self.subresource}"'
         return words + (f" using {self.version}" if self.operation == UPDATE else "")
 
 
@@ -56,8 +71,8 @@ class OwnedFields:
 Managers = dict[ManagerIdentifier, OwnedFields]
 
 
-def identifier(name: str, operation: str, version: str, part: str) -> ManagerIdentifier:
-    return ManagerIdentifier(name or "unknown", operation, version if operation == UPDATE else "", part)
+def identifier(name: str, operation: str, version: str, subresource: str) -> ManagerIdentifier:
+    return ManagerIdentifier(name or "unknown", operation, version if operation == UPDATE else "", subresource)
 
 
 def managers_of(tree: Tree | None) -> Managers:
@@ -97,7 +112,7 @@ def _written(item: tuple[ManagerIdentifier, OwnedFields]) -> Tree:
     if owned.time:
         entry["time"] = owned.time
     entry |= {"fieldsType": "FieldsV1", "fieldsV1": fieldsets.encode(owned.fields)}
-    return entry | ({"subresource": who.part} if who.part else {})
+    return entry | ({"subresource": who.subresource} if who.subresource else {})
 
 
 def _order(entry: Tree) -> tuple[str, float, str, str, str]:
@@ -112,11 +127,11 @@ def _seconds(time: str | None) -> float:
 def capped(managers: Managers) -> Managers:
     """At most ten updaters: the oldest of a version are merged into `ancient-changes`."""
     updaters = [who for who in managers if who.operation == UPDATE]
-    oldest = sorted(updaters, key=lambda who: (_seconds(managers[who].time), who.name, who.version, who.part))
+    oldest = sorted(updaters, key=lambda who: (_seconds(managers[who].time), who.name, who.version, who.subresource))
     first: dict[str, ManagerIdentifier] = {}
     count, kept = len(updaters), dict(managers)
     for who in oldest:
-        if count <= MOST_UPDATERS:
+        if count <= MAX_UPDATERS:
             break
         if who.version not in first:
             first[who.version] = who
@@ -129,65 +144,48 @@ def capped(managers: Managers) -> Managers:
     return kept
 
 
-SERVERS: Final = (
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "clusterName",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-)
-# Fields that no manager owns: they identify the object, or the server writes them.
-NOBODYS: Final[frozenset[Path]] = frozenset(
-    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SERVERS)}
-)
-
-
 class ApplyContext(NamedTuple):
     """What is constant within one write: the type of the object, its version, and the fields that are reset."""
 
-    shape: TypeDef
+    typedef: TypeDef
     version: str
     resets: list[Path]
 
 
 def merge(
-    live: Tree, wanted: Tree, ground: ApplyContext, managers: Managers, who: ManagerIdentifier
+    live: Tree, wanted: Tree, context: ApplyContext, managers: Managers, who: ManagerIdentifier
 ) -> tuple[Tree, Managers]:
     """The object with the applied fields, without those it no longer applies and no other manager owns."""
-    merged: Tree = typed.merged(live, wanted, ground.shape)
+    merged: Tree = typed.merged(live, wanted, context.typedef)
     last = managers.get(who)
-    fields = fieldsets.without(typed.fields_of(wanted, ground.shape), ground.resets)
-    kept = {**managers, who: OwnedFields(fields, ground.version, last.time if last else None)}
+    fields = fieldsets.without(typed.fields_of(wanted, context.typedef), context.resets)
+    kept = {**managers, who: OwnedFields(fields, context.version, last.time if last else None)}
     if last is not None and last.fields:
-        merged = _pruned(merged, kept, last.fields, ground.shape)
+        merged = _pruned(merged, kept, last.fields, context.typedef)
     return merged, kept
 
 
-def _pruned(merged: Tree, managers: Managers, last: Fields, shape: TypeDef) -> Tree:
+def _pruned(merged: Tree, managers: Managers, last: Fields, typedef: TypeDef) -> Tree:
     """Removes all fields of the last apply, restores those that a manager owns, then those that no manager owned."""
     owned: Fields = set().union(*(each.fields for each in managers.values()))
     if last <= owned:
         return merged
-    had = typed.with_named_fields(last, shape)
-    bare = _without(merged, had, shape)
-    everything = typed.with_named_fields(typed.fields_of(merged, shape), shape)
-    wanted = typed.with_named_fields(typed.fields_of(bare, shape), shape) | typed.with_named_fields(owned, shape)
-    pruned = _without(merged, everything - wanted, shape)
-    gone = everything - typed.with_named_fields(typed.fields_of(pruned, shape), shape)
-    return _without(merged, gone & had, shape)
+    had = typed.with_named_fields(last, typedef)
+    bare = _without(merged, had, typedef)
+    everything = typed.with_named_fields(typed.fields_of(merged, typedef), typedef)
+    wanted = typed.with_named_fields(typed.fields_of(bare, typedef), typedef) | typed.with_named_fields(owned, typedef)
+    pruned = _without(merged, everything - wanted, typedef)
+    gone = everything - typed.with_named_fields(typed.fields_of(pruned, typedef), typedef)
+    return _without(merged, gone & had, typedef)
 
 
-def _without(tree: Tree, gone: Fields, shape: TypeDef) -> Tree:
-    return typed.removed(tree, fieldsets.trie(gone), shape) or {}
+def _without(tree: Tree, gone: Fields, typedef: TypeDef) -> Tree:
+    return typed.removed(tree, fieldsets.trie(gone), typedef) or {}
 
 
-def changed(before: Tree, after: Tree, ground: ApplyContext) -> FieldChanges:
+def changed(before: Tree, after: Tree, context: ApplyContext) -> FieldChanges:
     """The changes of a write, without fields that are reset."""
-    return typed.compare(before, after, ground.shape).without(ground.resets)
+    return typed.compare(before, after, context.typedef).without(context.resets)
 
 
 def settle(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | None) -> None:
@@ -217,13 +215,13 @@ def refuse(found: list[tuple[ManagerIdentifier, Path]]) -> None:
 
 def _sorting(who: ManagerIdentifier) -> str:
     """The server sorts managers by their JSON."""
-    pairs = {"manager": who.name, "operation": who.operation, "apiVersion": who.version, "subresource": who.part}
+    pairs = {"manager": who.name, "operation": who.operation, "apiVersion": who.version, "subresource": who.subresource}
     return ",".join(f'"{key}":"{value}"' for key, value in pairs.items() if value)
 
 
 def credit(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, version: str, now: str) -> None:
     """Adds what a write added or changed to the fields of its manager, if there is anything."""
-    fields = (changes.added | changes.modified) - NOBODYS
+    fields = (changes.added | changes.modified) - UNOWNED
     if not fields:
         return
     previous = managers.get(who)
@@ -235,7 +233,7 @@ def strip(managers: Managers, who: ManagerIdentifier) -> None:
     owned = managers.get(who)
     if owned is None:
         return
-    fields = owned.fields - NOBODYS
+    fields = owned.fields - UNOWNED
     if fields:
         managers[who] = owned.having(fields)
     else:

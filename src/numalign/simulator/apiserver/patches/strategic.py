@@ -19,6 +19,10 @@ from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.trees import Tree
 
 SERVER_ERROR: Final = 500
+DIRECTIVE: Final = "$patch"
+RETAIN: Final = "$retainKeys"
+DELETE_FROM: Final = "$deleteFromPrimitiveList"
+SET_ORDER: Final = "$setElementOrder"
 
 
 def interleaved(merged: list[Any], order: list[Any], server: list[Any], key: str) -> list[Any]:
@@ -68,31 +72,25 @@ def refuse_contradiction(patch: list[Any], order: list[Any], key: str) -> None:
         raise BadPatch(f"The order in patch list:\n{lists}", SERVER_ERROR)
 
 
-DIRECTIVE: Final = "$patch"
-RETAIN: Final = "$retainKeys"
-DELETE_FROM: Final = "$deleteFromPrimitiveList"
-SET_ORDER: Final = "$setElementOrder"
-
-
 def applied(tree: Tree, patch: Tree, kind: Kind) -> Tree:
-    shape = builtin.fields(kind)
-    if shape is None:
+    typedef = builtin.typedef(kind)
+    if typedef is None:
         raise BadPatch("strategic merge patch format is not supported")
     # Merging changes both sides.
-    return _merge_maps(trees.copied(tree), trees.copied(patch), shape)
+    return _merge_maps(trees.copied(tree), trees.copied(patch), typedef)
 
 
-def _merge_maps(old: Tree, patch: Tree, shape: TypeDef) -> Tree:
+def _merge_maps(old: Tree, patch: Tree, typedef: TypeDef) -> Tree:
     if DIRECTIVE in patch:
         return _directed(patch)
     _retain(old, patch)
     for key in [key for key in patch if key.startswith(SET_ORDER)]:
-        _set_order(old, patch, key, shape)
+        _set_order(old, patch, key, typedef)
     for key, value in patch.items():
         if key.startswith(DELETE_FROM):
             _delete_from(old, _after_slash(key, DELETE_FROM), value)
         else:
-            _merge_value(old, key, value, shape)
+            _merge_value(old, key, value, typedef)
     return old
 
 
@@ -122,11 +120,11 @@ def _delete_from(old: Tree, key: str, gone: Any) -> None:
         old[key] = [item for item in old[key] if item not in gone]
 
 
-def _merge_value(old: Tree, key: str, value: Any, shape: TypeDef) -> None:
+def _merge_value(old: Tree, key: str, value: Any, typedef: TypeDef) -> None:
     if value is None:
         old.pop(key, None)
         return
-    before, below = old.get(key), shape.child(key) or typedefs.ANYTHING
+    before, below = old.get(key), typedef.child(key) or typedefs.ANYTHING
     if isinstance(before, dict) and isinstance(value, dict):
         old[key] = value if "replace" in below.strategies else _merge_maps(before, value, below)
     elif isinstance(before, list) and isinstance(value, list):
@@ -156,16 +154,16 @@ def _is_directed(value: Any) -> bool:
     return isinstance(value, dict) and DIRECTIVE in value
 
 
-def _merge_lists(old: list[Any], patch: list[Any], shape: TypeDef) -> list[Any]:
+def _merge_lists(old: list[Any], patch: list[Any], typedef: TypeDef) -> list[Any]:
     if not old and not patch:
         return old
     if not has_maps(old, patch):
         return interleaved(list(dict.fromkeys(old + patch)), patch, old, "")
-    if not shape.merge_key:
-        raise BadPatch(f"cannot merge lists without merge key for {shape.model}", SERVER_ERROR)
-    old, patch = _special_items(old, patch, shape.merge_key)
-    merged = _merge_items(old, patch, shape)
-    return interleaved(merged, patch, old, shape.merge_key)
+    if not typedef.merge_key:
+        raise BadPatch(f"cannot merge lists without merge key for {typedef.model}", SERVER_ERROR)
+    old, patch = _special_items(old, patch, typedef.merge_key)
+    merged = _merge_items(old, patch, typedef)
+    return interleaved(merged, patch, old, typedef.merge_key)
 
 
 def _special_items(old: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
@@ -187,23 +185,23 @@ def _special_items(old: list[Any], patch: list[Any], key: str) -> tuple[list[Any
     return (plain, []) if replaced else (old, plain)
 
 
-def _merge_items(old: list[Any], patch: list[Any], shape: TypeDef) -> list[Any]:
+def _merge_items(old: list[Any], patch: list[Any], typedef: TypeDef) -> list[Any]:
     merged = list(old)
     for item in patch:
-        key = key_of(item, shape.merge_key)
-        places = [place for place, each in enumerate(merged) if each.get(shape.merge_key) == key]
+        key = key_of(item, typedef.merge_key)
+        places = [place for place, each in enumerate(merged) if each.get(typedef.merge_key) == key]
         if places:
-            merged[places[0]] = _merge_maps(merged[places[0]], item, shape.items or typedefs.ANYTHING)
+            merged[places[0]] = _merge_maps(merged[places[0]], item, typedef.items or typedefs.ANYTHING)
         else:
             merged.append(item)
     return merged
 
 
-def _set_order(old: Tree, patch: Tree, directive: str, shape: TypeDef) -> None:
+def _set_order(old: Tree, patch: Tree, directive: str, typedef: TypeDef) -> None:
     """Merges the list of the directive, and puts it into the requested order."""
     order = patch.pop(directive)
     key = _after_slash(directive, SET_ORDER)
-    below = shape.child(key) or typedefs.ANYTHING
+    below = typedef.child(key) or typedefs.ANYTHING
     for each in (order, old.get(key, []), patch.get(key, [])):
         if not isinstance(each, list):
             raise BadPatch(f"expected a []interface {{}}, but received a {gotext.go_type(each)}", SERVER_ERROR)

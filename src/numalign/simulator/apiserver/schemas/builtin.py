@@ -1,6 +1,6 @@
 """The types of the built-in kinds, from a table that `tools/apifields.py` generates from a real server's OpenAPI.
 
-Patches call `fields` for the TypeDef of a kind; OpenAPI documents are made from `models`, the table itself: schemas
+Patches call `typedef` for the TypeDef of a kind; OpenAPI documents are made from `models`, the table itself: schemas
 without descriptions, where `$ref` holds the bare name of a model. The table is read at first use.
 
 `check_types` rejects an object with a field of the wrong type, as the real server does when it decodes a body into
@@ -34,6 +34,26 @@ GVK: Final = "x-kubernetes-group-version-kind"
 # The schemas of these two do not say how they merge; Kubernetes treats them by name.
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+TIMES: Final = {
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "2006-01-02T15:04:05Z07:00",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "2006-01-02T15:04:05.000000Z07:00",
+}
+SCALARS: Final[dict[str, Any]] = {"string": str, "boolean": bool, "number": int | float}
+STEP: Final = re.compile(r"\.([^.\[`]+)|\[([^\]]*)\]")
+# Structs that Go embeds: error messages name them in the path, although the object does not contain them.
+EMBEDDED: Final = {"Volume": "VolumeSource", "Probe": "ProbeHandler", "PersistentVolumeSpec": "PersistentVolumeSource"}
+EMBEDDED_BESIDES: Final = frozenset(
+    {
+        "name",
+        *("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
+        *("terminationGracePeriodSeconds", "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy"),
+        *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
+    }
+)
+RESOURCE_LISTS: Final = frozenset({"limits", "requests", "capacity", "allocatable", "overhead", "hard", "used"})
+# The parts of an object that must be objects themselves, if present.
+OBJECTS: Final = ("metadata", "spec", "status")
 
 
 @functools.cache
@@ -53,29 +73,29 @@ def kinds() -> dict[Kind, str]:
     return found
 
 
-def fields(kind: Kind) -> TypeDef | None:
+def typedef(kind: Kind) -> TypeDef | None:
     """The type of a kind; None for a kind that is not built in."""
     name = kinds().get(kind)
     return None if name is None else named(name)
 
 
 def named(name: str) -> TypeDef:
-    return _shapes()[name]
+    return _typedefs()[name]
 
 
 @functools.cache
-def _shapes() -> dict[str, TypeDef]:
+def _typedefs() -> dict[str, TypeDef]:
     """Created in two passes, because a type may contain itself: first empty types, then their fields."""
     table = {name: TypeDef(type=model.get("type", ""), model=name) for name, model in models().items()}
     table[QUANTITY] = TypeDef(type="string", format="quantity", model=QUANTITY)
     table[RAW].relation = typedefs.ATOMIC
     for name, model in models().items():
-        shape = table[name]
-        shape.format = model.get("format", "") or shape.format
+        typedef = table[name]
+        typedef.format = model.get("format", "") or typedef.format
         if model.get("x-kubernetes-map-type") == typedefs.ATOMIC:
-            shape.relation = typedefs.ATOMIC
+            typedef.relation = typedefs.ATOMIC
         if "properties" not in model and name != QUANTITY:
-            shape.values = typedefs.OPAQUE if name == RAW else typedefs.ANYTHING
+            typedef.values = typedefs.OPAQUE if name == RAW else typedefs.ANYTHING
     for name, model in models().items():
         if "properties" in model:
             typedefs.fill(table[name], model, table.__getitem__)
@@ -87,26 +107,6 @@ def _always(model: Tree) -> Tree:
     required = model.get("required", ())
     fields = model["properties"].items()
     return {key: field.get("default") for key, field in fields if field.get("default") == {} or key in required}
-
-
-INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
-TIMES: Final = {
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "2006-01-02T15:04:05Z07:00",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "2006-01-02T15:04:05.000000Z07:00",
-}
-SCALARS: Final[dict[str, Any]] = {"string": str, "boolean": bool, "number": int | float}
-STEP: Final = re.compile(r"\.([^.\[`]+)|\[([^\]]*)\]")
-# Structs that Go embeds: error messages name them in the path, although the object does not contain them.
-EMBEDDED: Final = {"Volume": "VolumeSource", "Probe": "ProbeHandler", "PersistentVolumeSpec": "PersistentVolumeSource"}
-EMBEDDED_BESIDES: Final = frozenset(
-    {
-        "name",
-        *("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
-        *("terminationGracePeriodSeconds", "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy"),
-        *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
-    }
-)
-RESOURCE_LISTS: Final = frozenset({"limits", "requests", "capacity", "allocatable", "overhead", "hard", "used"})
 
 
 def check_types(resource: Resource, tree: Tree) -> None:
@@ -253,11 +253,7 @@ def _go_type(schema: Tree, field: str) -> str:
     return "string"
 
 
-# The parts of an object that must be objects themselves, if present.
-OBJECTS: Final = ("metadata", "spec", "status")
-
-
-def check_shape(tree: Tree, resource: Resource) -> None:
+def check_structure(tree: Tree, resource: Resource) -> None:
     for name in OBJECTS:
         found = tree.get(name)
         if found is not None and not isinstance(found, dict) and not (resource.custom and name != "metadata"):

@@ -19,6 +19,11 @@ from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
 from numalign.simulator.trees import Tree
 
+CONDITIONS: Final = (
+    ("NamesAccepted", "NoConflicts", "no conflicts found"),
+    ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+)
+
 
 @dataclass(frozen=True)
 class CustomResource:
@@ -58,9 +63,9 @@ class Registry:
         found = self.custom(resource)
         return None if found is None else found.schema
 
-    def define(self, home: tuple[str, str], customs: Iterable[CustomResource]) -> None:
+    def define(self, group_resource: tuple[str, str], customs: Iterable[CustomResource]) -> None:
         """Replaces all versions of the custom resource; without versions it is no longer served."""
-        for resource in [each for each in self if each.custom and each.home == home]:
+        for resource in [each for each in self if each.custom and each.group_resource == group_resource]:
             del self._resources[resource.group, resource.version, resource.plural]
             del self._customs[resource.group, resource.version, resource.plural]
         for custom in customs:
@@ -68,12 +73,6 @@ class Registry:
             self._resources[resource.group, resource.version, resource.plural] = resource
             self._customs[resource.group, resource.version, resource.plural] = custom
         self.generation += 1
-
-
-CONDITIONS: Final = (
-    ("NamesAccepted", "NoConflicts", "no conflicts found"),
-    ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-)
 
 
 def completed_definition(crd: Tree, old: Tree | None, now: str) -> Tree:
@@ -127,7 +126,7 @@ def _custom(spec: Tree, version: Tree) -> CustomResource:
     )
     return CustomResource(
         resource,
-        structural.StructuralSchema(tree or {}, has_status_part="status" in parts),
+        structural.StructuralSchema(tree or {}, has_status_subresource="status" in parts),
         columns=list(version.get("additionalPrinterColumns") or ()),
         scale=parts.get("scale"),
     )

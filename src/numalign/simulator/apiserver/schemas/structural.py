@@ -1,7 +1,7 @@
 """The structural schema of one version of a custom resource: pruning, defaulting and validation.
 
 `registry` makes one for each served version; the create and update verbs call `admitted`, and patches walk along its
-`shape`. A null that the schema does not allow counts as absent. CEL rules (x-kubernetes-validations) are stored with
+`typedef`. A null that the schema does not allow counts as absent. CEL rules (x-kubernetes-validations) are stored with
 the definition and not enforced."""
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def _is_unwanted_null(value: Any, schema: Tree) -> bool:
 @dataclass(eq=False)
 class StructuralSchema:
     tree: Tree
-    has_status_part: bool = False
+    has_status_subresource: bool = False
 
     @functools.cached_property
-    def shape(self) -> TypeDef:
+    def typedef(self) -> TypeDef:
         found = typedefs.read(self.tree, builtin.named)
         found.fields = {**found.fields, **typedefs.embedded(builtin.named)}
         return found

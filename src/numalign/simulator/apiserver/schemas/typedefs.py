@@ -62,24 +62,24 @@ def read(schema: Tree, named: Named, preserving: bool = False) -> TypeDef:
     """The type of an OpenAPI schema. `named` resolves references; `preserving` is inherited from the parent."""
     if "$ref" in schema:
         return _referred(schema, named(schema["$ref"]))
-    shape = TypeDef(type=schema.get("type", ""), format=schema.get("format", ""), default=schema.get("default"))
+    typedef = TypeDef(type=schema.get("type", ""), format=schema.get("format", ""), default=schema.get("default"))
     preserving = preserving or schema.get("x-kubernetes-preserve-unknown-fields") is True
-    if shape.type in ("object", ""):
-        fill(shape, schema, named, preserving)
-    if shape.type == "array":
-        _fill_list(shape, schema, named, preserving)
-    return shape
+    if typedef.type in ("object", ""):
+        fill(typedef, schema, named, preserving)
+    if typedef.type == "array":
+        _fill_list(typedef, schema, named, preserving)
+    return typedef
 
 
-def fill(shape: TypeDef, schema: Tree, named: Named, preserving: bool = False) -> None:
+def fill(typedef: TypeDef, schema: Tree, named: Named, preserving: bool = False) -> None:
     """Adds fields to a type that other types may already refer to."""
     properties: Mapping[str, Tree] = schema.get("properties") or {}
     for key, sub in properties.items():
-        shape.fields[key] = read(sub, named, preserving)
-    shape.values = _undeclared(schema, named, preserving)
-    shape.relation = ATOMIC if schema.get("x-kubernetes-map-type") == ATOMIC else GRANULAR
+        typedef.fields[key] = read(sub, named, preserving)
+    typedef.values = _undeclared(schema, named, preserving)
+    typedef.relation = ATOMIC if schema.get("x-kubernetes-map-type") == ATOMIC else GRANULAR
     if schema.get("x-kubernetes-embedded-resource") is True:
-        shape.fields |= embedded(named)
+        typedef.fields |= embedded(named)
 
 
 def embedded(named: Named) -> dict[str, TypeDef]:
@@ -114,62 +114,62 @@ def _referred(schema: Tree, target: TypeDef) -> TypeDef:
     )
 
 
-def _fill_list(shape: TypeDef, schema: Tree, named: Named, preserving: bool) -> None:
-    shape.items = read(schema.get("items") or {}, named, preserving)
-    shape.strategies = _strategies(schema)
-    shape.merge_key = schema.get("x-kubernetes-patch-merge-key", "")
+def _fill_list(typedef: TypeDef, schema: Tree, named: Named, preserving: bool) -> None:
+    typedef.items = read(schema.get("items") or {}, named, preserving)
+    typedef.strategies = _strategies(schema)
+    typedef.merge_key = schema.get("x-kubernetes-patch-merge-key", "")
     listed = schema.get("x-kubernetes-list-type", "")
     if listed:
-        shape.relation = listed
-        shape.keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
-    elif "merge" in shape.strategies:
+        typedef.relation = listed
+        typedef.keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+    elif "merge" in typedef.strategies:
         # Lists without a list type declare their ownership by the older patch strategy.
-        shape.relation = MAP if shape.merge_key else SET
-        shape.keys = (shape.merge_key,) if shape.merge_key else ()
+        typedef.relation = MAP if typedef.merge_key else SET
+        typedef.keys = (typedef.merge_key,) if typedef.merge_key else ()
     else:
-        shape.relation = ATOMIC
+        typedef.relation = ATOMIC
 
 
 def _strategies(schema: Tree) -> tuple[str, ...]:
     return tuple(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
 
 
-def without_empty(value: Any, shape: TypeDef) -> Any:
+def without_empty(value: Any, typedef: TypeDef) -> Any:
     """A new value if something below is removed, else the same one."""
     if isinstance(value, list):
-        items = shape.items or ANYTHING
+        items = typedef.items or ANYTHING
         return [without_empty(item, items) for item in value]
-    if not isinstance(value, dict) or not (shape.fields or shape.values):
+    if not isinstance(value, dict) or not (typedef.fields or typedef.values):
         return value
     kept = {}
     for key, child in value.items():
-        below = shape.child(key)
+        below = typedef.child(key)
         if below is None:
             continue
-        if child is None and below is shape.values and below.type == "string":
+        if child is None and below is typedef.values and below.type == "string":
             # In a map of texts a null means an empty text.
             kept[key] = ""
-        elif child is not None and (child or not _is_left_out(key, child, shape, below)):
+        elif child is not None and (child or not _is_left_out(key, child, typedef, below)):
             kept[key] = without_empty(child, below)
     return kept
 
 
-def _is_left_out(key: str, child: Any, shape: TypeDef, below: TypeDef) -> bool:
+def _is_left_out(key: str, child: Any, typedef: TypeDef, below: TypeDef) -> bool:
     """Empty lists and maps are removed; an empty struct stays, because it may have a meaning, as emptyDir has."""
-    return isinstance(child, dict | list) and key in shape.fields and key not in shape.always and not below.model
+    return isinstance(child, dict | list) and key in typedef.fields and key not in typedef.always and not below.model
 
 
-def unknown_fields(value: Any, shape: TypeDef, path: str = "") -> Iterator[str]:
+def unknown_fields(value: Any, typedef: TypeDef, path: str = "") -> Iterator[str]:
     """The path of every undeclared field, as in `unknown field "spec.containers[0].imagee"`, in the order of the
     object. Fields below an undeclared one are not listed."""
     if isinstance(value, dict):
         for key, child in value.items():
-            below = shape.child(key)
+            below = typedef.child(key)
             where = f"{path}.{key}" if path else key
             if below is None:
                 yield where
             elif below.type or below.fields:
                 yield from unknown_fields(child, below, where)
-    elif isinstance(value, list) and shape.items is not None:
+    elif isinstance(value, list) and typedef.items is not None:
         for index, item in enumerate(value):
-            yield from unknown_fields(item, shape.items, f"{path}[{index}]")
+            yield from unknown_fields(item, typedef.items, f"{path}[{index}]")

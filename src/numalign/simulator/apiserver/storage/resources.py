@@ -1,14 +1,22 @@
 """The built-in resources of the API server, as data.
 
 `schemas.registry` serves them together with those of custom resource definitions; all other modules refer to them by
-the constants below. Two resources with the same `home` store the same objects: core and events.k8s.io events, or the
-versions of a custom resource."""
+the constants below. Two resources with the same `group_resource` store the same objects: core and events.k8s.io
+events, or the versions of a custom resource."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 EVERYDAY: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY: Final = ("create",)
+STATUS: Final = frozenset({"status"})
+SCALED: Final = frozenset({"status", "scale"})
+ALL: Final = ("all",)
+APPS: Final = "apps"
+RBAC: Final = "rbac.authorization.k8s.io"
+STORAGE: Final = "storage.k8s.io"
+DEVICES: Final = "resource.k8s.io"
+AUTHORIZATION: Final = "authorization.k8s.io"
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class Resource:
     """Whether metadata.generation counts the changes of its spec."""
     custom: bool = False
     """Whether a custom resource definition declares it."""
-    home: tuple[str, str] = field(init=False, repr=False, compare=False, default=("", ""))
+    group_resource: tuple[str, str] = field(init=False, repr=False, compare=False, default=("", ""))
     """The group and plural under which its objects are stored."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
@@ -35,7 +43,7 @@ class Resource:
         object.__setattr__(self, "singular", self.singular or self.kind.lower())
         # Read several times in every request; the fields above never change.
         group = "" if self.group == "events.k8s.io" else self.group
-        object.__setattr__(self, "home", (group, self.plural))
+        object.__setattr__(self, "group_resource", (group, self.plural))
         object.__setattr__(self, "_hash", hash((self.group, self.version, self.plural)))
 
     def __hash__(self) -> int:
@@ -59,16 +67,6 @@ class Resource:
         """The name in messages: pods, deployments.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-
-STATUS: Final = frozenset({"status"})
-SCALED: Final = frozenset({"status", "scale"})
-ALL: Final = ("all",)
-
-APPS: Final = "apps"
-RBAC: Final = "rbac.authorization.k8s.io"
-STORAGE: Final = "storage.k8s.io"
-DEVICES: Final = "resource.k8s.io"
-AUTHORIZATION: Final = "authorization.k8s.io"
 
 PODS: Final = Resource(
     "",

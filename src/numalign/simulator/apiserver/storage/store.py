@@ -23,6 +23,9 @@ from numalign.simulator.trees import Tree
 
 EventKind = Literal["ADDED", "MODIFIED", "DELETED"]
 SIZE: Final = 10_000
+AFTER_SLASH: Final = "0"
+"""The character after "/": the keys of a namespace lie between the two."""
+DECODED_OBJECTS: Final = 1000
 
 
 class StoredObject(Struct, frozen=True, gc=False):
@@ -78,8 +81,6 @@ class WatchCache:
 
 Watcher = Callable[[StoreEvent], None]
 Listener = Callable[[EventKind, StoreEvent, Tree, Tree | None], None]
-AFTER_SLASH: Final = "0"
-"""The character after "/": the keys of a namespace lie between the two."""
 
 
 class Collection:
@@ -146,10 +147,10 @@ class Store:
         self._telling = False
 
     def collection(self, resource: Resource) -> Collection:
-        collection = self._collections.get(resource.home)
+        collection = self._collections.get(resource.group_resource)
         if collection is None:
             collection = Collection(resource, WatchCache(self._watch_cache_size))
-            self._collections[resource.home] = collection
+            self._collections[resource.group_resource] = collection
         return collection
 
     def entry(self, resource: Resource, name: str, namespace: str) -> StoredObject | None:
@@ -171,7 +172,7 @@ class Store:
 
     def _next(self) -> int:
         if self._telling:
-            raise RuntimeError("a handler of changes must not write: note the key, and write from a task")
+            raise RuntimeError("a listener must not write: note the key, and write from a task")
         self.version += 1
         return self.version
 
@@ -212,9 +213,6 @@ def _node(entry: StoredObject | None) -> str:
     return entry.fields.get(fieldselectors.NODE, "") if entry is not None and entry.fields is not None else ""
 
 
-DECODED_OBJECTS: Final = 1000
-
-
 class ObjectReader(Protocol):
     """Reads other objects for admission: one by name (None if absent) or all of a resource. The trees are READ ONLY."""
 
@@ -242,8 +240,8 @@ class StoreReader:
 
     def all(self, resource: Resource) -> list[Tree]:
         collection = self._store.collection(resource)
-        version, found = self._all.get(resource.home, (-1, []))
+        version, found = self._all.get(resource.group_resource, (-1, []))
         if version != collection.version:
             found = [trees.decoded(entry.data) for entry in collection.within("")]
-            self._all[resource.home] = (collection.version, found)
+            self._all[resource.group_resource] = (collection.version, found)
         return found

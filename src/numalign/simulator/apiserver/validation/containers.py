@@ -27,6 +27,22 @@ NOT_FOR_CONTAINERS: Final = "must be a standard resource for containers"
 LIMIT_MISSING: Final = "Limit must be set for non overcommitable resources"
 HUGEPAGES_ALONE: Final = "HugePages require cpu or memory"
 OF_WHOLE_PODS: Final = ("cpu", "hugepages-", "memory")
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+CHOICES: Final = {
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "restartPolicy": ("Always", "Never", "OnFailure"),
+}
+HOOKS: Final = ("postStart", "preStop")
+HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+VARIABLE: Final = re.compile(r"[\x20-\x3c\x3e-\x7e]+")
+VARIABLE_RULE: Final = (
+    "a valid environment variable name must consist only of printable ASCII characters other than '='"
+)
+PORT_SIGNS: Final = re.compile(r"[-a-z0-9]+")
+PORT_SIGNS_RULE: Final = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+MAX_PORT_NAME: Final = 15
+SPACES: Final = "must not have leading or trailing whitespace"
 
 
 def resource_errors(resources: Tree, path: str) -> tuple[StatusCause, ...]:
@@ -122,24 +138,6 @@ def _aggregate_errors(spec: Tree) -> list[StatusCause]:
     return found
 
 
-PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-CHOICES: Final = {
-    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
-    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
-    "restartPolicy": ("Always", "Never", "OnFailure"),
-}
-HOOKS: Final = ("postStart", "preStop")
-HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-VARIABLE: Final = re.compile(r"[\x20-\x3c\x3e-\x7e]+")
-VARIABLE_RULE: Final = (
-    "a valid environment variable name must consist only of printable ASCII characters other than '='"
-)
-PORT_SIGNS: Final = re.compile(r"[-a-z0-9]+")
-PORT_SIGNS_RULE: Final = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
-LONGEST_PORT_NAME: Final = 15
-SPACES: Final = "must not have leading or trailing whitespace"
-
-
 def container_errors(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool) -> list[StatusCause]:
     found = rules.required_name(f"{path}.name", container.get("name"), dns_label_problems)
     image = container.get("image", "")
@@ -202,7 +200,7 @@ def _port(port: Tree, path: str, *, on_host: bool) -> Iterator[StatusCause]:
 
 
 def _port_name_problems(name: str) -> list[str]:
-    problems = [f"must be no more than {LONGEST_PORT_NAME} characters"] if len(name) > LONGEST_PORT_NAME else []
+    problems = [f"must be no more than {MAX_PORT_NAME} characters"] if len(name) > MAX_PORT_NAME else []
     if not PORT_SIGNS.fullmatch(name):
         problems.append(PORT_SIGNS_RULE)
     elif not any(sign.isalpha() for sign in name):

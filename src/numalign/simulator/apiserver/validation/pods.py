@@ -20,8 +20,17 @@ RESTARTS: Final = ("Always", "OnFailure", "Never")
 DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
-LONGEST_DEADLINE: Final = 2**31 - 1
+MAX_DEADLINE: Final = 2**31 - 1
 KEYLESS: Final = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+FREE: Final = ("containers", "initContainers", "activeDeadlineSeconds", "tolerations", "schedulingGates")
+FREE_WHILE_GATED: Final = ("nodeSelector", "affinity")
+ONLY_THESE: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+COUNT: Final = "pod updates may not add or remove containers"
+EMPTY: Final[tuple[object, ...]] = ({}, [], "", None)
 
 
 def spec_errors(spec: Tree, path: str) -> list[StatusCause]:
@@ -41,8 +50,8 @@ def spec_errors(spec: Tree, path: str) -> list[StatusCause]:
 
 def _rest(spec: Tree, path: str) -> Iterator[StatusCause]:
     deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= LONGEST_DEADLINE:
-        why = f"must be between 1 and {LONGEST_DEADLINE}, inclusive"
+    if deadline is not None and not 1 <= deadline <= MAX_DEADLINE:
+        why = f"must be between 1 and {MAX_DEADLINE}, inclusive"
         yield rules.invalid(f"{path}.activeDeadlineSeconds", deadline, why)
     if spec.get("nodeName"):
         yield from rules.named(f"{path}.nodeName", spec["nodeName"], subdomain_problems)
@@ -142,17 +151,6 @@ def _spread(constraint: Tree, path: str) -> Iterator[StatusCause]:
     otherwise = constraint.get("whenUnsatisfiable", "")
     if otherwise not in UNSATISFIABLE:
         yield rules.unsupported(f"{path}.whenUnsatisfiable", otherwise, UNSATISFIABLE)
-
-
-FREE: Final = ("containers", "initContainers", "activeDeadlineSeconds", "tolerations", "schedulingGates")
-FREE_WHILE_GATED: Final = ("nodeSelector", "affinity")
-ONLY_THESE: Final = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
-COUNT: Final = "pod updates may not add or remove containers"
-EMPTY: Final[tuple[object, ...]] = ({}, [], "", None)
 
 
 def update_errors(spec: Tree, old: Tree) -> list[StatusCause]:

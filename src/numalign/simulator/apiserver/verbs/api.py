@@ -90,17 +90,17 @@ class Api:
         return _tree(resource, create_object(self.state, resource, trees.copied(tree), options))
 
     def update(
-        self, resource: Resource, tree: Tree, *, part: str = "", manager: str = "", dry_run: bool = False
+        self, resource: Resource, tree: Tree, *, subresource: str = "", manager: str = "", dry_run: bool = False
     ) -> Tree:
         """Replaces the object or a `part` of it: "status", "scale" or "finalize".
 
         Raises a conflict if the resourceVersion is not the latest; an object without resourceVersion replaces any
         version. A write that changes nothing is not stored."""
         resource, options = self._served(resource), WriteOptions(manager, dry_run)
-        if part == "scale":
+        if subresource == "scale":
             entry = subresources.update_scale(self.state, resource, trees.copied(tree), options)
             return subresources.scale_of(self.state.registry, resource, _tree(resource, entry))
-        return _tree(resource, update_object(self.state, resource, trees.copied(tree), part, options))
+        return _tree(resource, update_object(self.state, resource, trees.copied(tree), subresource, options))
 
     def patch(
         self,
@@ -109,15 +109,15 @@ class Api:
         namespace: str,
         patch: Patch,
         *,
-        part: str = "",
+        subresource: str = "",
         manager: str = "",
         force: bool = False,
         dry_run: bool = False,
     ) -> Tree:
         resource, options = self._served(resource), WriteOptions(manager, dry_run, force)
-        place = PatchTarget(resource, name, namespace, part)
+        place = PatchTarget(resource, name, namespace, subresource)
         tree = _tree(resource, patch_object(self.state, place, patch, options).entry)
-        return subresources.scale_of(self.state.registry, resource, tree) if part == "scale" else tree
+        return subresources.scale_of(self.state.registry, resource, tree) if subresource == "scale" else tree
 
     def delete(
         self,

@@ -19,11 +19,21 @@ from numalign.simulator.trees import Tree
 # Without vowels and similar characters, to avoid words and misreadings.
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH: Final = 5
-LONGEST_BASE: Final = 63 - SUFFIX_LENGTH
+MAX_BASE_LENGTH: Final = 63 - SUFFIX_LENGTH
+ATTEMPTS: Final = 8
+# The server sets these; values from the client are ignored.
+SERVER_SET: Final = (
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "uid",
+    "generation",
+)
 
 
 def generated_name(base: str, chance: random.Random) -> str:
-    return base[:LONGEST_BASE] + "".join(chance.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
+    return base[:MAX_BASE_LENGTH] + "".join(chance.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
 
 
 def new_uid(chance: random.Random) -> str:
@@ -33,19 +43,14 @@ def new_uid(chance: random.Random) -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-ATTEMPTS: Final = 8
-# The server sets these; values from the client are ignored.
-GIVEN: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "generation")
-
-
 def create_object(state: ServerState, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> StoredObject:
     if tree.get("metadata", {}).get("resourceVersion"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-    if resource.home == EVENTS.home:
+    if resource.group_resource == EVENTS.group_resource:
         _forget_old_events(state)
     tree = conversion.to_storage(resource, tree)
     tree["metadata"] = _metadata(state, resource, tree["metadata"])
-    if strategy.has_status(resource) and resource.home not in strategy.STATUS_ON_CREATE:
+    if strategy.has_status(resource) and resource.group_resource not in strategy.STATUS_ON_CREATE:
         tree.pop("status", None)
     tree = strategy.admitted(state, resource, tree, None)
     if "generateName" in tree["metadata"]:
@@ -76,7 +81,7 @@ def _metadata(state: ServerState, resource: Resource, given: Tree) -> Tree:
         made["generation"] = 1
     made["creationTimestamp"] = state.clock.rfc3339()
     for key, value in given.items():
-        if key not in made and key not in GIVEN and value not in (None, {}, []):
+        if key not in made and key not in SERVER_SET and value not in (None, {}, []):
             made[key] = value
     if not resource.namespaced:
         made.pop("namespace", None)

@@ -20,7 +20,7 @@ from numalign.simulator.trees import Tree
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
 BY_POLICY: Final = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}
-STAYING: Final = frozenset({"default", "kube-system", "kube-public"})
+PROTECTED_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
 ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -122,7 +122,7 @@ def _finalizers(metadata: Tree, propagation: str) -> list[str]:
 
 def check_preconditions(resource: Resource, entry: StoredObject, old: Tree, options: DeleteOptions) -> None:
     """Raises StatusError if a precondition fails or the object may not be deleted."""
-    if resource is NAMESPACES and entry.name in STAYING:
+    if resource is NAMESPACES and entry.name in PROTECTED_NAMESPACES:
         raise errors.forbidden(resource, entry.name, "this namespace may not be deleted")
     uid = old["metadata"]["uid"]
     if options.uid and options.uid != uid:

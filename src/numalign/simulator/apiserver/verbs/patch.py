@@ -43,7 +43,7 @@ class PatchTarget(Struct, frozen=True):
     resource: Resource
     name: str
     namespace: str = ""
-    part: str = ""
+    subresource: str = ""
 
 
 class PatchResult(Struct, frozen=True):
@@ -58,20 +58,20 @@ def patch_object(state: ServerState, place: PatchTarget, patch: Patch, options: 
     entry = state.store.entry(resource, place.name, place.namespace)
     body = _read(patch)
     if entry is None:
-        if patch.kind != "apply" or place.part:
+        if patch.kind != "apply" or place.subresource:
             raise errors.not_found(resource, place.name)
         _check_name(place, body)
         made = _changed(state, place, patch.kind, None, body, options)
         made["metadata"] = {"name": place.name, "namespace": place.namespace} | made["metadata"]
         return PatchResult(create.create_object(state, resource, made, options), is_new=True)
     seen = trees.decoded(conversion.to_version(resource, entry.data))
-    if place.part == "scale":
+    if place.subresource == "scale":
         seen = subresources.scale_of(state.registry, resource, seen)
     uid = seen["metadata"]["uid"]
     new = _changed(state, place, patch.kind, seen, body, options)
     options = msgspec.structs.replace(options, applied=patch.kind == "apply")
     try:
-        builtin.check_shape(new, resource)
+        builtin.check_structure(new, resource)
         _check(place, entry, uid, new)
         return PatchResult(_written(state, place, entry, new, options))
     except TypeMismatch as problem:
@@ -81,11 +81,11 @@ def patch_object(state: ServerState, place: PatchTarget, patch: Patch, options: 
 def _written(
     state: ServerState, place: PatchTarget, entry: StoredObject, new: Tree, options: WriteOptions
 ) -> StoredObject:
-    resource, part = place.resource, place.part
-    if part == "scale":
-        new, part = subresources.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
+    resource, subresource = place.resource, place.subresource
+    if subresource == "scale":
+        new, subresource = subresources.scaled(state.registry, resource, trees.decoded(entry.data), new), ""
     old, kept = trees.decoded(entry.data), conversion.to_storage(resource, new)
-    return update.replace_object(state, resource, entry, old, kept, part=part, options=options)
+    return update.replace_object(state, resource, entry, old, kept, subresource=subresource, options=options)
 
 
 def _unfit(how: PatchKind, body: Any, new: Tree, problem: TypeMismatch) -> StatusError:
@@ -125,10 +125,10 @@ def _changed(
     state: ServerState, place: PatchTarget, how: PatchKind, seen: Tree | None, body: Any, options: WriteOptions
 ) -> Tree:
     resource = place.resource
-    target = subresources.SCALE if place.part == "scale" else resource
+    target = subresources.SCALE if place.subresource == "scale" else resource
     try:
         if how == "apply":
-            fields = FieldManager(target.gvk, state.clock.rfc3339(), place.part, state.registry.schema(target))
+            fields = FieldManager(target.gvk, state.clock.rfc3339(), place.subresource, state.registry.schema(target))
             return fields.apply(seen, body, options.manager, force=options.force)
         return _patched(how, seen or {}, body, target.gvk)
     except BadPatch as problem:

@@ -19,14 +19,14 @@ from numalign.simulator.apiserver.verbs import conversion
 from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
 
-Home = tuple[str, str]
+GroupResource = tuple[str, str]
 
 
-def _homes(*listed: Resource) -> frozenset[Home]:
-    return frozenset(resource.home for resource in listed)
+def _group_resources(*listed: Resource) -> frozenset[GroupResource]:
+    return frozenset(resource.group_resource for resource in listed)
 
 
-CREATED_BY_UPDATE: Final = _homes(
+CREATED_BY_UPDATE: Final = _group_resources(
     resources.EVENTS,
     resources.SERVICES,
     resources.ENDPOINTS,
@@ -40,7 +40,7 @@ CREATED_BY_UPDATE: Final = _homes(
 )
 """A PUT of an object that does not exist creates it."""
 
-NEEDS_VERSION: Final = _homes(
+NEEDS_VERSION: Final = _group_resources(
     resources.LEASES,
     resources.RUNTIMECLASSES,
     resources.PODDISRUPTIONBUDGETS,
@@ -52,7 +52,7 @@ NEEDS_VERSION: Final = _homes(
 )
 """A PUT over HTTP must name the version that it replaces. This holds for custom resources as well."""
 
-SHOWN_WHEN_DELETED: Final = _homes(
+SHOWN_WHEN_DELETED: Final = _group_resources(
     resources.PODS,
     resources.NAMESPACES,
     resources.PERSISTENTVOLUMES,
@@ -68,10 +68,10 @@ SHOWN_WHEN_DELETED: Final = _homes(
 )
 """DELETE responds with the object; for other kinds it responds with a Status."""
 
-STATUS_ON_CREATE: Final = _homes(resources.NODES, resources.NAMESPACES, resources.SERVICES)
+STATUS_ON_CREATE: Final = _group_resources(resources.NODES, resources.NAMESPACES, resources.SERVICES)
 """The status of a new object is kept; for other kinds it is dropped, because controllers write it."""
 
-LABELS_WITH_STATUS: Final = _homes(
+LABELS_WITH_STATUS: Final = _group_resources(
     resources.PODS,
     resources.NODES,
     resources.NAMESPACES,
@@ -90,7 +90,7 @@ LABELS_WITH_STATUS: Final = _homes(
 
 
 def needs_version(resource: Resource) -> bool:
-    return resource.custom or resource.home in NEEDS_VERSION
+    return resource.custom or resource.group_resource in NEEDS_VERSION
 
 
 def has_status(resource: Resource) -> bool:
@@ -100,8 +100,8 @@ def has_status(resource: Resource) -> bool:
 
 def definition_listener(state: ServerState) -> Listener:
     def follow(kind: EventKind, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
-        home = (trees.text(tree, "spec", "group"), trees.text(tree, "spec", "names", "plural"))
-        state.registry.define(home, () if kind == "DELETED" else custom_resources(tree))
+        group_resource = (trees.text(tree, "spec", "group"), trees.text(tree, "spec", "names", "plural"))
+        state.registry.define(group_resource, () if kind == "DELETED" else custom_resources(tree))
 
     return follow
 
@@ -109,23 +109,23 @@ def definition_listener(state: ServerState) -> Listener:
 def remove_custom_objects(state: ServerState, definition: Tree) -> None:
     """Removes all objects of a definition that is deleted."""
     group, plural = trees.text(definition, "spec", "group"), trees.text(definition, "spec", "names", "plural")
-    resource = next((each for each in state.registry if each.home == (group, plural)), None)
+    resource = next((each for each in state.registry if each.group_resource == (group, plural)), None)
     if resource is None:
         return
     for entry in list(state.store.collection(resource).within("")):
         state.store.remove(resource, trees.decoded(entry.data), entry, trees.decoded(entry.data))
 
 
-def admitted(state: ServerState, resource: Resource, tree: Tree, old: Tree | None, part: str = "") -> Tree:
+def admitted(state: ServerState, resource: Resource, tree: Tree, old: Tree | None, subresource: str = "") -> Tree:
     """Raises StatusError for an invalid object. The status of built-in kinds is not validated."""
     problems = finalizer_errors(tree, old)
-    if resource is CUSTOMRESOURCEDEFINITIONS and not part:
+    if resource is CUSTOMRESOURCEDEFINITIONS and not subresource:
         tree = completed_definition(tree, old, state.clock.rfc3339())
         problems += crdvalidation.definition_errors(tree)
     elif (schema := state.registry.schema(resource)) is not None:
         tree, found = structural.admitted(schema, tree)
         problems += found
-    if not part:
+    if not subresource:
         tree = state.admission.prepare(conversion.storage_resource(resource), tree, old, state.lookup)
         problems += state.admission.errors(conversion.storage_resource(resource), tree, old)
     if problems:

@@ -29,6 +29,20 @@ from numalign.simulator.apiserver.verbs.update import check_version, replace_obj
 from numalign.simulator.trees import Tree
 
 SCHEDULED: Final = "PodScheduled"
+TOO_MANY_BUDGETS: Final = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+)
+DISRUPTION: Final[Tree] = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+RETRY_UNPROCESSED: Final = 10
+SCALE: Final = Resource("autoscaling", "v1", "scales", "Scale", namespaced=True)
+BUILT_IN_PATHS: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
 class Binding(Struct, frozen=True):
@@ -108,44 +122,30 @@ def _scheduled(conditions: list[Tree], now: str) -> list[Tree]:
     return [made if each is known else each for each in conditions]
 
 
-TOO_MANY_BUDGETS: Final = (
-    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-)
-DISRUPTION: Final[Tree] = {
-    "type": "DisruptionTarget",
-    "status": "True",
-    "lastProbeTime": None,
-    "reason": "EvictionByEvictionAPI",
-    "message": "Eviction API: evicting",
-}
-VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-RETRY_UNPROCESSED: Final = 10
-
-
 def evict(state: ServerState, name: str, namespace: str, options: DeleteOptions) -> None:
     entry = state.entry(PODS, name, namespace)
     pod = trees.decoded(entry.data)
-    if not _goes_anyway(pod):
+    if not _is_exempt(pod):
         _charge(state, pod, _budgets(state, entry), dry_run=options.dry_run)
     if not options.dry_run:
-        options = _say_why(state, entry, pod, options)
+        options = _mark_disrupted(state, entry, pod, options)
     delete.delete_object(state, PODS, name, namespace, options)
 
 
-def _say_why(state: ServerState, entry: StoredObject, pod: Tree, options: DeleteOptions) -> DeleteOptions:
+def _mark_disrupted(state: ServerState, entry: StoredObject, pod: Tree, options: DeleteOptions) -> DeleteOptions:
     """Sets the DisruptionTarget condition before the deletion. Preconditions are checked before, on the old version."""
     delete.check_preconditions(PODS, entry, pod, options)
     status = pod.get("status") or {}
     conditions = status.get("conditions") or []
     if not any(each.get("type") == DISRUPTION["type"] and each.get("status") == "True" for each in conditions):
         others = [each for each in conditions if each.get("type") != DISRUPTION["type"]]
-        told = DISRUPTION | {"lastTransitionTime": state.clock.rfc3339()}
-        new = pod | {"metadata": dict(pod["metadata"]), "status": status | {"conditions": [*others, told]}}
+        condition = DISRUPTION | {"lastTransitionTime": state.clock.rfc3339()}
+        new = pod | {"metadata": dict(pod["metadata"]), "status": status | {"conditions": [*others, condition]}}
         state.store.commit(PODS, new, entry, pod)
     return msgspec.structs.replace(options, version="")
 
 
-def _goes_anyway(pod: Tree) -> bool:
+def _is_exempt(pod: Tree) -> bool:
     """Budgets do not count a pod that has not started, has ended or is being deleted."""
     return trees.text(pod, "status", "phase") in ("Succeeded", "Failed", "Pending") or (
         "deletionTimestamp" in pod["metadata"]
@@ -172,7 +172,7 @@ def _charge(state: ServerState, pod: Tree, budgets: list[StoredObject], *, dry_r
     entry = budgets[0]
     budget = trees.decoded(entry.data)
     status = budget.get("status") or {}
-    if not _is_ready(pod) and _lets_unready_go(budget, status):
+    if not _is_ready(pod) and _allows_unhealthy(budget, status):
         return
     _check_budget(budget, status)
     if not dry_run:
@@ -184,7 +184,7 @@ def _is_ready(pod: Tree) -> bool:
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
-def _lets_unready_go(budget: Tree, status: Tree) -> bool:
+def _allows_unhealthy(budget: Tree, status: Tree) -> bool:
     """Whether the policy always allows it, or enough other pods are healthy."""
     if trees.text(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -227,10 +227,6 @@ def _exhausted(now: str, generation: int) -> Tree:
         "reason": "InsufficientPods",
         "message": "",
     }
-
-
-SCALE: Final = Resource("autoscaling", "v1", "scales", "Scale", namespaced=True)
-BUILT_IN_PATHS: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
 def scale_of(registry: Registry, resource: Resource, tree: Tree) -> Tree:

@@ -34,12 +34,12 @@ OLD_NAMES: Final = {"nodes": "minions", "services": "services/specs"}
 
 
 def update_object(
-    state: ServerState, resource: Resource, tree: Tree, part: str = "", options: WriteOptions = PLAIN
+    state: ServerState, resource: Resource, tree: Tree, subresource: str = "", options: WriteOptions = PLAIN
 ) -> StoredObject:
     metadata = trees.metadata(tree)
     name, namespace = metadata.get("name", ""), metadata.get("namespace") or ("default" if resource.namespaced else "")
     entry = state.store.entry(resource, name, namespace)
-    if entry is None and resource.home in strategy.CREATED_BY_UPDATE and not part:
+    if entry is None and resource.group_resource in strategy.CREATED_BY_UPDATE and not subresource:
         return create.create_object(state, resource, tree, options)
     if entry is None:
         raise errors.not_found(resource, name)
@@ -48,7 +48,7 @@ def update_object(
     _check_uid(resource, metadata.get("uid") or "", old)
     check_version(resource, metadata.get("resourceVersion") or "", entry, options)
     return replace_object(
-        state, resource, entry, old, conversion.to_storage(resource, tree), part=part, options=options
+        state, resource, entry, old, conversion.to_storage(resource, tree), subresource=subresource, options=options
     )
 
 
@@ -59,30 +59,32 @@ def replace_object(
     old: Tree,
     tree: Tree,
     *,
-    part: str = "",
+    subresource: str = "",
     options: WriteOptions = PLAIN,
 ) -> StoredObject:
     """`tree` shares nothing with `old`."""
-    new = _with_part(resource, old, tree, part)
+    new = _with_subresource(resource, old, tree, subresource)
     new["metadata"] = _metadata(resource, old, new["metadata"])
-    new = strategy.admitted(state, resource, new, old, part)
+    new = strategy.admitted(state, resource, new, old, subresource)
     if "managedFields" in old["metadata"] or "managedFields" in new["metadata"]:
-        new = _booked(state, resource, old, new, part, options)
+        new = _with_managed_fields(state, resource, old, new, subresource, options)
     if is_finished(resource, new):
-        return _leave(state, resource, entry, old, new, options)
+        return _remove_finished(state, resource, entry, old, new, options)
     if new == old:
         return entry
-    if not part and _counts(resource, new, old):
+    if not subresource and _counts(resource, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     if options.dry_run:
         return encode_object(resource, new, 0)
     return state.store.commit(resource, new, entry, old)
 
 
-def _booked(state: ServerState, resource: Resource, old: Tree, new: Tree, part: str, options: WriteOptions) -> Tree:
+def _with_managed_fields(
+    state: ServerState, resource: Resource, old: Tree, new: Tree, subresource: str, options: WriteOptions
+) -> Tree:
     """The object with updated managedFields; `old` itself if only times in managedFields would differ."""
     if not options.applied:
-        fields = FieldManager(resource.gvk, state.clock.rfc3339(), part, state.registry.schema(resource))
+        fields = FieldManager(resource.gvk, state.clock.rfc3339(), subresource, state.registry.schema(resource))
         new = fields.update(old, new, options.manager)
     return apply.settled(old, new)
 
@@ -97,7 +99,7 @@ def is_finished(resource: Resource, tree: Tree) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def _leave(
+def _remove_finished(
     state: ServerState, resource: Resource, entry: StoredObject, old: Tree, new: Tree, options: WriteOptions
 ) -> StoredObject:
     shown = encode_object(resource, new, 0)
@@ -107,11 +109,11 @@ def _leave(
     return shown
 
 
-def _with_part(resource: Resource, old: Tree, tree: Tree, part: str) -> Tree:
+def _with_subresource(resource: Resource, old: Tree, tree: Tree, subresource: str) -> Tree:
     """The old object with the parts replaced that this write may change."""
-    if part == "status":
+    if subresource == "status":
         return _with_status(resource, old, tree)
-    if part == "finalize":
+    if subresource == "finalize":
         spec = {key: value for key, value in (old.get("spec") or {}).items() if key != "finalizers"}
         left = (tree.get("spec") or {}).get("finalizers")
         return old | {"spec": spec | ({"finalizers": left} if left else {})}
@@ -126,7 +128,7 @@ def _with_status(resource: Resource, old: Tree, tree: Tree) -> Tree:
     new.pop("status", None)
     if "status" in tree:
         new["status"] = tree["status"]
-    if resource.home in strategy.LABELS_WITH_STATUS:
+    if resource.group_resource in strategy.LABELS_WITH_STATUS:
         kept = {key: old["metadata"][key] for key in ("ownerReferences", "finalizers") if key in old["metadata"]}
         allowed = {key: value for key, value in tree["metadata"].items() if key not in ("ownerReferences",)}
         new["metadata"] = kept | allowed

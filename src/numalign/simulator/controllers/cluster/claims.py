@@ -1,7 +1,7 @@
-"""Volume claims: each gets the smallest volume that fits it, of the volumes that somebody made beforehand.
+"""Binds PersistentVolumeClaims to existing PersistentVolumes.
 
-Claims that wait for their first pod get the volume that a scheduler set aside for them. Left out: making volumes to
-order; such claims stay Pending, as without a provisioner."""
+Each claim gets the smallest volume that fits it. A claim of a WaitForFirstConsumer class gets the volume that a
+scheduler selected for it. Volumes are not provisioned: a claim without a matching volume stays Pending."""
 
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
@@ -19,20 +19,20 @@ BOUND: Final = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/boun
 
 
 class Claims:
-    """One key for all: claims compete for volumes, so they are looked at together."""
+    """Reconciles all claims under one key, because claims compete for volumes."""
 
     name = "persistentvolume-controller"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(PERSISTENTVOLUMECLAIMS, lambda change: self._changed())
-        desk.views.watch(PERSISTENTVOLUMES, lambda change: self._changed())
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(PERSISTENTVOLUMECLAIMS, lambda change: self._changed())
+        context.views.watch(PERSISTENTVOLUMES, lambda change: self._changed())
 
     def _changed(self) -> None:
-        self._desk.note(EVERY_CLAIM)
+        self._context.enqueue(EVERY_CLAIM)
 
-    def look(self, key: Key) -> Iterable[Action]:
-        views = self._desk.views
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        views = self._context.views
         waiting = {
             each["metadata"]["name"]
             for each in views[STORAGECLASSES]
@@ -42,8 +42,8 @@ class Claims:
 
 
 def reconcile(claims: Sequence[Tree], volumes: Sequence[Tree], waiting: Container[str] = ()) -> list[Action]:
-    """Both in the order in which they came; who comes first is served first. `waiting`: classes whose claims take no
-    volume by themselves."""
+    """Both lists are in order of creation, and earlier claims are served first. `waiting` holds the
+    WaitForFirstConsumer classes, whose claims are not bound to a volume that was not selected for them."""
     free = [volume for volume in volumes if not _claimed_by(volume)]
     actions = [action for volume in volumes for action in _phase(volume, claims)]
     for claim in claims:
@@ -76,7 +76,7 @@ def _bound(claim: Tree, volume: Tree) -> list[Action]:
 
 
 def _phase(volume: Tree, claims: Sequence[Tree]) -> list[Action]:
-    """Of volumes that nobody claims, or whose claim is gone."""
+    """The phase of a volume without a claim, or of one whose claim is gone."""
     held = _claimed_by(volume)
     there = {each["metadata"]["uid"] for each in claims}
     if held and held.get("uid") in there:
@@ -107,7 +107,7 @@ def _fits(claim: Tree, volume: Tree) -> bool:
 
 
 def _held(claim: Tree, volumes: Sequence[Tree]) -> Tree | None:
-    """The volume that is kept for this claim by name, or already refers to it."""
+    """The volume that is reserved for this claim by name, or that already refers to it."""
     mine = claim["metadata"]["namespace"], claim["metadata"]["name"]
     for volume in volumes:
         held = _claimed_by(volume)

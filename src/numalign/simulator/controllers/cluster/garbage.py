@@ -1,16 +1,11 @@
-"""Garbage: what is owned only by objects that are gone goes too.
+"""Garbage collection of owned objects, and of pods.
 
-In the background after its owner, in the foreground before it, or never when the owner leaves orphans. The graph here
-is never behind, so an owner that it does not know does not exist; one of a kind that is not served is left in peace.
+`GarbageCollector` deletes objects whose owners are all gone: after the owner (background), before it (foreground), or
+never (orphan). `OwnerGraph` holds the owner references of all objects and is always current, so an owner that it does
+not know does not exist. References to kinds that the server does not serve are ignored.
 
-Who owns whom, over all objects of the cluster: the graph that the garbage collector reads.
-
-`garbage` feeds it every change. It keeps of each object only what deletion looks at.
-
-Pods that nobody takes away: too many finished ones, those of nodes that are gone, deleted ones that never ran.
-
-Looks at all pods every 20 s, as the real one does; a node counts as gone when it is missing for 40 s.
-"""
+`PodGarbageCollector` deletes finished pods above a threshold, pods of nodes that have been gone for 40 s, and deleted
+pods that were never bound. It runs every 20 s, like the pod garbage collector of kube-controller-manager."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -19,11 +14,10 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES, PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import conditions, owners, views
+from numalign.simulator.controllers.framework import conditions, owners, pods, views
 from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 DECISIVE: Final = ("uid", "ownerReferences", "finalizers", "deletionTimestamp")
@@ -42,11 +36,11 @@ class OwnedObject:
         return self.is_deleting and "foregroundDeletion" in self.finalizers
 
     def blocks(self, owner: str) -> bool:
-        """Whether the owner, deleted in the foreground, waits for this one."""
+        """Whether the foreground deletion of the owner waits for this object."""
         return any(each["uid"] == owner and each.get("blockOwnerDeletion") for each in self.owners)
 
     def reference(self) -> Tree:
-        """As much of the object as it takes to remove or patch it."""
+        """The fields of the object that a delete or a patch needs."""
         namespace = {"namespace": self.key[0]} if self.key[0] else {}
         return {"metadata": {"name": self.key[1], "uid": self.uid} | namespace}
 
@@ -64,7 +58,7 @@ def item(change: Change) -> OwnedObject:
 
 
 def is_unmoved(change: Change) -> bool:
-    """Whether nothing changed that ownership looks at: of heartbeats, nothing ever does."""
+    """Whether the change leaves ownership as it was. Heartbeats always do."""
     if change.kind != "MODIFIED" or change.old is None:
         return False
     before, after = change.old["metadata"], change.tree["metadata"]
@@ -105,27 +99,27 @@ class OwnerGraph:
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 Serves = Callable[[Tree], bool]
-"""Whether the kind of an owner reference is one that the server has."""
+"""Whether the server serves the kind of an owner reference."""
 
 
-class Garbage:
-    """Keys are uids: ("", uid)."""
+class GarbageCollector:
+    """Keys are ("", uid)."""
 
     name = "garbage-collector-controller"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
         self._graph = OwnerGraph()
         self._seen: set[Resource] = set()
         self._watch_all()
-        desk.views.watch(CUSTOMRESOURCEDEFINITIONS, lambda change: desk.note(("kinds", "")))
+        context.views.watch(CUSTOMRESOURCEDEFINITIONS, lambda change: context.enqueue(("kinds", "")))
 
     def _watch_all(self) -> None:
-        # Events own nothing and are owned by nothing.
-        for resource in views.kept(self._desk.api):
+        # Events own no objects and have no owners.
+        for resource in views.kept(self._context.api):
             if resource not in self._seen and resource != EVENTS:
                 self._seen.add(resource)
-                self._desk.views.listen(resource, self._changed)
+                self._context.views.listen(resource, self._changed)
 
     def _changed(self, change: Change) -> None:
         if is_unmoved(change):
@@ -139,21 +133,21 @@ class Garbage:
 
     def _note(self, change: Change, new: OwnedObject) -> None:
         if change.kind != "DELETED" and (new.owners or new.is_deleting):
-            self._desk.note(("", new.uid))
+            self._context.enqueue(("", new.uid))
         if change.kind == "DELETED" or new.is_deleting:
             for each in self._graph.dependents(new.uid):
-                self._desk.note(("", each.uid))
+                self._context.enqueue(("", each.uid))
             for owner in new.owners:
-                self._desk.note(("", owner["uid"]))
+                self._context.enqueue(("", owner["uid"]))
 
-    def look(self, key: Key) -> Iterable[Action]:
+    def reconcile(self, key: Key) -> Iterable[Action]:
         self._watch_all()
         found = self._graph.get(key[1])
         return reconcile(found, self._graph, self._serves) if found is not None else []
 
     def _serves(self, reference: Tree) -> bool:
         group, _, version = reference["apiVersion"].rpartition("/")
-        return self._desk.api.state.registry.of_kind(group, version, reference["kind"]) is not None
+        return self._context.api.state.registry.of_kind(group, version, reference["kind"]) is not None
 
 
 def reconcile(item: OwnedObject, graph: OwnerGraph, serves: Serves) -> list[Action]:
@@ -198,30 +192,30 @@ def _finalized(item: OwnedObject, finalizer: str) -> Action:
 PERIOD: Final = 20.0
 QUARANTINE: Final = 40.0
 THRESHOLD: Final = 12_500
-"""Finished pods that may stay."""
+"""Number of finished pods that are kept."""
 EVERY_POD: Final = ("", "")
 
 
-class PodGarbage:
+class PodGarbageCollector:
     name = "pod-garbage-collector-controller"
 
     def __init__(self, threshold: int = THRESHOLD) -> None:
         self._threshold = threshold
         self._missing: dict[str, float] = {}
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.note(EVERY_POD)
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.enqueue(EVERY_POD)
 
-    def look(self, key: Key) -> Iterable[Action]:
-        views, clock = self._desk.views, self._desk.api.clock
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        views, clock = self._context.views, self._context.api.clock
         every = list(views[PODS])
         gone = self._gone(every, clock.now())
         return [*collect_pods(every, gone, self._threshold, clock.wall()), Requeue(PERIOD)]
 
     def _gone(self, every: Sequence[Tree], now: float) -> set[str]:
         named = {pod["spec"].get("nodeName") for pod in every}
-        missing = {name for name in named if name and self._desk.views[NODES].get(("", name)) is None}
+        missing = {name for name in named if name and self._context.views[NODES].get(("", name)) is None}
         self._missing = {name: self._missing.get(name, now) for name in sorted(missing)}
         return {name for name, since in self._missing.items() if now - since >= QUARANTINE}
 
@@ -245,7 +239,7 @@ def _expendable(pod: Tree) -> tuple[bool, str, str]:
 
 
 def _removed(pod: Tree, reason: Tree | None, now: datetime) -> list[Action]:
-    """Nobody else will say that it ended."""
+    """No kubelet reports the end of this pod, so the controller sets its phase."""
     failed: list[Action] = []
     if not pods.is_finished(pod):
         listed = conditions.listed(pod)

@@ -1,9 +1,8 @@
-"""Namespaces that are deleted: all that is in them goes first, then the finalizer, and with it the namespace.
+"""Controllers of namespaces and of what every namespace contains.
 
-Pods take their grace period, so a namespace is looked at every second until it is empty.
-
-What every namespace is born with: the `default` service account and the certificate of the cluster's authority.
-"""
+`Namespaces` empties a namespace that is being deleted and then removes its finalizer. It checks the namespace every
+second until it is empty, because pods have a grace period. `ServiceAccounts` creates the `default` ServiceAccount and
+the ConfigMap with the CA certificate in every namespace."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -37,12 +36,12 @@ Contents = Mapping[Resource, Sequence[Tree]]
 class Namespaces:
     name = "namespace-controller"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(NAMESPACES, lambda change: desk.note(change.key))
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(NAMESPACES, lambda change: context.enqueue(change.key))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        api, namespace = self._desk.api, self._desk.views[NAMESPACES].get(key)
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        api, namespace = self._context.api, self._context.views[NAMESPACES].get(key)
         if namespace is None or not namespace["metadata"].get("deletionTimestamp"):
             return []
         inside = [resource for resource in views.kept(api) if resource.namespaced]
@@ -51,7 +50,7 @@ class Namespaces:
 
 
 def reconcile(namespace: Tree, contents: Contents, now: datetime) -> list[Action]:
-    """For a namespace that is being deleted."""
+    """Handles a namespace that is being deleted."""
     left = {resource: objects for resource, objects in contents.items() if objects}
     if not left:
         return _finalized(namespace)
@@ -105,25 +104,25 @@ DESCRIPTION: Final = {
 
 
 class ServiceAccounts:
-    """Keys are namespaces: (namespace, "")."""
+    """Keys are (namespace, "")."""
 
     name = "service-account-controller"
 
     def __init__(self, certificate: str = "") -> None:
         self._certificate = certificate
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(NAMESPACES, lambda change: desk.note((change.key[1], "")))
-        desk.views.watch(SERVICEACCOUNTS, self._changed)
-        desk.views.watch(CONFIGMAPS, self._changed)
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(NAMESPACES, lambda change: context.enqueue((change.key[1], "")))
+        context.views.watch(SERVICEACCOUNTS, self._changed)
+        context.views.watch(CONFIGMAPS, self._changed)
 
     def _changed(self, change: Change) -> None:
         if change.key[1] in (DEFAULT, ROOT_CA) and change.kind != "ADDED":
-            self._desk.note((change.key[0], ""))
+            self._context.enqueue((change.key[0], ""))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        views = self._desk.views
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        views = self._context.views
         namespace = views[NAMESPACES].get(("", key[0]))
         if namespace is None:
             return []

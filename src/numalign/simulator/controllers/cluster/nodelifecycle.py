@@ -1,13 +1,11 @@
-"""Nodes that fall silent: Ready turns Unknown, taints keep new pods off and, in time, move the old ones away.
+"""Node lifecycle and taint-based eviction.
 
-A heartbeat is a renewed lease or a new node status, by the moment when it is seen here. Conditions and the cordon
-become taints; `tainteviction` does the rest. Left out: the limits on how many nodes are tainted at a time, and the
-mercy for a zone of which most nodes are silent.
+`NodeLifecycle` sets Ready to Unknown on nodes without heartbeats and turns conditions and cordons into taints. A
+renewed Lease or a changed node status is a heartbeat, at the time when this controller sees it. The limits on how many
+nodes are tainted at a time, and the exception for zones in which most nodes are unhealthy, are not implemented.
 
-Pods leave a node with a NoExecute taint: at once, or after the seconds that they tolerate it.
-
-The wait runs from when the controller first saw the pod under the taints, and ends without harm if they go.
-"""
+`TaintEviction` deletes pods from nodes with NoExecute taints: at once, or after their tolerationSeconds. The time
+starts when the controller first sees the pod with these taints. Removing the taints cancels the eviction."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -15,17 +13,16 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import conditions, moments, tolerating
+from numalign.simulator.controllers.framework import conditions, moments, pods, tolerating
 from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, RecordEvent, Requeue, Update
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name, key_of
-from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 GRACE: Final = 40.0
 STARTUP_GRACE: Final = 60.0
-"""For a node whose kubelet never said anything."""
+"""Seconds for a node whose kubelet has never posted a status."""
 OBSERVED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 BY_CONDITION: Final = {
     ("Ready", "False"): tolerating.NOT_READY,
@@ -46,34 +43,34 @@ class NodeLifecycle:
         self._seen: dict[str, float] = {}
         self._known: dict[str, Tree] = {}
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(NODES, self._node_changed)
-        desk.views.listen(LEASES, self._lease_changed)
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(NODES, self._node_changed)
+        context.views.listen(LEASES, self._lease_changed)
 
     def _node_changed(self, change: Change) -> None:
         name = change.key[1]
         if change.kind == "DELETED":
             self._seen.pop(name, None)
-            self._desk.note(change.key)
+            self._context.enqueue(change.key)
             return
         if name not in self._seen or _heartbeat(change.old) != _heartbeat(change.tree):
-            self._seen[name] = self._desk.api.clock.now()
+            self._seen[name] = self._context.api.clock.now()
         if change.old is None or _decisive(change.old) != _decisive(change.tree):
-            self._desk.note(change.key)
+            self._context.enqueue(change.key)
 
     def _lease_changed(self, change: Change) -> None:
         if change.key[0] == LEASE_NAMESPACE and change.key[1] in self._seen and change.kind != "DELETED":
-            self._seen[change.key[1]] = self._desk.api.clock.now()
+            self._seen[change.key[1]] = self._context.api.clock.now()
 
-    def look(self, key: Key) -> Iterable[Action]:
-        node = self._desk.views[NODES].get(key)
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        node = self._context.views[NODES].get(key)
         if node is None:
             return self._left(key[1])
-        clock = self._desk.api.clock
+        clock = self._context.api.clock
         registered = self._registered(node)
         silent = clock.now() - self._seen[key[1]]
-        on_node = self._desk.views[PODS].on_node(key[1])
+        on_node = self._context.views[PODS].on_node(key[1])
         return [*registered, *reconcile(node, on_node, silent, clock.wall(), self._grace)]
 
     def _registered(self, node: Tree) -> list[Action]:
@@ -88,12 +85,12 @@ class NodeLifecycle:
 
 
 def reconcile(node: Tree, on_node: Sequence[Tree], silent: float, now: datetime, grace: float = GRACE) -> list[Action]:
-    """`silent` is how many seconds ago the last heartbeat was seen."""
+    """`silent` is the number of seconds since the last heartbeat."""
     ready = conditions.find(conditions.listed(node), "Ready")
     allowed = grace if ready is not None else STARTUP_GRACE
     if silent >= allowed and (ready is None or ready["status"] != "Unknown"):
         return _lost(node, on_node, now)
-    # Time alone makes a node silent; it is looked at again when it would be.
+    # The end of the grace period is not an event, so the node is requeued for it.
     again: list[Action] = [Requeue(allowed - silent)] if silent < allowed else []
     became_unready = _notices_unready(node, on_node, now)
     return [*again, *became_unready, *_tainted(node, now)]
@@ -111,12 +108,12 @@ def _unknown(kind: str, before: Tree | None) -> Tree:
     if before is None:
         return conditions.made(kind, "Unknown", "NodeStatusNeverUpdated", "Kubelet never posted node status.")
     told = conditions.made(kind, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
-    # The last heartbeat is still the kubelet's own.
+    # The time of the last heartbeat stays as the kubelet wrote it.
     return told | {key: before[key] for key in ("lastHeartbeatTime",) if key in before}
 
 
 def _notices_unready(node: Tree, on_node: Sequence[Tree], now: datetime) -> list[Action]:
-    """A kubelet that says itself that it is not ready makes its pods unready too."""
+    """Marks the pods of a node as not ready when the kubelet reports that the node is not ready."""
     ready = conditions.find(conditions.listed(node), "Ready")
     if ready is None or ready["status"] != "False" or _has(node, tolerating.NOT_READY):
         return []
@@ -160,7 +157,7 @@ def _tainted(node: Tree, now: datetime) -> list[Action]:
 
 
 def taints(node: Tree) -> list[tuple[str, str]]:
-    """Key and effect of the taints that the node's conditions and its cordon call for."""
+    """Key and effect of the taints that the node's conditions and its cordon require."""
     stated = [(each["type"], each["status"]) for each in conditions.listed(node)]
     called_for = [state for state in stated if state in BY_CONDITION]
     wanted = [(BY_CONDITION[state], tolerating.NO_SCHEDULE) for state in called_for]
@@ -196,34 +193,34 @@ def _event(node: Tree, reason: str, what: str) -> Action:
 class TaintEviction:
     name = "taint-eviction-controller"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
         self._since: dict[Key, float] = {}
-        desk.views.watch(NODES, self._node_changed)
-        desk.views.watch(PODS, self._pod_changed)
+        context.views.watch(NODES, self._node_changed)
+        context.views.watch(PODS, self._pod_changed)
 
     def _node_changed(self, change: Change) -> None:
         if change.kind == "DELETED" or (change.old is not None and lethal(change.old) == lethal(change.tree)):
             return
         if change.old is None and not lethal(change.tree):
             return
-        for pod in self._desk.views[PODS].on_node(change.key[1]):
-            self._desk.note(key_of(pod))
+        for pod in self._context.views[PODS].on_node(change.key[1]):
+            self._context.enqueue(key_of(pod))
 
     def _pod_changed(self, change: Change) -> None:
         if change.key in self._since or lethal(self._node_of(change.tree)):
-            self._desk.note(change.key)
+            self._context.enqueue(change.key)
 
     def _node_of(self, pod: Tree) -> Tree | None:
-        return self._desk.views[NODES].get(("", pod["spec"].get("nodeName") or ""))
+        return self._context.views[NODES].get(("", pod["spec"].get("nodeName") or ""))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        pod, now = self._desk.views[PODS].get(key), self._desk.api.clock.now()
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        pod, now = self._context.views[PODS].get(key), self._context.api.clock.now()
         taints = lethal(self._node_of(pod)) if pod is not None else []
         if pod is None or not taints or pods.is_terminating(pod):
             return self._spared(key, pod)
         waited = now - self._since.setdefault(key, now)
-        actions = evict_intolerant(pod, taints, waited, self._desk.api.clock.wall())
+        actions = evict_intolerant(pod, taints, waited, self._context.api.clock.wall())
         if not actions:
             return self._spared(key, pod)
         return actions
@@ -240,7 +237,7 @@ def lethal(node: Tree | None) -> list[Tree]:
 
 
 def evict_intolerant(pod: Tree, taints: Sequence[Tree], waited: float, now: datetime) -> list[Action]:
-    """Nothing if the pod may stay for ever."""
+    """Returns no action if the pod tolerates the taints without limit."""
     endures = tolerating.endures(taints, pod["spec"].get("tolerations") or ())
     if endures is None:
         return []

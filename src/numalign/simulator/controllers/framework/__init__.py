@@ -1,1 +1,1 @@
-"""What controllers share: work queue, views, actions and conditions."""
+"""What controllers share: work queue, views, actions, events, conditions and owner references."""

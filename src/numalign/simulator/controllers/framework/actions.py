@@ -1,7 +1,7 @@
-"""What a controller wants done, as data: the only thing that a `wanted` function gives back.
+"""Actions that controllers return, as data.
 
-`performing` carries them out in order. A tree in here may share parts with trees that are read only: whoever performs
-it writes it out and changes nothing."""
+`runner.ActionPerformer` performs them in order. A tree in an action may share parts with cached objects: it is never
+modified."""
 
 from typing import Literal
 
@@ -15,7 +15,8 @@ EventType = Literal["Normal", "Warning"]
 
 
 class Create(Struct, frozen=True):
-    """`owner` is told in an event whether it worked; the actions after a failed one are left for another time."""
+    """Creates an object. Success and failure are recorded as events of `owner`. After a failure, the remaining actions
+    of the list are not performed."""
 
     resource: Resource
     tree: Tree
@@ -23,7 +24,7 @@ class Create(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """Only if nobody has changed the object since it was observed."""
+    """Updates an object, with the observed resourceVersion as precondition."""
 
     resource: Resource
     tree: Tree
@@ -31,7 +32,7 @@ class Update(Struct, frozen=True):
 
 
 class MergePatch(Struct, frozen=True):
-    """Part of an object, whatever the rest of it has become meanwhile."""
+    """Patches fields of an object, without a precondition on its version."""
 
     resource: Resource
     target: Tree
@@ -41,7 +42,7 @@ class MergePatch(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """The very object that was observed, by its uid; one that is gone is as good."""
+    """Deletes the observed object, with its uid as precondition. An object that is already gone is not an error."""
 
     resource: Resource
     target: Tree
@@ -51,16 +52,16 @@ class Delete(Struct, frozen=True):
 
 
 class RecordEvent(Struct, frozen=True):
-    """An event about an object, for people."""
+    """Records an event about an object."""
 
     regarding: Tree
     reason: str
     message: str
-    gravity: EventType = "Normal"
+    event_type: EventType = "Normal"
 
 
 class Requeue(Struct, frozen=True):
-    """Look at the same object once more after so many seconds, even if nothing happens."""
+    """Reconciles the same object again after this many seconds."""
 
     seconds: float
 
@@ -69,5 +70,5 @@ Action = Create | Update | MergePatch | Delete | RecordEvent | Requeue
 
 
 def status(resource: Resource, tree: Tree, wanted: Tree) -> list[Action]:
-    """The write that gives the object this status; none if it has it."""
+    """The write that sets the object's status; none if the status is equal."""
     return [] if tree.get("status", {}) == wanted else [Update(resource, {**tree, "status": wanted}, "status")]

@@ -1,6 +1,6 @@
-"""The conditions list in the status of an object: looked up, set, taken out; the list given is never changed.
+"""Reads and changes the conditions in an object's status. The given list is never modified.
 
-Every controller that reports conditions uses these, each kind with the time stamps that its type has."""
+All controllers use it; `stamps` names the timestamps that a kind of condition has beside lastTransitionTime."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ Conditions = list[Tree]
 
 
 def listed(tree: Tree) -> Conditions:
-    """Those of an object, none if it has no status yet."""
+    """The conditions of an object; empty if it has no status yet."""
     return (tree.get("status") or {}).get("conditions") or []
 
 
@@ -26,12 +26,12 @@ def is_true(tree: Tree, kind: str) -> bool:
 
 
 def made(kind: str, status: str, reason: str, message: str) -> Tree:
-    """Without the times, which `put` knows."""
+    """A condition without timestamps, which `put` adds."""
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
 def put(conditions: Sequence[Tree], condition: Tree, now: datetime, *stamps: str) -> Conditions:
-    """The list with this condition in it; `lastTransitionTime` moves with the status, `stamps` whenever it differs."""
+    """The list with this condition. `lastTransitionTime` changes with the status, `stamps` with any field."""
     old = find(conditions, condition["type"])
     if old is not None and all(old.get(key) == value for key, value in condition.items()):
         return list(conditions)

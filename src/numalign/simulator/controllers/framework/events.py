@@ -1,14 +1,10 @@
-"""Which events are written and which are counted, as the controllers' recorder in client-go does it.
+"""Records events of controllers, with the correlation that client-go applies to core/v1 events.
 
-`recording` asks for each event. Equal ones raise a count; from the tenth of a kind on that differs only in its text,
-within ten minutes, all become one combined event; and after 25 about one object only one more is let through every five
-minutes. So a storm of rejected pods leaves a few events behind, here as there. Pure: time is an argument.
-
-Writes the controllers' events, in the form that kube-controller-manager gives them.
-
-`performing` and the drivers hand an object and a sentence over; `announcing` decides what becomes of it. An event that
-cannot be written (its namespace is going away) is dropped: nobody ever waits for one.
-"""
+kube-controller-manager writes core/v1 events, whose correlation in client-go (`tools/record`) differs from that of the
+events.k8s.io events which schedulers write (`kube.events`). Equal events raise a count. From the tenth event within ten
+minutes that differs only in its message, events are combined into one. After 25 events about one object, one more is
+written every five minutes. `EventCorrelator` decides and is pure; `EventRecorder` writes. An event that the API server
+rejects is dropped."""
 
 from typing import Final, TypeVar
 
@@ -31,17 +27,17 @@ MOST_REMEMBERED: Final = 4096
 
 
 class ControllerEvent(Struct, frozen=True):
-    """One event, without the object's version, which differs every time. `about` is its uid, or its name."""
+    """An event before correlation. `about` is the uid of the object, or its name if it has none."""
 
     component: str
     about: str
-    gravity: str
+    event_type: str
     reason: str
     message: str
 
 
 class EventWrite(Struct, frozen=True):
-    """`serial` 0 is a new event; else the one that was written with it happened `count` times now."""
+    """`serial` 0 means a new event; otherwise the event with that serial gets this `count`."""
 
     serial: int
     count: int
@@ -70,9 +66,10 @@ class EventCorrelator:
         self._buckets: dict[tuple[str, ...], _Bucket] = {}
 
     def heard(self, told: ControllerEvent, now: float) -> EventWrite | None:
-        """What is to be written for it, if anything; `wrote` tells under which number it was."""
+        """What to write for the event; None if it is dropped. After a create, the caller reports the serial
+        by `wrote`."""
         key, message = self._combined(told, now)
-        if not self._allowed((told.component, told.about, told.gravity), now):
+        if not self._allowed((told.component, told.about, told.event_type), now):
             return None
         known = self._written.get(key)
         if known is None:
@@ -81,12 +78,12 @@ class EventCorrelator:
         return EventWrite(known.serial, known.count, message)
 
     def wrote(self, told: ControllerEvent, message: str, serial: int) -> None:
-        """A new event was written under this number."""
+        """Remembers the serial of an event that was created."""
         self._written[self._key(told, message)] = _Written(serial, 1)
         _cut(self._written)
 
     def _combined(self, told: ControllerEvent, now: float) -> tuple[tuple[str, ...], str]:
-        group = (told.component, told.about, told.gravity, told.reason)
+        group = (told.component, told.about, told.event_type, told.reason)
         similar = self._similar.get(group)
         if similar is None or now - similar.last > ALIKE_WITHIN:
             similar = self._similar[group] = _Similar({}, now)
@@ -100,9 +97,9 @@ class EventCorrelator:
         return self._key(told, message), message
 
     def _key(self, told: ControllerEvent, message: str) -> tuple[str, ...]:
-        # All combined ones are one event, whose text follows the latest.
+        # All combined events of a group share one key, and the message is that of the latest.
         text = COMBINED if message.startswith(COMBINED) else message
-        return told.component, told.about, told.gravity, told.reason, text
+        return told.component, told.about, told.event_type, told.reason, text
 
     def _allowed(self, source: tuple[str, ...], now: float) -> bool:
         bucket = self._buckets.get(source)
@@ -123,11 +120,11 @@ def _cut(remembered: dict[tuple[str, ...], V]) -> None:
 
 
 HOME = "default"
-"""Namespace of events about what has none."""
+"""Namespace of events about cluster-scoped objects."""
 
 
 class EventRecorder:
-    """One component's; all share the numbers that keep event names apart."""
+    """Records the events of one component."""
 
     def __init__(self, api: Api, component: str) -> None:
         self._api = api
@@ -136,9 +133,9 @@ class EventRecorder:
         self._names: dict[int, tuple[str, str]] = {}
         self._serial = 0
 
-    def record(self, regarding: Tree, gravity: str, reason: str, message: str) -> None:
+    def record(self, regarding: Tree, event_type: str, reason: str, message: str) -> None:
         about = regarding["metadata"].get("uid") or regarding["metadata"]["name"]
-        told = ControllerEvent(self._component, about, gravity, reason, message)
+        told = ControllerEvent(self._component, about, event_type, reason, message)
         write = self._announcer.heard(told, self._api.clock.now())
         if write is None:
             return
@@ -165,14 +162,14 @@ class EventRecorder:
 
     def _event(self, regarding: Tree, told: ControllerEvent, write: EventWrite) -> Tree:
         metadata, wall = regarding["metadata"], self._api.clock.wall()
-        # The real name ends in nanoseconds; here many events share a moment, so the serial number follows.
+        # client-go uses nanoseconds as the suffix. Many events share a moment here, so a serial number follows.
         stamp = f"{int(wall.timestamp() * 1e6):x}{self._serial + 1:x}"
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": f"{metadata['name']}.{stamp}", "namespace": metadata.get("namespace") or HOME},
             "involvedObject": reference(regarding),
-            "type": told.gravity,
+            "type": told.event_type,
             "reason": told.reason,
             "message": write.message,
             "source": {"component": self._component},
@@ -185,7 +182,7 @@ class EventRecorder:
 
 
 def reference(regarding: Tree) -> Tree:
-    """To an object, as events carry it; fields that the object lacks are left out."""
+    """A reference to the object; fields that the object does not have are omitted."""
     metadata = regarding["metadata"]
     found = {
         "apiVersion": regarding.get("apiVersion"),

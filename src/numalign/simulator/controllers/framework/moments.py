@@ -1,17 +1,15 @@
-"""Points in time as API objects write them, and the whole seconds between them.
-
-Objects carry seconds only; a controller that waits until one is over waits to the end of it."""
+"""Timestamps of API objects. They have whole seconds, so waiting for one may end up to a second late."""
 
 from datetime import datetime
 
 from numalign.simulator import clock
 
 written = clock.text
-"""2026-11-16T05:00:00Z."""
+"""For example 2026-11-16T05:00:00Z."""
 
 
 def read(text: str | None) -> datetime | None:
-    """None for what is absent or no time at all."""
+    """None if the timestamp is absent or invalid."""
     try:
         return datetime.fromisoformat(text) if text else None
     except ValueError:
@@ -19,6 +17,6 @@ def read(text: str | None) -> datetime | None:
 
 
 def since(text: str | None, now: datetime) -> float | None:
-    """Seconds from then to now; None where nothing readable is written."""
+    """Seconds from the timestamp to now; None if it is absent or invalid."""
     moment = read(text)
     return (now - moment).total_seconds() if moment is not None else None

@@ -1,6 +1,6 @@
-"""Who belongs to whom: owner references, and the children that a controller takes up or lets go.
+"""Owner references, and the adoption and release of children by controllers.
 
-The workload controllers call `claimed` before anything else; the garbage collector reads references on its own."""
+Workload controllers call `claimed` first in every reconciliation. The garbage collector reads references itself."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +15,7 @@ def references(tree: Tree) -> list[Tree]:
 
 
 def controller(tree: Tree) -> Tree | None:
-    """The one reference that says it manages the object."""
+    """The owner reference with `controller: true`."""
     return next((each for each in references(tree) if each.get("controller")), None)
 
 
@@ -25,7 +25,7 @@ def controller_uid(tree: Tree) -> str:
 
 
 def reference(resource: Resource, owner: Tree) -> Tree:
-    """To a controller that holds up its own deletion until its children are gone, if asked so."""
+    """A controller reference with blockOwnerDeletion."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -37,7 +37,7 @@ def reference(resource: Resource, owner: Tree) -> Tree:
 
 
 def claimed(resource: Resource, owner: Tree, children: Resource, candidates: Iterable[Tree]) -> list[Action]:
-    """Takes up strays that the owner selects, lets go of children that it no longer selects."""
+    """Adopts matching objects without a controller, and releases children that the selector no longer matches."""
     if owner["metadata"].get("deletionTimestamp"):
         return []
     uid, selects = owner["metadata"]["uid"], labelling.selector(owner["spec"].get("selector"))
@@ -53,6 +53,6 @@ def claimed(resource: Resource, owner: Tree, children: Resource, candidates: Ite
 
 
 def _refer(resource: Resource, child: Tree, owners: Sequence[Tree]) -> Action:
-    # The uid and version make it fail if somebody else took the child up at the same time.
+    # The patch carries uid and resourceVersion, so it fails if another controller adopted the object meanwhile.
     precondition = {key: child["metadata"][key] for key in ("uid", "resourceVersion")}
     return MergePatch(resource, child, {"metadata": precondition | {"ownerReferences": list(owners)}})

@@ -1,19 +1,10 @@
-"""Runs one controller: changes note keys, a task looks at them one after the other and does what is wanted.
+"""Runs one controller: a work queue of keys, reconciliation, and the performance of actions.
 
-`manager` makes one `Runner` per controller. A key is looked at a moment after it was noted, about as long as a watch
-and a write take: changes that come together are looked at once, and a storm of rejected pods moves on in time.
-
-Carries out what a controller wants, one action after the other, over the API.
-
-`runner` calls `perform` after every look at an object. The first action that the API refuses ends the list: the
-controller will look again and want what is left. Only refusals that cure themselves are passed over.
-
-Which object a controller looks at next.
-
-`runner` and the controllers' watches put keys in, the runner's task takes them out. A key waits at most once: one that
-is added again keeps its place, or gets the earlier of two times. Failures wait longer each time, as in client-go.
-Pure: time is an argument, and equal times come out in the order in which they were put in.
-"""
+`manager` creates one `Runner` per controller. Watches enqueue keys, and a task reconciles one key at a time. A key is
+reconciled `LATENCY` seconds after it was enqueued, about as long as a watch event and a write take, so that changes
+which arrive together are handled once and rejection storms advance in virtual time. `ActionPerformer` performs the
+actions of one reconciliation; the first rejected action ends the list, and the key is retried. `WorkQueue` holds each
+key at most once, with exponential back-off after failures as in client-go. The queue is pure."""
 
 import asyncio
 import heapq
@@ -44,10 +35,11 @@ class ActionPerformer:
         self._api = api
         self._recorder = recorder
         self.refused: dict[str, str] = {}
-        """By the owner's uid: why its last child was not created."""
+        """By owner uid: why the last creation of a child failed."""
 
     def perform(self, actions: Iterable[Action]) -> float | None:
-        """Seconds after which to look again, if anybody asked for it; raises what the API refuses."""
+        """Seconds after which to reconcile again, if an action requires it. Raises StatusError where the API rejects an
+        action."""
         soonest: float | None = None
         for action in actions:
             match action:
@@ -64,13 +56,13 @@ class ActionPerformer:
     def _write(self, action: Update | MergePatch | RecordEvent) -> None:
         match action:
             case Update(resource, tree, part):
-                self._api.update(resource, tree, part=part)
+                self._api.update(resource, tree, subresource=part)
             case MergePatch(resource, target, body, part, kind):
-                # The server may build the new object of parts of the patch, which everybody else reads too.
+                # The server may reuse parts of the patch in the stored object, which other components read.
                 name, namespace = target["metadata"]["name"], target["metadata"].get("namespace", "")
-                self._api.patch(resource, name, namespace, Patch(kind, trees.copied(body)), part=part)
-            case RecordEvent(regarding, reason, message, gravity):
-                self._recorder.record(regarding, gravity, reason, message)
+                self._api.patch(resource, name, namespace, Patch(kind, trees.copied(body)), subresource=part)
+            case RecordEvent(regarding, reason, message, event_type):
+                self._recorder.record(regarding, event_type, reason, message)
 
     def _create(self, action: Create) -> None:
         owner = action.owner
@@ -97,7 +89,7 @@ class ActionPerformer:
                 propagation=action.propagation,
             )
         except StatusError as refusal:
-            # Gone already, or another object of that name by now: nothing is left to remove.
+            # The object is gone, or another object has its name.
             if refusal.code == 404 or (refusal.code == 409 and "uid" in refusal.message.lower()):
                 return
             if action.owner is not None:
@@ -130,7 +122,7 @@ class WorkQueue(Generic[K]):
         return len(self._due)
 
     def add(self, key: K, due: float) -> None:
-        """It is to be looked at from then on."""
+        """Enqueues the key for this time, unless it is already queued for an earlier one."""
         if self._due.get(key, due + 1) <= due:
             return
         self._due[key] = due
@@ -138,16 +130,16 @@ class WorkQueue(Generic[K]):
         heapq.heappush(self._heap, (due, self._added, key))
 
     def retry(self, key: K, now: float) -> None:
-        """It did not work; later, and later still the next time."""
+        """Enqueues the key again after a failure, with back-off."""
         self._failures[key] = self._failures.get(key, 0) + 1
         self.add(key, now + RETRY.pause(self._failures[key]))
 
     def forget(self, key: K) -> None:
-        """It worked: the next failure is a first one."""
+        """Resets the back-off of the key."""
         self._failures.pop(key, None)
 
     def take(self, now: float) -> K | None:
-        """The key that is due the longest, if any is."""
+        """The key that has been due for the longest time, if any is due."""
         due = self.next_due()
         if due is None or due > now:
             return None
@@ -156,7 +148,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def next_due(self) -> float | None:
-        # A key that was moved forward left its old entry behind.
+        # A key that was moved to an earlier time leaves its old heap entry behind.
         while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
@@ -165,11 +157,11 @@ class WorkQueue(Generic[K]):
 LOG: Final = logging.getLogger(__name__)
 PROGRAMMING_ERRORS: Final = (LookupError, TypeError, ValueError, AttributeError)
 LATENCY: Final = 0.01
-"""Seconds from a change to the look at it."""
+"""Seconds from a change to its reconciliation."""
 
 
 class ControllerContext:
-    """Where a controller sits: what it sees, and the pile of keys that it is to look at."""
+    """What a controller works with: the API, cached objects, its event recorder and its work queue."""
 
     def __init__(self, api: Api, views: Views, component: str) -> None:
         self.api = api
@@ -179,58 +171,60 @@ class ControllerContext:
         self.queue: WorkQueue[Key] = WorkQueue()
         self.wake = asyncio.Event()
 
-    def note(self, key: Key, after: float = LATENCY) -> None:
+    def enqueue(self, key: Key, after: float = LATENCY) -> None:
         self.queue.add(key, self.api.clock.now() + after)
         self.wake.set()
 
 
 class Controller(Protocol):
     name: str
-    """As it signs its events."""
+    """The component in its events."""
 
-    def sit(self, desk: ControllerContext) -> None:
-        """Before anything else: keep the desk, and watch what matters."""
+    def setup(self, context: ControllerContext) -> None:
+        """Called once before `reconcile`: keeps the context and registers watches."""
 
-    def look(self, key: Key) -> Iterable[Action]:
-        """What is wanted for this object now, by what the views show."""
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        """The actions that bring this object to its desired state."""
 
 
 class Runner:
     def __init__(self, controller: Controller, api: Api, views: Views) -> None:
         self.controller = controller
-        self.desk = ControllerContext(api, views, controller.name)
-        controller.sit(self.desk)
+        self.context = ControllerContext(api, views, controller.name)
+        controller.setup(self.context)
 
     async def run(self) -> None:
         while True:
             await self._something_due()
-            key = self.desk.queue.take(self.desk.api.clock.now())
+            key = self.context.queue.take(self.context.api.clock.now())
             if key is not None:
                 self.step(key)
-            # Others get their turn between any two looks.
+            # Other tasks run between two reconciliations.
             await asyncio.sleep(0)
 
     def step(self, key: Key) -> None:
-        queue = self.desk.queue
+        queue = self.context.queue
         try:
-            again = self.desk.performer.perform(self.controller.look(key))
+            again = self.context.performer.perform(self.controller.reconcile(key))
         except StatusError:
-            queue.retry(key, self.desk.api.clock.now())
+            queue.retry(key, self.context.api.clock.now())
             return
         except PROGRAMMING_ERRORS:
-            # Status can be written by anybody, and says what it likes; one strange object must not stop the others.
-            LOG.exception("%s cannot make sense of %s", self.controller.name, "/".join(filter(None, key)))
-            queue.retry(key, self.desk.api.clock.now())
+            # Any client can write a status, so an unexpected value in one object must not stop the others.
+            LOG.exception(
+                "Reconciliation failed controller=%s object=%s", self.controller.name, "/".join(filter(None, key))
+            )
+            queue.retry(key, self.context.api.clock.now())
             return
         queue.forget(key)
         if again is not None:
-            self.desk.note(key, max(again, LATENCY))
+            self.context.enqueue(key, max(again, LATENCY))
 
     async def _something_due(self) -> None:
-        loop, desk = asyncio.get_running_loop(), self.desk
-        while (due := desk.queue.next_due()) is None or due > desk.api.clock.now():
-            desk.wake.clear()
-            timer = loop.call_later(due - desk.api.clock.now(), desk.wake.set) if due is not None else None
-            await desk.wake.wait()
+        loop, context = asyncio.get_running_loop(), self.context
+        while (due := context.queue.next_due()) is None or due > context.api.clock.now():
+            context.wake.clear()
+            timer = loop.call_later(due - context.api.clock.now(), context.wake.set) if due is not None else None
+            await context.wake.wait()
             if timer is not None:
                 timer.cancel()

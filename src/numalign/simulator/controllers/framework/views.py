@@ -1,24 +1,19 @@
-"""What the controllers see: every object of a resource, by name and by the questions that are asked about it.
+"""Caches of all objects of a resource, with indexes by controller, namespace and node.
 
-One `Views` per cluster subscribes once to each resource that anybody asks for. The trees are those of the changes, read
-only and shared. Since the API delivers a change before the write returns, a view is never behind: that is why the
-controllers here need none of the expectations that their models keep against stale caches.
-
-Everything that the server keeps at this moment, custom resources included.
-
-Namespaces are emptied and garbage is collected over all of it.
-"""
+One `Views` per cluster subscribes once to each resource that a controller uses. Cached objects are shared and read
+only. The API delivers a change before the write returns, so a view is never stale. Controllers therefore need no
+expectations, unlike those of kube-controller-manager. `kept` lists the resources for namespace deletion and garbage
+collection."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 from numalign.simulator.apiserver.storage.resources import PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Api, Change, Handler, Subscription
-from numalign.simulator.controllers.framework import owners
-from numalign.simulator.controllers.workloads import pods
+from numalign.simulator.controllers.framework import owners, pods
 from numalign.simulator.trees import Tree
 
 Key = tuple[str, str]
-"""Namespace and name; the namespace is empty where there is none."""
+"""Namespace and name; the namespace of cluster-scoped objects is empty."""
 
 
 def key_of(tree: Tree) -> Key:
@@ -26,12 +21,12 @@ def key_of(tree: Tree) -> Key:
 
 
 def full_name(tree: Tree) -> str:
-    """namespace/name, as messages write it."""
+    """namespace/name, as in messages."""
     return "/".join(filter(None, key_of(tree)))
 
 
 class Index:
-    """Objects by one of their properties, each group in the order in which they came."""
+    """Objects by one property, in order of arrival."""
 
     def __init__(self, property_of: Callable[[Tree], str]) -> None:
         self._property_of = property_of
@@ -65,7 +60,7 @@ class View:
         self.handlers: list[Handler] = []
 
     def is_of_pods(self) -> None:
-        """Asked what is on a node, and what of an owner's is not over yet."""
+        """Adds the indexes by node and of unfinished pods."""
         self._indexes += [self._by_node, self._unfinished]
 
     def __len__(self) -> int:
@@ -78,15 +73,15 @@ class View:
         return self._objects.get(key)
 
     def owned_by(self, owner: Tree) -> Sequence[Tree]:
-        """What the owner controls."""
+        """The objects that the owner controls."""
         return self._by_controller[owner["metadata"]["uid"]]
 
     def candidates_of(self, owner: Tree) -> Sequence[Tree]:
-        """What the owner controls, and what nobody does in its namespace."""
+        """The objects that the owner controls, and those without a controller in its namespace."""
         return [*self.owned_by(owner), *self._by_controller[_stray(owner)]]
 
     def unfinished_of(self, owner: Tree) -> Sequence[Tree]:
-        """Of what the owner controls, the pods that run or may: there can be thousands that are over."""
+        """The unfinished pods that the owner controls. An owner may have thousands of finished ones."""
         return self._unfinished[owner["metadata"]["uid"]]
 
     def unfinished_candidates_of(self, owner: Tree) -> Sequence[Tree]:
@@ -126,18 +121,18 @@ class Views:
         return self._views[resource]
 
     def watch(self, resource: Resource, handler: Handler) -> None:
-        """The handler hears of every object that is there, then of every change, after the view has it."""
+        """Calls the handler for every existing object, then for every change after the view has applied it."""
         view = self[resource]
         for tree in view:
             handler(Change("ADDED", resource, key_of(tree), tree, None, 0))
         view.handlers.append(handler)
 
     def listen(self, resource: Resource, handler: Handler) -> None:
-        """The same without a view: for what is many and of which nobody asks anything."""
+        """Calls the handler for every change, without caching the objects."""
         self._subscriptions.append(self._api.subscribe(resource, handler))
 
     def close(self) -> None:
-        """No handler hears of anything any more."""
+        """Ends all subscriptions."""
         for subscription in self._subscriptions:
             subscription.cancel()
         self._subscriptions.clear()
@@ -153,9 +148,9 @@ def _controller_or_stray(tree: Tree) -> str:
 
 
 def kept(api: Api) -> Sequence[Resource]:
-    """One resource for each set of objects, however many versions show it."""
+    """One resource per stored kind, whichever versions serve it."""
     homes: dict[tuple[str, str], Resource] = {}
     for resource in api.state.registry:
         if "list" in resource.verbs:
-            homes.setdefault(resource.home, resource)
+            homes.setdefault(resource.group_resource, resource)
     return list(homes.values())

@@ -1,6 +1,6 @@
-"""Disruption budgets: how many pods may be evicted now. Evictions are refused by what is told here.
+"""PodDisruptionBudgets: computes how many pods may be evicted, which the eviction API enforces.
 
-The API server writes evicted pods into the status until they are seen to go; they count as unhealthy meanwhile."""
+The API server records evicted pods in the status until they are deleted. They count as unhealthy meanwhile."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -16,11 +16,11 @@ from numalign.simulator.apiserver.storage.resources import (
     Resource,
 )
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, labelling, moments, owners
+from numalign.simulator.controllers.framework import actions, conditions, labelling, moments, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, Views
-from numalign.simulator.controllers.workloads import deployments, pods, replicasets
+from numalign.simulator.controllers.workloads import deployments, replicasets
 from numalign.simulator.trees import Tree
 
 DELETION_TIMEOUT: Final = 120.0
@@ -32,23 +32,23 @@ SCALED: Final[dict[str, Resource]] = {
 class Budgets:
     name = "controllermanager"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(PODDISRUPTIONBUDGETS, lambda change: desk.note(change.key))
-        desk.views.watch(PODS, self._pod_changed)
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(PODDISRUPTIONBUDGETS, lambda change: context.enqueue(change.key))
+        context.views.watch(PODS, self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
-        for budget in self._desk.views[PODDISRUPTIONBUDGETS].within(change.key[0]):
+        for budget in self._context.views[PODDISRUPTIONBUDGETS].within(change.key[0]):
             if _selects(budget, change.tree) or (change.old is not None and _selects(budget, change.old)):
-                self._desk.note((change.key[0], budget["metadata"]["name"]))
+                self._context.enqueue((change.key[0], budget["metadata"]["name"]))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        views = self._desk.views
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        views = self._context.views
         budget = views[PODDISRUPTIONBUDGETS].get(key)
         if budget is None:
             return []
         selected = [pod for pod in views[PODS].within(key[0]) if _selects(budget, pod) and not pods.is_finished(pod)]
-        return reconcile(budget, selected, scale_of(views, selected), self._desk.api.clock.wall())
+        return reconcile(budget, selected, scale_of(views, selected), self._context.api.clock.wall())
 
 
 def _selects(budget: Tree, pod: Tree) -> bool:
@@ -57,7 +57,7 @@ def _selects(budget: Tree, pod: Tree) -> bool:
 
 
 def scale_of(views: Views, selected: Sequence[Tree]) -> int | None:
-    """Replicas of all controllers of the pods together; None if one of them has no such number."""
+    """The sum of the replicas of all controllers of the pods; None if a controller has no scale."""
     scales: dict[str, int] = {}
     for pod in selected:
         held, namespace = owners.controller(pod), pod["metadata"]["namespace"]
@@ -74,12 +74,12 @@ def _scaled(views: Views, namespace: str, held: Tree) -> Tree | None:
     resource = SCALED.get(held["kind"])
     found = views[resource].get((namespace, held["name"])) if resource is not None else None
     above = owners.controller(found) if found is not None else None
-    # A replica set's number follows its deployment's.
+    # The scale of a ReplicaSet is that of its Deployment.
     return found if above is None else _scaled(views, namespace, above) or found
 
 
 def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: datetime) -> list[Action]:
-    """`scale` is how many pods there are meant to be."""
+    """`scale` is the desired number of pods."""
     disrupted, again = _disrupted(budget, selected, now)
     expected = _expected(budget, selected, scale)
     nothing = [] if selected else [RecordEvent(budget, "NoPods", "No matching pods found")]
@@ -100,7 +100,7 @@ def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: da
 
 
 def _expected(budget: Tree, selected: Sequence[Tree], scale: int | None) -> tuple[int, int] | None:
-    """How many pods there are meant to be, and how many of them have to be healthy."""
+    """The desired number of pods, and the number of them that must be healthy."""
     spec = budget["spec"]
     if "maxUnavailable" in spec:
         if scale is None:
@@ -117,7 +117,7 @@ def _stays(pod: Tree, disrupted: Tree) -> bool:
 
 
 def _disrupted(budget: Tree, selected: Sequence[Tree], now: datetime) -> tuple[Tree, list[Action]]:
-    """Evicted pods that are still to go, and when to stop believing it."""
+    """Evicted pods that are not deleted yet, and when their entries expire."""
     written = (budget.get("status") or {}).get("disruptedPods") or {}
     there = {pod["metadata"]["name"] for pod in selected if not pods.is_terminating(pod)}
     until = timedelta(seconds=DELETION_TIMEOUT)

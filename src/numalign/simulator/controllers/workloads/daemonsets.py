@@ -1,7 +1,7 @@
-"""Daemon sets: one pod on every node that takes it, bound by the scheduler like any other pod.
+"""DaemonSets: one pod per eligible node, bound by the scheduler.
 
-A pod is tied to its node by affinity to the node's name. Updates are rolling (by maxUnavailable) or on delete; left
-out: maxSurge, and rolling a daemon set back, for which the real one keeps ControllerRevisions."""
+Node affinity to the node's name ties a pod to its node. Updates are RollingUpdate (by maxUnavailable) or OnDelete.
+maxSurge and rollbacks, for which kube-controller-manager keeps ControllerRevisions, are not implemented."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -9,11 +9,11 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import DAEMONSETS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, labelling, moments, owners, tolerating
+from numalign.simulator.controllers.framework import actions, labelling, moments, owners, pods, tolerating
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name
-from numalign.simulator.controllers.workloads import deployments, pods, replicasets
+from numalign.simulator.controllers.workloads import deployments, replicasets
 from numalign.simulator.trees import Tree
 
 HASH_LABEL: Final = "controller-revision-hash"
@@ -27,41 +27,41 @@ ENDURED: Final = (
 )
 NETWORK: Final = ("node.kubernetes.io/network-unavailable", tolerating.NO_SCHEDULE)
 FAILED_PODS_STAY: Final = 1.0
-"""Seconds before a failed pod is replaced; the real one doubles this up to 15 min."""
+"""Seconds before a failed pod is replaced. kube-controller-manager doubles this up to 15 min."""
 
 
 class DaemonSets:
     name = "daemonset-controller"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(DAEMONSETS, lambda change: desk.note(change.key))
-        desk.views.watch(PODS, self._pod_changed)
-        desk.views.watch(NODES, self._node_changed)
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(DAEMONSETS, lambda change: context.enqueue(change.key))
+        context.views.watch(PODS, self._pod_changed)
+        context.views.watch(NODES, self._node_changed)
 
     def _pod_changed(self, change: Change) -> None:
         held = owners.controller(change.tree)
         if held is not None and held["kind"] == DAEMONSETS.kind:
-            self._desk.note((change.key[0], held["name"]))
+            self._context.enqueue((change.key[0], held["name"]))
 
     def _node_changed(self, change: Change) -> None:
         if change.old is not None and _decisive(change.old) == _decisive(change.tree):
             return
-        for daemonset in self._desk.views[DAEMONSETS]:
-            self._desk.note((daemonset["metadata"]["namespace"], daemonset["metadata"]["name"]))
+        for daemonset in self._context.views[DAEMONSETS]:
+            self._context.enqueue((daemonset["metadata"]["namespace"], daemonset["metadata"]["name"]))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        views = self._desk.views
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        views = self._context.views
         daemonset = views[DAEMONSETS].get(key)
         if daemonset is None:
             return []
         claims = owners.claimed(DAEMONSETS, daemonset, PODS, views[PODS].candidates_of(daemonset))
-        now = self._desk.api.clock.wall()
+        now = self._context.api.clock.wall()
         return claims or reconcile(daemonset, views[PODS].owned_by(daemonset), list(views[NODES]), now)
 
 
 def _decisive(node: Tree) -> tuple[object, ...]:
-    """What of a node daemon sets look at; heartbeats change nothing of it."""
+    """The fields of a node that DaemonSets depend on. Heartbeats do not change them."""
     spec = node.get("spec") or {}
     return node["metadata"].get("labels"), spec.get("taints"), spec.get("unschedulable")
 
@@ -80,7 +80,7 @@ def reconcile(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now
 
 
 def target(pod: Tree) -> str:
-    """The node of a pod: where it is bound, or where its affinity sends it."""
+    """The node of a pod: where it is bound, or what its affinity names."""
     if bound := pod["spec"].get("nodeName"):
         return str(bound)
     terms = (labelling.required_affinity(pod["spec"]) or {}).get("nodeSelectorTerms") or ()
@@ -91,7 +91,7 @@ def target(pod: Tree) -> str:
 
 
 def should_run(node: Tree, spec: Tree) -> tuple[bool, bool]:
-    """Whether a pod is to be made on the node, and whether one that is there may stay."""
+    """Whether a pod should be created on the node, and whether an existing pod may stay there."""
     taints = (node.get("spec") or {}).get("taints") or ()
     tolerations = spec.get("tolerations") or ()
     if not labelling.node_matches(spec, node) or spec.get("nodeName", _name(node)) != _name(node):
@@ -122,7 +122,7 @@ def _managed(daemonset: Tree, node: Tree, there: Sequence[Tree], spec: Tree, now
 
 
 def _replaced(daemonset: Tree, pod: Tree, now: datetime) -> list[Action]:
-    # A kubelet that rejects the pod would reject the next one at once.
+    # A kubelet that rejects the pod would reject a replacement at once.
     age = moments.since(pod["metadata"].get("creationTimestamp"), now)
     if pods.phase(pod) == "Failed" and age is not None and age < FAILED_PODS_STAY:
         return [Requeue(FAILED_PODS_STAY - age)]
@@ -139,7 +139,7 @@ def _replaced(daemonset: Tree, pod: Tree, now: datetime) -> list[Action]:
 
 
 def _rolled(daemonset: Tree, by_node: dict[str, list[Tree]], digest: str, now: datetime) -> list[Action]:
-    """Pods of an old template make room: those that do no good at once, of the others as many as may be missing."""
+    """Deletes pods of an old template: unavailable ones at once, available ones within maxUnavailable."""
     strategy = daemonset["spec"].get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return []

@@ -1,26 +1,9 @@
-"""Deployments: one replica set per pod template, and the way from the old ones to the new one.
+"""Deployments: one ReplicaSet per pod template, and rollouts from old ReplicaSets to the new one.
 
-Every look takes one step (pause, revision, scale, roll, tidy up) and tells the status; what the step changes brings the
-next look. How far a step goes is in `rollouts`, how it is written in `deploymentsets`, the history in `revisions`, the
-words in `deploymentstatus`.
-
-What a deployment says of itself: counts, Available and Progressing; `kubectl rollout status` reads nothing else.
-
-`deployments` calls `status` at the end of every look. Progress is what changed since the status that is there.
-
-How far a deployment goes in one step, in plain numbers.
-
-`deployments` reads sizes off the replica sets and writes them back; everything that could take too many pods away, or
-add too many, is decided here. `Sizes` are the replica sets by age, `new` among them or still to be made.
-
-The annotations by which `kubectl rollout` reads a deployment's history off its replica sets.
-
-`deployments` calls these; the numbers in them are texts, and somebody may have changed them by hand.
-
-A deployment's replica sets: which is the newest, how large each may be, how one is made, resized or cleared away.
-
-`deployments` decides what to do and calls these to have it written down as actions.
-"""
+Each reconciliation takes one step (pause, revision, scaling, rollout, cleanup) and updates the status; the step's
+changes trigger the next reconciliation. In this order, the module has: the status with its conditions, which `kubectl
+rollout status` reads; the sizes that a rollout step may set; the revision annotations, which `kubectl rollout history`
+reads; the creation, scaling and deletion of ReplicaSets; and the controller."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +13,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, PODS, REPLICASETS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, moments, owners
+from numalign.simulator.controllers.framework import actions, conditions, moments, owners, pods
 from numalign.simulator.controllers.framework.actions import (
     Action,
     Create,
@@ -43,7 +26,7 @@ from numalign.simulator.controllers.framework.actions import (
 from numalign.simulator.controllers.framework.conditions import Conditions
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import pods, replicasets
+from numalign.simulator.controllers.workloads import replicasets
 from numalign.simulator.trees import Tree
 
 AVAILABLE: Final = "Available"
@@ -61,7 +44,7 @@ def deadline(deployment: Tree) -> int | None:
 
 
 def new_status(deployment: Tree, sets: Sequence[Tree], new: Tree | None, least: int, now: datetime) -> Tree:
-    """`least` is how many replicas have to be available for the deployment to count as available."""
+    """`least` is the number of replicas that must be available for the condition Available."""
     counts = _counts(deployment, sets, new)
     listed = _available(conditions.listed(deployment), counts.get("availableReplicas", 0) >= least, now)
     listed = _failures(_progress(deployment, counts, new, listed, now), new, sets, now)
@@ -76,18 +59,18 @@ def is_complete(deployment: Tree, counts: Tree) -> bool:
 
 
 def recheck(deployment: Tree, status: Tree, now: datetime) -> float | None:
-    """Seconds until lack of progress is to be reported, if nothing happens; None where it never is."""
+    """Seconds until ProgressDeadlineExceeded is due; None if it never is."""
     seconds, progressing = deadline(deployment), conditions.find(status["conditions"], PROGRESSING)
     if seconds is None or progressing is None or deployment["spec"].get("paused"):
         return None
     if is_complete(deployment, status) or progressing["reason"] == TIMED_OUT:
         return None
-    # A second more, since what is written is cut to whole ones.
+    # One second more, because timestamps have whole seconds.
     return max(0.0, seconds - (moments.since(progressing.get(UPDATED), now) or 0.0)) + 1
 
 
 def paused(deployment: Tree, now: datetime) -> Conditions | None:
-    """The conditions of a deployment that was paused or resumed just now; None if neither."""
+    """The conditions of a Deployment that was just paused or resumed; None if neither."""
     listed = conditions.listed(deployment)
     found = conditions.find(listed, PROGRESSING)
     reason = found["reason"] if found else ""
@@ -99,7 +82,7 @@ def paused(deployment: Tree, now: datetime) -> Conditions | None:
 
 
 def begun(listed: Conditions, created: Tree, now: datetime) -> Conditions:
-    """A rollout begins with this replica set: the deadline runs from here."""
+    """The progress deadline starts with this new ReplicaSet."""
     return _put(listed, "True", "NewReplicaSetCreated", f'Created new replica set "{created["metadata"]["name"]}"', now)
 
 
@@ -140,7 +123,7 @@ def _progress(deployment: Tree, counts: Tree, new: Tree | None, listed: Conditio
     if is_complete(deployment, counts):
         return _put(listed, "True", DONE, f"{who} has successfully progressed.", now)
     if _has_progressed(deployment, counts):
-        # The same condition again counts as news: its time is what the deadline runs from.
+        # An equal condition is written again, because the progress deadline counts from its lastUpdateTime.
         return _put(_touched(listed, now), "True", "ReplicaSetUpdated", f"{who} is progressing.", now)
     if _is_late(deployment, found, now):
         return _put(listed, "False", TIMED_OUT, f"{who} has timed out progressing.", now)
@@ -174,7 +157,7 @@ def _is_late(deployment: Tree, found: Tree | None, now: datetime) -> bool:
 
 
 def _failures(listed: Conditions, new: Tree | None, sets: Sequence[Tree], now: datetime) -> Conditions:
-    """What keeps a replica set from making pods, the newest one's first."""
+    """ReplicaFailure of a ReplicaSet, that of the newest one first."""
     ordered = [*([new] if new is not None else []), *sets]
     told = (conditions.find(conditions.listed(each), replicasets.FAILURE) for each in ordered)
     failure = next((each for each in told if each is not None), None)
@@ -186,13 +169,13 @@ def _failures(listed: Conditions, new: Tree | None, sets: Sequence[Tree], now: d
 
 @dataclass(frozen=True)
 class ReplicaSetSize:
-    """One replica set: how many pods it is told to have, and how many of them are available."""
+    """The desired and the available pods of one ReplicaSet."""
 
     name: str
     wanted: int
     available: int
     limit_before: int = 0
-    """Replicas and surge of the deployment when it was last scaled; 0: not known."""
+    """Replicas plus surge of the Deployment when it was last scaled; 0 if unknown."""
 
 
 @dataclass(frozen=True)
@@ -211,11 +194,11 @@ class RolloutLimits:
 
 
 Scales = Mapping[str, int]
-"""The replica sets to change, with their new sizes."""
+"""New sizes of ReplicaSets, by name."""
 
 
 def limits(replicas: int, max_surge: int | str, max_unavailable: int | str) -> RolloutLimits:
-    """Percentages of the replicas: surge rounded up, unavailable down, and never both zero."""
+    """Resolves percentages of the replicas: surge is rounded up, unavailable down, and they are never both zero."""
     surge, unavailable = share(max_surge, replicas, up=True), share(max_unavailable, replicas, up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
@@ -223,7 +206,7 @@ def limits(replicas: int, max_surge: int | str, max_unavailable: int | str) -> R
 
 
 def share(amount: int | str, of: int, *, up: bool) -> int:
-    """A number as it is, a percentage of a whole."""
+    """The number itself, or the percentage of `of`."""
     if isinstance(amount, int):
         return amount
     percent = int(amount.removesuffix("%"))
@@ -231,14 +214,14 @@ def share(amount: int | str, of: int, *, up: bool) -> int:
 
 
 def grown(new: int, total: int, bounds: RolloutLimits) -> int:
-    """The size of the new replica set, given its own size and that of all of them together."""
+    """The new ReplicaSet's next size, given its size and the total of all ReplicaSets."""
     if new >= bounds.replicas:
         return bounds.replicas
     return new + max(0, min(bounds.most - total, bounds.replicas - new))
 
 
 def shrunk(old: Sequence[ReplicaSetSize], new: ReplicaSetSize, bounds: RolloutLimits) -> Scales:
-    """What old replica sets may give up now: first what is not available anyway, then what the new one made up for."""
+    """Next sizes of old ReplicaSets: unavailable pods go first, then as many as the new one has replaced."""
     total = sum(each.wanted for each in old) + new.wanted
     spare = total - bounds.least - (new.wanted - new.available)
     if spare <= 0:
@@ -257,9 +240,9 @@ def shrunk(old: Sequence[ReplicaSetSize], new: ReplicaSetSize, bounds: RolloutLi
 
 
 def spread(sizes: Sequence[ReplicaSetSize], bounds: RolloutLimits) -> Scales:
-    """After the deployment itself was scaled in the middle of a rollout: each in proportion, rest to the largest.
+    """Distributes a change of the Deployment's replicas during a rollout in proportion; the rest goes to the largest.
 
-    `sizes` come largest first."""
+    `sizes` are sorted by size, largest first."""
     allowed = bounds.most if bounds.replicas else 0
     missing = allowed - sum(each.wanted for each in sizes)
     if not missing or not sizes:
@@ -286,7 +269,7 @@ def _fair(size: ReplicaSetSize, bounds: RolloutLimits) -> int:
         return -size.wanted
     if not size.limit_before:
         return 0
-    # Halves are rounded away from zero, as Go does it; sizes are never negative.
+    # Rounds half away from zero, as Go does; sizes are never negative.
     return math.floor(size.wanted * bounds.most / size.limit_before + 0.5) - size.wanted
 
 
@@ -313,12 +296,12 @@ def revision(tree: Tree) -> int:
 
 
 def following(old: Iterable[Tree]) -> int:
-    """The number of the newest replica set, given all others."""
+    """The revision of the newest ReplicaSet, given all others."""
     return max(map(revision, old), default=0) + 1
 
 
 def inherited(deployment: Tree, replicaset: Tree, following: int) -> dict[str, str]:
-    """The annotations of the newest replica set: the deployment's, and its place in the history."""
+    """Annotations of the newest ReplicaSet: those of the Deployment, and its revision."""
     mine = annotations(replicaset)
     copied = {key: value for key, value in annotations(deployment).items() if key not in NOT_COPIED}
     before = revision(replicaset)
@@ -356,7 +339,7 @@ def bounds(deployment: Tree) -> RolloutLimits:
 
 
 def newest(deployment: Tree, sets: Sequence[Tree]) -> Tree | None:
-    """The replica set of the present template, the oldest one if there are several."""
+    """The ReplicaSet of the current template; the oldest one if there are several."""
     template = deployment["spec"]["template"]
     return next((each for each in sets if pods.same(each["spec"]["template"], template)), None)
 
@@ -374,7 +357,7 @@ def set_size(replicaset: Tree) -> ReplicaSetSize:
 
 
 def first(deployment: Tree, old: Sequence[Tree], replicas: int) -> Tree:
-    """A replica set of the present template, as it is created."""
+    """A new ReplicaSet of the current template."""
     spec, metadata = deployment["spec"], deployment["metadata"]
     digest = pods.digest(spec["template"], _collisions(deployment, old))
     template = pods.hashed(spec["template"], digest)
@@ -402,7 +385,7 @@ def first(deployment: Tree, old: Sequence[Tree], replicas: int) -> Tree:
 
 
 def _collisions(deployment: Tree, old: Sequence[Tree]) -> int:
-    """Different templates of one hash: counted on until the name is free among the deployment's own."""
+    """The collision count that gives a name which no other ReplicaSet of the Deployment has."""
     taken = {(each["metadata"].get("labels") or {}).get(pods.HASH_LABEL) for each in old}
     collisions = 0
     while pods.digest(deployment["spec"]["template"], collisions) in taken:
@@ -434,7 +417,7 @@ def resized(deployment: Tree, sets: Sequence[Tree], scales: Scales) -> list[Acti
 
 
 def tidied(deployment: Tree, old: Sequence[Tree]) -> list[Action]:
-    """Of the empty old replica sets, the oldest revisions above the limit go."""
+    """Deletes the oldest empty ReplicaSets above revisionHistoryLimit."""
     limit = deployment["spec"].get("revisionHistoryLimit", 10)
     kept = [each for each in old if not each["metadata"].get("deletionTimestamp")]
     spare = len(kept) - limit
@@ -453,28 +436,28 @@ def _is_empty(replicaset: Tree) -> bool:
 class Deployments:
     name = "deployment-controller"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(DEPLOYMENTS, lambda change: desk.note(change.key))
-        desk.views.watch(REPLICASETS, self._replicaset_changed)
-        desk.views.watch(PODS, self._pod_changed)
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(DEPLOYMENTS, lambda change: context.enqueue(change.key))
+        context.views.watch(REPLICASETS, self._replicaset_changed)
+        context.views.watch(PODS, self._pod_changed)
 
     def _replicaset_changed(self, change: Change) -> None:
         held = owners.controller(change.tree)
         if held is not None and held["kind"] == DEPLOYMENTS.kind:
-            self._desk.note((change.key[0], held["name"]))
+            self._context.enqueue((change.key[0], held["name"]))
 
     def _pod_changed(self, change: Change) -> None:
-        # Only a pod that is gone matters: Recreate waits for the last one of the old template.
+        # Only deleted pods matter: Recreate waits for the last pod of the old template.
         if change.kind != "DELETED":
             return
         held = owners.controller(change.tree)
-        replicaset = self._desk.views[REPLICASETS].get((change.key[0], held["name"])) if held else None
+        replicaset = self._context.views[REPLICASETS].get((change.key[0], held["name"])) if held else None
         if replicaset is not None and (owner := owners.controller(replicaset)) is not None:
-            self._desk.note((change.key[0], owner["name"]))
+            self._context.enqueue((change.key[0], owner["name"]))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        views = self._desk.views
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        views = self._context.views
         deployment = views[DEPLOYMENTS].get(key)
         if deployment is None:
             return []
@@ -483,14 +466,14 @@ class Deployments:
             return claims
         sets = views[REPLICASETS].owned_by(deployment)
         running = {each["metadata"]["name"] for each in sets if is_recreated(deployment) and self._has_pods(each)}
-        return reconcile(deployment, sets, running, self._desk.api.clock.wall())
+        return reconcile(deployment, sets, running, self._context.api.clock.wall())
 
     def _has_pods(self, replicaset: Tree) -> bool:
-        return not all(map(pods.is_finished, self._desk.views[PODS].owned_by(replicaset)))
+        return not all(map(pods.is_finished, self._context.views[PODS].owned_by(replicaset)))
 
 
 def reconcile(deployment: Tree, sets: Sequence[Tree], running: set[str], now: datetime) -> list[Action]:
-    """`running` names the replica sets of which any pod is left; Recreate waits for those."""
+    """`running` holds the uids of ReplicaSets that still have pods; Recreate waits for them."""
     ordered = pods.oldest_first(sets)
     if deployment["metadata"].get("deletionTimestamp"):
         return _told(deployment, ordered, None, now)
@@ -500,7 +483,7 @@ def reconcile(deployment: Tree, sets: Sequence[Tree], running: set[str], now: da
     old = [each for each in ordered if each is not new]
     steps = _step(deployment, new, old, running)
     if any(isinstance(step, MergePatch) for step in steps):
-        # The deployment itself changes, which brings the next look.
+        # This changes the Deployment itself, which triggers the next reconciliation.
         return steps
     created = next((step.tree for step in steps if isinstance(step, Create)), None)
     return [*steps, *_told(deployment, ordered, new, now, created)]
@@ -520,7 +503,7 @@ def _step(deployment: Tree, new: Tree | None, old: Sequence[Tree], running: set[
 
 
 def _renumbered(deployment: Tree, new: Tree, old: Sequence[Tree]) -> list[Action]:
-    """The newest replica set carries the highest revision, the deployment the same."""
+    """Gives the newest ReplicaSet the highest revision, and the Deployment the same."""
     wanted = inherited(deployment, new, following(old))
     seconds = replicasets.min_ready(deployment)
     if wanted != annotations(new) or seconds != replicasets.min_ready(new):
@@ -570,7 +553,7 @@ def _scaled(deployment: Tree, new: Tree | None, old: Sequence[Tree], within: Rol
     if new is not None and is_saturated(deployment, new):
         gone = [each for each in active if each is not new]
         return resized(deployment, gone, {each["metadata"]["name"]: 0 for each in gone})
-    # Of equal ones the newer comes first when there are more to give out, the older one when fewer.
+    # Among equal sizes, the newer ReplicaSet is scaled up first and the older one down first.
     growing = within.most > sum(map(replicasets.replicas, active))
     ordered = sorted(reversed(active) if growing else active, key=lambda each: -replicasets.replicas(each))
     scales = {each["metadata"]["name"]: replicasets.replicas(each) for each in ordered}

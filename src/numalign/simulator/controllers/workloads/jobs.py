@@ -1,15 +1,9 @@
-"""Jobs: pods that run to their end, so many at a time, until enough have succeeded or too many failed.
+"""Jobs: runs pods to completion, with parallelism, indexes, deadlines and a back-off limit.
 
-A finished pod is counted once: it carries a finalizer, which goes away in the same look that adds it to the status.
-Backoff after failures is the job's: 10 s, doubled for each failure in a row up to 10 min. Left out: pod failure
-policies, success policies, backoff limits per index.
-
-Indexed jobs: each pod has a number of its own, and each number has to succeed once.
-
-`jobs` and `jobtally` call these; for other jobs they find nothing.
-
-A job's pods, counted: what runs, what is done, what failed lately. Pure; `jobs` decides by it.
-"""
+Each finished pod is counted once: it carries a finalizer, which the reconciliation that counts it removes. The back-off
+after failures is 10 s, doubled for each consecutive failure up to 10 min. The module has the indexes of Indexed jobs,
+the tally of a job's pods, and the controller. Pod failure policies, success policies and back-off limits per index are
+not implemented."""
 
 from __future__ import annotations
 
@@ -21,11 +15,10 @@ from typing import Final
 from numalign.kube.backoff import Exponential
 from numalign.simulator.apiserver.storage.resources import JOBS, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, moments, owners
+from numalign.simulator.controllers.framework import actions, conditions, moments, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, MergePatch, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
@@ -62,7 +55,7 @@ def repeated(job: Tree, active: Sequence[Tree], done: frozenset[int]) -> list[Tr
 
 
 def missing(job: Tree, counted: JobTally, count: int) -> list[int]:
-    """The lowest indexes that neither run nor are done."""
+    """The lowest indexes that neither run nor have succeeded."""
     taken = counted.indexes | {index(pod) for pod in counted.active}
     return [each for each in range(job["spec"]["completions"]) if each not in taken][:count]
 
@@ -87,12 +80,12 @@ def pod(job: Tree, template: Tree, index: int) -> Tree:
 
 
 def completed(job: Tree, counted: JobTally) -> Tree:
-    """The part of the status that lists them."""
+    """The status field with the completed indexes."""
     return {"completedIndexes": written(counted.indexes)} if is_indexed(job) and counted.indexes else {}
 
 
 def written(indexes: Iterable[int]) -> str:
-    """`0-2,5`; two neighbours are written with a comma, as the real one does."""
+    """For example `0-2,5`. Two neighbours are separated by a comma, as in kube-controller-manager."""
     parts: list[list[int]] = []
     for each in sorted(indexes):
         if parts and parts[-1][-1] == each - 1:
@@ -121,7 +114,7 @@ TRACKING: Final = "batch.kubernetes.io/job-tracking"
 class JobTally:
     active: list[Tree]
     succeeded: int
-    """Pods, or indexes of an indexed job; those counted earlier included."""
+    """Succeeded pods, or succeeded indexes of an Indexed job, including those counted earlier."""
     failed: int
     terminating: int
     failures_in_row: int
@@ -130,7 +123,7 @@ class JobTally:
     restarts_exceeded: bool = False
     indexes: frozenset[int] = frozenset()
     repeated: list[Tree] = field(default_factory=list)
-    """Active pods whose index another one has, or that is done or none at all."""
+    """Active pods whose index is taken, completed or invalid."""
 
     @property
     def unrepeated(self) -> list[Tree]:
@@ -139,12 +132,12 @@ class JobTally:
 
 
 def is_tracked(pod: Tree) -> bool:
-    """Not counted yet: the count takes the finalizer away."""
+    """Whether the pod still has the finalizer, so it is not counted yet."""
     return TRACKING in (pod["metadata"].get("finalizers") or ())
 
 
 def is_failed(pod: Tree) -> bool:
-    """Or about to: one that is deleted while it runs is replaced at once."""
+    """Whether the pod failed, or is being deleted while it runs; such a pod is replaced at once."""
     return pods.phase(pod) == "Failed" or (pods.is_terminating(pod) and pods.phase(pod) != "Succeeded")
 
 
@@ -170,7 +163,7 @@ def tally(job: Tree, owned: Sequence[Tree], now: datetime) -> JobTally:
 
 
 def _in_row(succeeded: Sequence[Tree], failed: Sequence[Tree]) -> list[datetime]:
-    """When each pod failed that failed after the last success, in order."""
+    """Times of the failures after the last success, in order."""
     last = max(filter(None, map(_finish_time, succeeded)), default=None)
     times = sorted(filter(None, map(_finish_time, failed)))
     return [time for time in times if last is None or time > last]
@@ -186,7 +179,7 @@ def _finish_time(pod: Tree) -> datetime | None:
 
 
 def _restarts_exceeded(job: Tree, active: Sequence[Tree]) -> bool:
-    """Containers that restart in place count against the limit too."""
+    """Container restarts count against the back-off limit too."""
     spec = job["spec"]
     if ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy") != "OnFailure":
         return False
@@ -202,22 +195,22 @@ ENDS: Final = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 class Jobs:
     name = "job-controller"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(JOBS, lambda change: desk.note(change.key))
-        desk.views.watch(PODS, self._pod_changed)
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(JOBS, lambda change: context.enqueue(change.key))
+        context.views.watch(PODS, self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
         held = owners.controller(change.tree)
         if held is not None and held["kind"] == JOBS.kind:
-            self._desk.note((change.key[0], held["name"]))
+            self._context.enqueue((change.key[0], held["name"]))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        views = self._desk.views
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        views = self._context.views
         job = views[JOBS].get(key)
         if job is None:
             return [_released(pod) for pod in views[PODS].within(key[0]) if _is_left_by(pod, key[1])]
-        return reconcile(job, views[PODS].owned_by(job), self._desk.api.clock.wall())
+        return reconcile(job, views[PODS].owned_by(job), self._context.api.clock.wall())
 
 
 def reconcile(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
@@ -228,7 +221,8 @@ def reconcile(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
     adjusted = _ended(job, counted) if end else _adjusted(job, counted, now)
     status, told = _status(job, counted, adjusted, end, now)
     done = [pod for pod in owned if is_tracked(pod) and (end or not pods.is_active(pod))]
-    # The count is written before the finalizers go, so that no pod is lost; it is one look, so none is counted twice.
+    # The status is written before the finalizers are removed, so no pod is lost. Both happen in one reconciliation, so
+    # no pod is counted twice.
     return [
         *actions.status(JOBS, job, status),
         *told,
@@ -244,7 +238,7 @@ def _finished(job: Tree) -> Tree | None:
 
 
 def _expired(job: Tree, now: datetime) -> list[Action]:
-    """ttlSecondsAfterFinished."""
+    """Deletes the job after ttlSecondsAfterFinished."""
     seconds, end = job["spec"].get("ttlSecondsAfterFinished"), _finished(job) or {}
     passed = moments.since(end.get("lastTransitionTime"), now)
     if seconds is None or passed is None or job["metadata"].get("deletionTimestamp"):
@@ -257,7 +251,7 @@ def _is_suspended(job: Tree) -> bool:
 
 
 def _end(job: Tree, counted: JobTally, now: datetime) -> tuple[str, str, str] | None:
-    """How the job ends now: the condition's type, reason and message."""
+    """Type, reason and message of the condition that ends the job now."""
     if counted.failed > job["spec"].get("backoffLimit", 6) or counted.restarts_exceeded:
         return "FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     if _overdue(job, now) == 0:
@@ -270,7 +264,7 @@ def _end(job: Tree, counted: JobTally, now: datetime) -> tuple[str, str, str] | 
 
 
 def _overdue(job: Tree, now: datetime) -> float | None:
-    """Seconds that the job may still take; None without an end."""
+    """Seconds until activeDeadlineSeconds; None without a deadline."""
     seconds = job["spec"].get("activeDeadlineSeconds")
     passed = moments.since((job.get("status") or {}).get("startTime"), now)
     if seconds is None or passed is None or _is_suspended(job):
@@ -293,7 +287,7 @@ def _adjusted(job: Tree, counted: JobTally, now: datetime) -> list[Action]:
     wanted = 0 if _is_suspended(job) else _wanted_active(job, counted)
     surplus = [*counted.repeated, *pods.victims(counted.unrepeated, max(0, len(counted.unrepeated) - wanted), now)]
     if surplus:
-        # Without its finalizer a pod that is taken back does not count as failed.
+        # A pod without the finalizer does not count as failed.
         return [act for pod in surplus[: pods.MOST_AT_ONCE] for act in (_released(pod), Delete(PODS, pod, job))]
     missing = wanted - len(counted.active)
     if missing <= 0:
@@ -313,7 +307,7 @@ def _wanted_active(job: Tree, counted: JobTally) -> int:
 
 
 def backoff(failures: int, since: float) -> float:
-    """Seconds left before another pod is tried, after so many failures in a row."""
+    """Seconds left before the next pod is created, after this many consecutive failures."""
     return max(0.0, BACKOFF.pause(failures) - since)
 
 
@@ -329,7 +323,7 @@ def _new_pods(job: Tree, counted: JobTally, count: int) -> list[Tree]:
 def _status(
     job: Tree, counted: JobTally, adjusted: Sequence[Action], end: tuple[str, str, str] | None, now: datetime
 ) -> tuple[Tree, list[Action]]:
-    """The new status, and what people are told about it."""
+    """The new status, and the events for it."""
     created = sum(isinstance(each, Create) for each in adjusted)
     removed = sum(isinstance(each, Delete) for each in adjusted)
     removing = {id(each.target) for each in adjusted if isinstance(each, Delete)}
@@ -363,7 +357,7 @@ def _suspension(job: Tree, ending: bool, now: datetime) -> tuple[conditions.Cond
     text = "Job suspended" if suspended else "Job resumed"
     condition = conditions.made("Suspended", str(suspended), text.title().replace(" ", ""), text)
     event = RecordEvent(job, "Suspended" if suspended else "Resumed", text)
-    # The clock of activeDeadlineSeconds starts anew when the job is resumed.
+    # activeDeadlineSeconds starts again when the job is resumed.
     return (
         conditions.put(listed, condition, now, "lastProbeTime"),
         [event],

@@ -1,19 +1,18 @@
-"""Replica sets: as many live pods as asked for.
+"""ReplicaSets: keeps the desired number of active pods.
 
-A pod that failed, for instance because its node's kubelet rejected it with TopologyAffinityError, is not alive: another
-one is made at once, without any delay. Where the scheduler does not see why the node says no, that is the storm of
-rejected pods that users know."""
+A failed pod is not active, for example one that its kubelet rejected with TopologyAffinityError, so the controller
+replaces it at once, without back-off. With a scheduler that does not see the cause of the rejection, this is the
+rejection storm of real clusters."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from numalign.simulator.apiserver.storage.resources import PODS, REPLICASETS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, owners
+from numalign.simulator.controllers.framework import actions, conditions, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
-from numalign.simulator.controllers.workloads import pods
 from numalign.simulator.trees import Tree
 
 FAILURE = "ReplicaFailure"
@@ -22,35 +21,35 @@ FAILURE = "ReplicaFailure"
 class ReplicaSets:
     name = "replicaset-controller"
 
-    def sit(self, desk: ControllerContext) -> None:
-        self._desk = desk
-        desk.views.watch(REPLICASETS, lambda change: desk.note(change.key))
-        desk.views.watch(PODS, self._pod_changed)
+    def setup(self, context: ControllerContext) -> None:
+        self._context = context
+        context.views.watch(REPLICASETS, lambda change: context.enqueue(change.key))
+        context.views.watch(PODS, self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
         held = owners.controller(change.tree)
         if held is not None and held["kind"] == REPLICASETS.kind:
-            self._desk.note((change.key[0], held["name"]))
+            self._context.enqueue((change.key[0], held["name"]))
         elif held is None and change.kind == "ADDED":
-            for replicaset in self._desk.views[REPLICASETS].within(change.key[0]):
-                self._desk.note((change.key[0], replicaset["metadata"]["name"]))
+            for replicaset in self._context.views[REPLICASETS].within(change.key[0]):
+                self._context.enqueue((change.key[0], replicaset["metadata"]["name"]))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        views = self._desk.views
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        views = self._context.views
         replicaset = views[REPLICASETS].get(key)
         if replicaset is None:
             return []
-        refused = self._desk.performer.refused.get(replicaset["metadata"]["uid"], "")
+        refused = self._context.performer.refused.get(replicaset["metadata"]["uid"], "")
         claims = owners.claimed(REPLICASETS, replicaset, PODS, views[PODS].unfinished_candidates_of(replicaset))
         return claims or reconcile(
-            replicaset, views[PODS].unfinished_of(replicaset), self._desk.api.clock.wall(), refused
+            replicaset, views[PODS].unfinished_of(replicaset), self._context.api.clock.wall(), refused
         )
 
 
 def reconcile(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str = "") -> list[Action]:
-    """`refused` is why the last pod could not be created, empty if it could."""
+    """`refused` is the error of the last pod creation; empty if it succeeded."""
     active = [pod for pod in owned if pods.is_active(pod)]
-    # The status first: it must be told even if a pod cannot be created.
+    # The status comes first, because it must be written even if a pod cannot be created.
     return [
         *actions.status(REPLICASETS, replicaset, status(replicaset, owned, now, refused)),
         *_recheck(replicaset, active, now),
@@ -69,7 +68,7 @@ def _adjusted(replicaset: Tree, active: Sequence[Tree], now: datetime) -> list[A
 
 
 def _recheck(replicaset: Tree, active: Sequence[Tree], now: datetime) -> list[Action]:
-    """Pods become available without anything happening."""
+    """Requeues the ReplicaSet for the time when its pods become available."""
     waits = [pods.unavailable_for(pod, min_ready(replicaset), now) for pod in active if pods.is_ready(pod)]
     return [Requeue(min(wait for wait in waits if wait > 0))] if any(waits) else []
 
@@ -97,7 +96,7 @@ def status(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str 
         "terminatingReplicas": sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned),
     }
     told = _failure(replicaset, refused, now)
-    # Zero counts are left out by the real one, except these two.
+    # kube-controller-manager omits zero counts except these two.
     kept = {name: count for name, count in counts.items() if count or name in ("replicas", "terminatingReplicas")}
     generation = {"observedGeneration": replicaset["metadata"].get("generation", 0)}
     return kept | generation | ({"conditions": told} if told else {})

@@ -1,7 +1,8 @@
-"""How a node tells that it is there: registration, a Lease every ten seconds, its status every five minutes.
+"""The kubelet's node registration, Lease and node status.
 
-One `Heartbeat` per node, moved by the agenda. The status is also written at the next beat after something in it
-changed, or after somebody else said that the node is not ready; a kubelet that does not run does not beat."""
+One `Heartbeat` per node renews the Lease every ten seconds and writes the status every five minutes. It also writes the
+status at the next beat after a change, or after another component set the node to not ready. A stopped kubelet has no
+heartbeat."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from numalign.simulator.trees import Tree
 
 BEAT: Final = 10.0
 BEAT_JITTER: Final = 0.04
-"""Of a beat, as the kubelet's lease controller has it."""
+"""Share of the period, as in the kubelet's lease controller."""
 STATUS_PERIOD: Final = 300.0
 
 
@@ -31,17 +32,17 @@ class Heartbeat:
         self._reported = 0.0
         self._stale = False
         self.uid = ""
-        """Of the Node object."""
+        """The uid of the Node object."""
 
     def begin(self) -> None:
-        """The kubelet comes up: it registers its node, or tells the one that is there that it is ready."""
+        """Registers the node, or updates an existing Node to ready."""
         around, standing, clock = self._around, self._standing, self._around.clock
         tree = nodeobjects.node(standing.spec, standing.kubelet, standing.state, standing.identity, clock.rfc3339())
         try:
             self.uid = around.api.create(NODES, tree)["metadata"]["uid"]
         except StatusError:
             self._tell()
-        # Nodes that come up together must not beat together for ever.
+        # Spreads the beats of nodes that start together.
         self._reported = clock.now() - STATUS_PERIOD * around.chances.random()
         self._renew()
         self._again(BEAT * around.chances.random())
@@ -51,7 +52,7 @@ class Heartbeat:
             self._next.cancel()
 
     def refresh(self) -> None:
-        """What the Node says is not so any more."""
+        """Marks the node status as changed."""
         self._stale = True
 
     def _beat(self) -> None:
@@ -72,7 +73,7 @@ class Heartbeat:
         tree = around.written(lambda: around.api.get(NODES, self._standing.name))
         if tree is not None:
             self.uid = tree["metadata"]["uid"]
-            around.written(lambda: around.api.update(NODES, self._status(tree), part="status"))
+            around.written(lambda: around.api.update(NODES, self._status(tree), subresource="status"))
         self._stale, self._reported = False, around.clock.now()
 
     def _status(self, tree: Tree) -> Tree:

@@ -1,8 +1,8 @@
-"""The loop of one kubelet: pods bound to its node are admitted or refused, run, end, and leave.
+"""The sync loop of one kubelet: admits or rejects pods, runs them and reports their status.
 
-`fleet` brings what the API server says about pods, the agenda brings the time, and every change is written back as the
-kubelet writes it. Admission is the exact model's; what a pod holds is held until its containers have ended, whatever
-the API server has forgotten by then. The loop survives its kubelet: `stop` and `start` are the process."""
+`fleet` passes changes of pods, timers advance time, and every change is written as the kubelet writes it. The exact
+model decides admission. A pod holds its resources until its containers have ended, even if its object is deleted
+before. The loop outlives the kubelet process: `stop` and `start` model the process."""
 
 from __future__ import annotations
 
@@ -45,17 +45,18 @@ class KubeletLoop:
         self._writer = PodWriter(standing, around)
         self._timers: dict[str, TimerEntry] = {}
         self._deleted: set[str] = set()
-        """Pods that are to leave the API server once they have ended, and below those that have left already."""
+        """Pods whose objects are to be deleted after their containers end; the next set has those that are already
+        deleted."""
         self._gone: set[str] = set()
         self.lives: dict[str, PodLife] = {}
-        """Admitted pods by uid, as long as something of them runs or may run."""
+        """Admitted pods by uid, as long as one of their containers runs or may run."""
         self.undecided: dict[str, str] = {}
-        """Pods that the real kubelet would never finish looking at, and what it would be doing."""
+        """Pods for which the real kubelet's admission would not terminate, and where it would hang."""
 
-    # What the API server says
+    # Changes from the API server
 
     def see(self, tree: Tree, *, gone: bool) -> None:
-        """A pod of this node has come, is being deleted, or is gone."""
+        """A pod of this node was added, is being deleted, or is gone."""
         uid = tree["metadata"]["uid"]
         if uid in self.lives:
             self._let_go(uid, tree["metadata"], gone=gone)
@@ -63,7 +64,7 @@ class KubeletLoop:
         elif gone:
             self.undecided.pop(uid, None)
         else:
-            # What was noted may be old by now: the pod may have been refused when its kubelet came up just before.
+            # The queued change may be outdated: a kubelet that started meanwhile may have rejected the pod.
             now = self._writer.current(tree["metadata"])
             if now is not None:
                 self._meet(now)
@@ -71,7 +72,7 @@ class KubeletLoop:
     def _meet(self, tree: Tree) -> None:
         if tree["metadata"].get("deletionTimestamp"):
             self.undecided.pop(tree["metadata"]["uid"], None)
-            self._writer.confirm(tree["metadata"])  # nothing of it runs here
+            self._writer.confirm(tree["metadata"])  # no container of it runs here
         elif trees.text(tree, "status", "phase") not in FINISHED:
             self._admit(tree)
 
@@ -80,7 +81,7 @@ class KubeletLoop:
         if not gone and not metadata.get("deletionTimestamp"):
             return
         (self._gone if gone else self._deleted).add(uid)
-        # A grace of zero removes the object at once; its containers get what the pod's spec says all the same.
+        # A grace period of 0 deletes the object at once. The containers still get the period of the pod's spec.
         given = metadata.get("deletionGracePeriodSeconds") or life.pod.spec.termination_grace_period_seconds
         grace = max(SHORTEST_GRACE, given)
         takes = self._standing.spec.stop_seconds
@@ -105,7 +106,8 @@ class KubeletLoop:
             self._begin(pod)
 
     def _judged(self, pod: Pod, tree: Tree, kubelet: Kubelet) -> Lacking | None:
-        """Why the pod is refused; what it got before that stays with the managers until they collect it."""
+        """Why the pod is rejected; None if it is admitted. The managers keep what it was allocated until they collect
+        it."""
         standing = self._standing
         standing.state, outcome = admission.admit(kubelet, standing.state, pod)
         if outcome.verdict == "undecided":
@@ -138,7 +140,7 @@ class KubeletLoop:
     # Time
 
     def _advance(self, uid: str, *, said_before: bool = True) -> None:
-        """Bring a pod up to now, tell what changed, and come back when something is due."""
+        """Advances a pod to now, writes what changed, and sets a timer for its next change."""
         life = self.lives[uid]
         moves = life.advance(self._around.clock.now())
         self._hook(life, moves)
@@ -157,7 +159,7 @@ class KubeletLoop:
             self._timers[life.uid] = self._around.agenda.at(due, lambda: self._advance(life.uid))
 
     def _hook(self, life: PodLife, moves: list[PhaseChange]) -> None:
-        """The kubelet's start hook, in the order of the starts, and what a runtime's own hooks would tell."""
+        """Runs the kubelet's start hook in the order of container starts, and notifies publishers."""
         standing = self._standing
         for move in moves:
             if move.what == "started":
@@ -168,7 +170,7 @@ class KubeletLoop:
             self._happened("container")
 
     def _settle(self, life: PodLife) -> None:
-        """Nothing of it runs any more: what it held is free, and the API server may forget it."""
+        """The pod's containers have ended: releases its resources and lets the API server delete it."""
         uid, standing = life.uid, self._standing
         standing.state = standing.state.without_pod(uid)
         if uid not in self._gone:
@@ -186,25 +188,25 @@ class KubeletLoop:
         self._deleted.discard(uid)
         self._gone.discard(uid)
 
-    # The process
+    # The kubelet process
 
     def stop(self) -> None:
-        """Containers go on; nobody looks at them."""
+        """Stops the kubelet. Containers keep running."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
 
     def crash(self) -> None:
-        """The machine goes down, and everything on it."""
+        """The machine stops, and all containers with it."""
         now, spec = self._around.clock.now(), self._standing.spec
         self.stop()
         for life in self.lives.values():
             life.reboot(now, now + spec.boot_seconds + spec.start_seconds)
 
     def start(self, *, rebooted: bool) -> None:
-        """A new process: checkpoints are taken over or refused (`StartRefusal`), every pod is admitted again.
+        """Starts a new kubelet process: it restores or rejects checkpoints (`StartRefusal`) and admits every pod again.
 
-        Pods come in the order of their creation, those that were bound in the meantime among them (kubelet spec 9)."""
+        Pods are admitted in order of creation, including pods that were bound meanwhile (kubelet spec 9)."""
         standing = self._standing
         standing.state = starting.restart(standing.kubelet, standing.state)
         listed = self._around.api.list(PODS, fields=f"spec.nodeName={standing.name}").items
@@ -226,7 +228,7 @@ class KubeletLoop:
             return self._let_go(uid, tree["metadata"], gone=False)
         if life.ended:
             return None
-        # A container that still runs keeps its devices, whatever has become of them (kubelet spec 7.3, step 2).
+        # A running container keeps its devices, even if they became unhealthy (kubelet spec 7.3, step 2).
         kubelet = self._standing.kubelet if rebooted else self._lenient()
         lacking = self._judged(life.pod, tree, kubelet)
         if lacking is not None:

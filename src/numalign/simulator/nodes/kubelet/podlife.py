@@ -1,15 +1,10 @@
-"""A pod from its admission to its end, as a state machine: time goes in, moves come out.
+"""The lifecycle of an admitted pod and its containers, as a state machine over time.
 
-`kubeletloop` advances every pod when something of it is due and writes down what `podstatus` makes of it. Init
-containers run one after the other, sidecars stay, app containers start together; who is started again follows from
-the restart policy. What the container runtime does has its own times; what the kubelet does happens when it looks,
-so after a time without a kubelet everything is caught up with, as on a real node.
-
-One container on a simulated node: waiting, running, ended, started again.
-
-`podlife` drives it and `podstatus` tells about it. Waiting before a restart follows the kubelet's crash loop back-off:
-at once the first time, then ten seconds, doubling up to five minutes, forgotten after ten minutes of running.
-"""
+`loop` advances a pod when one of its containers is due and writes the status that `podstatus` derives. Init containers
+run in order, sidecars keep running, and app containers start together; the restart policy decides about restarts. The
+container runtime acts at its own times; the kubelet acts when it runs, so a restarted kubelet catches up. Restarts
+follow the kubelet's CrashLoopBackOff: at once the first time, then 10 s, doubled up to 5 min, and reset after 10 min of
+running."""
 
 from __future__ import annotations
 
@@ -28,11 +23,11 @@ FORGOTTEN_AFTER: Final = 600.0
 KILLED: Final = 137
 STOPPED: Final = 143
 LOST: Final = 255
-"""Exit codes: killed when its time was over, ended when told to, gone with the machine."""
+"""Exit codes: killed after the grace period, terminated on request, lost with the machine."""
 
 
 class ContainerExit(Struct, frozen=True):
-    """How a container ended. `began` None: it never ran."""
+    """How a container ended. `began` is None if it never ran."""
 
     began: float | None
     finished: float
@@ -49,13 +44,13 @@ class ContainerRun:
         self.role = role
         self.starts = 0
         self.began: float | None = None
-        """When it was started; None while it does not run."""
+        """When it started; None while it does not run."""
         self.ended: ContainerExit | None = None
-        """How it ended, as long as it was not started again."""
+        """How it ended; None after a restart."""
         self.last: ContainerExit | None = None
-        """How it ended the time before."""
+        """How it ended before the last restart."""
         self.retry = 0.0
-        """When it may be started again."""
+        """The earliest time of the next start."""
         self._run = ContainerBehaviour()
         self._crashes = 0
 
@@ -69,7 +64,7 @@ class ContainerRun:
 
     @property
     def due(self) -> float | None:
-        """When it ends by itself."""
+        """When it exits by itself."""
         if self.began is None or self._run.seconds is None:
             return None
         return self.began + self._run.seconds
@@ -80,7 +75,7 @@ class ContainerRun:
         self.starts += 1
 
     def exit(self) -> None:
-        """By itself, when it was due."""
+        """Exits by itself, at the time of `due`."""
         if self.due is not None:
             reason = "Completed" if self._run.exit_code == 0 else "Error"
             why = self._run.message
@@ -96,7 +91,7 @@ class ContainerRun:
         self.ended, self.began = how, None
 
     def reset(self) -> None:
-        """To be started once more, without waiting: its sandbox is a new one."""
+        """Starts again without back-off, in a new sandbox."""
         self.last, self.ended = self.ended or self.last, None
 
     def waits_for_retry(self, now: float) -> bool:
@@ -115,7 +110,7 @@ class PhaseChange(Struct, frozen=True):
 
 
 class PodLife:
-    """An admitted pod. `ready_at` is when its sandbox stands."""
+    """An admitted pod. `ready_at` is when its sandbox is ready."""
 
     __slots__ = ("_workload", "apps", "ended", "init", "pod", "ready_at", "sandbox", "stop_at", "stop_code", "uid")
 
@@ -127,7 +122,7 @@ class PodLife:
         self.stop_at: float | None = None
         self.stop_code = STOPPED
         self.ended = False
-        """Nothing of it runs any more, and nothing will: what it held is free."""
+        """Whether no container runs or will run, so that the pod's resources are free."""
         self._workload = workload
         self.init = [ContainerRun(each, _role(each)) for each in pod.spec.init_containers]
         self.apps = [ContainerRun(each, Role.APP) for each in pod.spec.containers]
@@ -141,12 +136,12 @@ class PodLife:
         return self.stop_at is not None
 
     def stop(self, at: float, *, killed: bool) -> None:
-        """Everything of it ends at this moment; a later one than was set before changes nothing."""
+        """Ends all containers at this time, unless an earlier time is set."""
         if self.stop_at is None or at < self.stop_at:
             self.stop_at, self.stop_code = at, KILLED if killed else STOPPED
 
     def reboot(self, now: float, ready_at: float) -> None:
-        """The machine went down under it; with a new sandbox it begins anew, if its policy lets it."""
+        """The machine rebooted: the pod starts again in a new sandbox, if its restart policy allows."""
         for each in self.containers:
             if each.running:
                 each.finish(ContainerExit(each.began, now, LOST, "Unknown"))
@@ -159,7 +154,7 @@ class PodLife:
                 each.reset()
 
     def advance(self, now: float) -> list[PhaseChange]:
-        """Everything that has happened until now, and everything the kubelet then does."""
+        """Applies everything that happened until now, and then the kubelet's reactions."""
         moves: list[PhaseChange] = []
         while not self.ended:
             before = len(moves)
@@ -174,7 +169,7 @@ class PodLife:
         return moves
 
     def due(self) -> float | None:
-        """When to advance it next; None if nothing of it will happen by itself."""
+        """When to advance the pod next; None if it does not change by itself."""
         if self.ended:
             return None
         moments = [each.due for each in self.containers if each.due is not None]
@@ -188,7 +183,7 @@ class PodLife:
 
     @property
     def phase(self) -> Phase:
-        """As the kubelet derives it from the containers."""
+        """The pod's phase, as the kubelet derives it from its containers."""
         inits = [each for each in self.init if each.role is Role.INIT]
         if self.ended or any(_failed(each) and not self.restarts(each) for each in inits):
             return "Succeeded" if all(each.ended and not _failed(each) for each in self.apps + inits) else "Failed"
@@ -203,7 +198,7 @@ class PodLife:
                 moves.append(PhaseChange("ended", each.name))
 
     def _stopped(self, now: float, moves: list[PhaseChange]) -> None:
-        """Over at its time, or before it if nothing of it runs any more."""
+        """Ends the pod at its stop time, or earlier if none of its containers runs."""
         if self.stop_at is not None and (self.stop_at <= now or not any(each.running for each in self.containers)):
             self._end(min(now, self.stop_at), moves)
 
@@ -216,7 +211,7 @@ class PodLife:
             self._end(now, moves)
 
     def _initialised(self, now: float, moves: list[PhaseChange]) -> bool:
-        """Whether app containers may start; the first init container that is not done keeps the others waiting."""
+        """Whether app containers may start. The first init container that is not done blocks the others."""
         for each in self.init:
             self._start(each, now, moves)
             if each.role is Role.SIDECAR or (each.ended and not _failed(each)):
@@ -233,7 +228,7 @@ class PodLife:
         moves.append(PhaseChange("started", each.name))
 
     def restarts(self, each: ContainerRun) -> bool:
-        """Whether a container that has ended is started again."""
+        """Whether the restart policy restarts an ended container."""
         if each.role is Role.SIDECAR:
             return True
         policy = self.pod.spec.restart_policy

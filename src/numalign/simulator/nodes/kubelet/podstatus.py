@@ -1,13 +1,9 @@
-"""The status that a kubelet writes for a pod: pure, from its life and the status that was there before.
+"""The pod status that a kubelet writes, and the writer that sends it.
 
-`kubeletloop` asks for it after every change. What belongs to others is kept (conditions of schedulers and controllers,
-the nomination); what belongs to the kubelet is written anew, in its own words.
-
-What a kubelet writes about pods: their status, events, and the last word on one that is being deleted.
-
-`kubeletloop` decides, this writes. A pod that went away in the meantime, or came again under its name, is left
-alone.
-"""
+`loop` calls it after every change. The functions are pure: they derive the status from the pod's lifecycle and its
+previous status. Conditions and fields of other components are kept, those of the kubelet are replaced. `PodWriter`
+writes statuses, events and the final deletion. It leaves a pod alone that is gone or has been replaced by another of
+the same name."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 
 class StatusContext(Struct, frozen=True):
-    """What the node knows about where and when: addresses, and how a moment is written."""
+    """Node addresses, and the current time as written in a status."""
 
     host_ip: str
     pod_ip: str
@@ -51,7 +47,7 @@ class StatusContext(Struct, frozen=True):
 
 
 def rejected(pod: Pod, before: Tree, reason: str, message: str, now: str) -> Tree:
-    """Of a pod that was refused: no container statuses, and none of the kubelet's own conditions (kubelet spec 1)."""
+    """The status of a rejected pod: without container statuses and kubelet conditions (kubelet spec 1)."""
     others = _of_others(before)
     return _kept(before) | {
         "phase": "Failed",
@@ -64,7 +60,7 @@ def rejected(pod: Pod, before: Tree, reason: str, message: str, now: str) -> Tre
 
 
 def of(life: PodLife, before: Tree, site: StatusContext) -> Tree:
-    """Of an admitted pod, as it is now."""
+    """The status of an admitted pod."""
     status = _kept(before) | {
         "phase": life.phase,
         "qosClass": str(qos.of(life.pod)),
@@ -178,7 +174,8 @@ def _last(life: PodLife, each: ContainerRun, site: StatusContext) -> ContainerEx
 
 
 def _backs_off(life: PodLife, each: ContainerRun, site: StatusContext) -> bool:
-    """Waiting to be started again; a container that will not be, or at once, is shown as terminated."""
+    """Whether the container waits in CrashLoopBackOff. A container that restarts at once or never is shown as
+    terminated."""
     return not life.ended and not life.stopping and each.retry > site.now and life.restarts(each)
 
 
@@ -217,10 +214,10 @@ class PodWriter:
         self._standing = standing
         self._around = around
         self._addresses = 0
-        """How many pods were given one."""
+        """Number of pod IPs that were assigned."""
 
     def current(self, metadata: Tree) -> Tree | None:
-        """The pod as the API server has it now; None if it is gone, or another one bears its name."""
+        """The pod as the API server has it; None if it is gone or another pod has its name."""
         name, namespace = metadata["name"], metadata.get("namespace", "")
         tree = self._around.written(lambda: self._around.api.get(PODS, name, namespace))
         return tree if tree is not None and tree["metadata"]["uid"] == metadata["uid"] else None
@@ -234,7 +231,7 @@ class PodWriter:
         self._write(pod.metadata, lambda before: rejected(pod, before, lacking.reason, lacking.message, now))
 
     def confirm(self, metadata: Tree) -> None:
-        """Nothing of a pod that is being deleted is left on this node."""
+        """Deletes the pod's object, after its containers have ended."""
         name, namespace, uid = metadata["name"], metadata.get("namespace", ""), metadata["uid"]
         self._around.written(lambda: self._around.api.delete(PODS, name, namespace, grace=0, uid=uid))
 
@@ -255,4 +252,4 @@ class PodWriter:
         tree = self.current({"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid})
         if tree is not None:
             tree["status"] = status(tree.get("status") or {})
-            self._around.written(partial(self._around.api.update, PODS, tree, part="status"))
+            self._around.written(partial(self._around.api.update, PODS, tree, subresource="status"))

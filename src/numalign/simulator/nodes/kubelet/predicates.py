@@ -1,7 +1,7 @@
-"""Does a node's Node object suit a pod: the predicates of admission that look at labels and taints.
+"""The kubelet's admission checks of node affinity and taints.
 
-`kubeletloop` asks `misfit` for a pod that the managers and the node's amounts let pass. The kubelet checks them after
-the amounts and before host ports (kubelet spec 1), and of taints it only knows NoExecute."""
+`loop` calls `misfit` for pods that fit the node's resources. The kubelet checks affinity after the resources and before
+host ports (kubelet spec 1). Of taints, it checks NoExecute only."""
 
 from __future__ import annotations
 

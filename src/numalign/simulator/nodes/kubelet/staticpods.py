@@ -1,7 +1,7 @@
-"""Static pods: pods from files on a node, which the API server knows by their mirrors.
+"""Static pods and their mirror pods.
 
-`node` makes the mirrors when its kubelet starts and again when one was deleted. Here the mirror is the pod: its uid is
-the one that the managers know."""
+`node` creates the mirror pods when its kubelet starts, and again after a mirror pod was deleted. The simulated pod is
+the mirror pod: the managers know it by that uid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE: Final = "kubernetes.io/config.source"
 
 
 def mirror(pod: Mapping[str, Any], node: str, node_uid: str, now: str) -> Tree:
-    """What the kubelet of this node creates for a pod from a file."""
+    """The mirror pod that the kubelet of this node creates for a static pod."""
     tree = trees.copied(dict(pod))
     digest = hashlib.sha256(trees.encoded([tree, node])).hexdigest()[:32]
     metadata = trees.metadata(tree)

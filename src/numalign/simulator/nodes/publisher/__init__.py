@@ -1,1 +1,1 @@
-"""The simulated publisher of NodeResourceTopology objects."""
+"""The simulated publishers of NodeResourceTopology objects: our agent, RTE and NFD."""

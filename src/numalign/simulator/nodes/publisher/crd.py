@@ -1,7 +1,7 @@
-"""The CustomResourceDefinition of NodeResourceTopology, as the clusters of its publishers have it.
+"""The CustomResourceDefinition of NodeResourceTopology.
 
-`cluster` and tests install it; `RESOURCE` is what publishers write. Both versions are served, v1alpha2 is stored, every
-list is atomic, and there is no status (exporter spec 1.1 to 1.6)."""
+`cluster`, the lab and tests install it; publishers write `RESOURCE`. Both versions are served, v1alpha2 is stored, all
+lists are atomic, and there is no status subresource (exporter spec 1.1 to 1.6)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The publisher of a node's topology report: when it looks, how late it writes, and what goes wrong.
+"""The publisher of a node's topology report: when it reads the node, when it writes, and which faults occur.
 
-`kubeletloop` tells what happened on the node, the agenda brings the time. A look takes the node as it is; the report is
-written a lag later, and only then comes the next look. Each publisher has its own manners (exporter spec 4.8, 4.9,
-5.3): what it reacts to, whether it publishes when it starts, how it treats many events at once."""
+`loop` notifies it of changes on the node, and timers advance time. The publisher reads the node, writes the report one
+lag later, and reads again only after that. Each publisher behaves as the real one (exporter spec 4.8, 4.9, 5.3): what
+it reacts to, whether it publishes at start, and how it combines changes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from numalign.simulator.trees import Tree
 Trigger = Literal["periodic", "reactive"]
 
 RESTART_SECONDS: Final = 10.0
-"""Until a publisher that died runs again."""
+"""Seconds until a crashed publisher runs again."""
 
 
 class PublisherBehaviour(Struct, frozen=True, kw_only=True):
-    """How a publisher goes about it, unless the node's `Publishing` says otherwise."""
+    """The behaviour of a publisher, unless the node's `Publishing` overrides it."""
 
     reacts_to: frozenset[NodeChange]
     window: float
     waits: bool
-    """True: it looks a window after the first event, once. False: at once, but windows apart."""
+    """True: reads the node once, a window after the first change. False: reads it at once, but at most once
+    per window."""
     most_queued: int
     first: bool
-    """Whether it publishes when it starts."""
+    """Whether it publishes at start."""
     skips_equal: bool = False
 
 
@@ -77,12 +78,12 @@ class Exporter:
         self._node_uid = node_uid
         self._manner = BEHAVIOURS[standing.spec.publishing.dialect]
         self._entries: dict[str, TimerEntry] = {}
-        """What is to be done next: the period's look, the queued look, the restart."""
+        """Pending timers: the periodic report, the queued report, the restart."""
         self.running = False
         self._forget()
 
     def begin(self) -> None:
-        """The process starts, knowing nothing."""
+        """Starts the process with empty memory."""
         self.stop()
         self._forget()
         self.running = True
@@ -91,7 +92,7 @@ class Exporter:
         self._wait_for_period()
 
     def stop(self) -> None:
-        """Reports on their way still arrive."""
+        """Stops the process. Reports in flight are still written."""
         self.running = False
         for entry in self._entries.values():
             entry.cancel()
@@ -99,7 +100,7 @@ class Exporter:
         self._queued = 0
 
     def restart(self) -> None:
-        """It dies and is started again."""
+        """The process crashes and is restarted."""
         self.stop()
         self._later("restart", RESTART_SECONDS, self.begin)
 
@@ -114,11 +115,11 @@ class Exporter:
         self._last_look = -1e9
         self._write_after = 0.0
         self._told: NodeTopology | None = None
-        """What it believes to have told."""
+        """The report that it last wrote, as far as it knows."""
         self._before: Tree | None = None
         """The report before the last one."""
 
-    # When
+    # Timing
 
     def _window(self) -> float:
         own = self._standing.spec.publishing.window
@@ -152,10 +153,10 @@ class Exporter:
     def _later(self, what: str, seconds: float, action: Callable[[], None]) -> None:
         self._entries[what] = self._around.agenda.at(self._around.clock.now() + seconds, action)
 
-    # What
+    # Reports
 
     def _look(self, trigger: Trigger) -> None:
-        """A kubelet that does not run answers nobody."""
+        """A kubelet that does not run does not answer."""
         if not self._standing.up:
             return None
         overlaps = self._standing.spec.publishing.faults.overlapping
@@ -176,7 +177,7 @@ class Exporter:
             self._send(stale or tree)
 
     def _look_afterwards(self, trigger: Trigger) -> None:
-        """One thing at a time: nobody looks while his last report is on its way."""
+        """A publisher does not read the node while its last report is in flight."""
         if "afterwards" not in self._entries:
             self._later("afterwards", self._write_after - self._around.clock.now(), lambda: self._catch_up(trigger))
 
@@ -215,5 +216,5 @@ class Exporter:
 
 
 def _falls(chance: float, drawn: Callable[[], float]) -> bool:
-    # Nothing is drawn for what cannot happen, so a fault that is switched on changes no other run.
+    # No random number is drawn for a fault that is off, so switching a fault on does not change other runs.
     return chance > 0 and drawn() < chance

@@ -1,19 +1,13 @@
-"""A node's topology report as the object that its publisher writes: ours, RTE's or NFD's.
+"""The NodeResourceTopology object of each publisher, and how the publisher writes it.
 
-`exporter` asks for it whenever a publisher looks at its node. The numbers are `kubelet.report`'s and
-`kubelet.plainreport`'s, the forms are `agent.forms`'s.
-RTE and NFD list resources in random order, so that every write of theirs is a change (exporter spec, D-09).
+`exporter` calls it. `kubelet.report` and `kubelet.plainreport` compute the amounts, `agent.publish.forms` the object.
+RTE and NFD list resources in random order, so each of their writes is a change (exporter spec, D-09). Our agent applies
+its object. RTE patches the object that it remembers, with a full update after ten patches and after a failed patch
+(exporter spec 4.10). NFD applies, with its namespace as owner, and exits if the API server rejects the object (exporter
+spec 5.7).
 
-How publishers put a report into the API server: each with the verbs of the real one.
-
-Our agent applies its object. RTE patches what it remembers, with a full update every ten patches and whenever a patch
-fails (exporter spec 4.10). NFD applies too, owned by its namespace, and dies of a refusal (exporter spec 5.7).
-
-Reports that say what no node can be, in forms that the schema lets pass.
-
-`exporter` garbles a report when its faults say so. Each way has been seen, or is what a publisher's known defect would
-write (exporter spec 12): readers must survive all of them and believe none.
-"""
+`garbled` makes impossible reports that the schema accepts. Each has been observed, or follows from a known defect
+(exporter spec 12). Readers must not fail on them."""
 
 from __future__ import annotations
 
@@ -43,7 +37,7 @@ MODES: Final[Mapping[PublisherKind, Mode]] = {"agent": "own", "rte": "rte", "nfd
 
 
 def seen(standing: NodeState, dialect: PublisherKind) -> NodeTopology:
-    """What the publisher sees when it looks at the node now."""
+    """The report that the publisher computes from the node's current state."""
     make = standing.make
     if standing.state is not make.empty:
         return _seen(standing, dialect)
@@ -59,7 +53,7 @@ def _seen(standing: NodeState, dialect: PublisherKind) -> NodeTopology:
 
 
 def body(topology: NodeTopology, dialect: PublisherKind, chances: random.Random) -> Tree:
-    """The object without an owner."""
+    """The object without an owner reference."""
     tree = trees.decoded(structs.ENCODER.encode(forms.document(topology, MODES[dialect])))
     if dialect != "agent":
         _shuffle(tree, chances)
@@ -91,7 +85,7 @@ PATCHES_BEFORE_UPDATE: Final = 10
 
 
 class ReportWriter:
-    """What one publisher process remembers of what it wrote."""
+    """The memory of one publisher process about its writes."""
 
     __slots__ = ("_api", "_dialect", "_node", "_owner", "_patches")
 
@@ -100,11 +94,11 @@ class ReportWriter:
         self._dialect = dialect
         self._node = node
         self._patches: int | None = None
-        """Since the last full write; None: nothing is remembered."""
+        """Patches since the last full write; None if no object is remembered."""
         self._owner: Tree | None = None
 
     def write(self, tree: Tree, node_uid: str) -> None:
-        """StatusError where the server does not take it."""
+        """Writes the object. Raises StatusError if the API server rejects it."""
         if self._dialect == "nfd":
             owner = self._namespace()
             self._apply(tree if owner is None else with_owner(tree, owner), NFD)
@@ -162,7 +156,7 @@ def _reference(kind: str, name: str, uid: str) -> Tree:
 
 
 def garbled(tree: Tree, chances: random.Random) -> Tree:
-    """A copy of the report, spoilt in one way."""
+    """A copy of the report with one impossible change."""
     spoilt = trees.copied(tree)
     chances.choice(WAYS)(spoilt)
     return spoilt

@@ -1,6 +1,6 @@
-"""The scenarios that ship with numalign, a YAML file each beside this one.
+"""The scenarios that ship with numalign, one YAML file each.
 
-`numalign scenario` lists, shows and runs them by name; a past bug that took a cluster to find stays here as a file."""
+`numalign scenario` lists, shows and runs them by name. A bug that was found on a cluster is kept here as a scenario."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import resources
 from numalign.api import errors
 from numalign.api.decode import fields, yamltext
 from numalign.simulator.scenarios import scenariofile
-from numalign.simulator.scenarios.story import Story
+from numalign.simulator.scenarios.scenario import Scenario
 
 SUFFIX = ".yaml"
 
@@ -20,12 +20,12 @@ def names() -> tuple[str, ...]:
 
 
 def text(name: str) -> str:
-    """The file, as it is written."""
+    """The text of the file."""
     if name not in names():
         raise errors.BadObject("Scenario", name, "", f"no scenario of this name; {fields.suggestion(name, names())}")
     return resources.files(__name__).joinpath(name + SUFFIX).read_text()
 
 
-def story(name: str) -> Story:
+def scenario(name: str) -> Scenario:
     (document,) = yamltext.documents(text(name), name)
     return scenariofile.read(document.value, name)

@@ -3,8 +3,8 @@
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference.args import ForeignPodsDetect
 from numalign.placement.reference.caches import foreignpods
+from numalign.placement.referenceargs import ForeignPodsDetect
 from tests.unit.placement.reference.caches import made
 
 EVERY, EXCLUSIVE, NONE = ForeignPodsDetect.ALL, ForeignPodsDetect.ONLY_EXCLUSIVE, ForeignPodsDetect.NONE

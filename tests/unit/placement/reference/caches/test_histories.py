@@ -8,11 +8,11 @@ from hypothesis.strategies import SearchStrategy
 
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference.args import InformerMode
 from numalign.placement.reference.caches import podgroups
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.repairs import ALL, NONE, Repair
 from numalign.placement.reference.caches.rules import Rules
+from numalign.placement.referenceargs import InformerMode
 from tests.campaigns import holds_for
 from tests.unit.placement.reference.caches import made
 

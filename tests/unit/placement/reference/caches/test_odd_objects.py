@@ -9,9 +9,9 @@ from numalign.api.errors import BadObject
 from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference.args import ForeignPodsDetect
 from numalign.placement.reference.caches.overreserve import Desynced
 from numalign.placement.reference.caches.rules import Rules
+from numalign.placement.referenceargs import ForeignPodsDetect
 from tests.strategies import hostile
 from tests.unit.placement.reference.caches import made
 

@@ -5,11 +5,11 @@ from msgspec import structs
 
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference.args import ForeignPodsDetect
 from numalign.placement.reference.caches import ledger
 from numalign.placement.reference.caches.cache import Lookup
 from numalign.placement.reference.caches.overreserve import Desynced
 from numalign.placement.reference.caches.rules import Rules
+from numalign.placement.referenceargs import ForeignPodsDetect
 from tests.unit.placement.reference.caches import made
 
 BIG = made.pod("big", requests={"cpu": "40", "memory": "1Gi"})

@@ -8,11 +8,11 @@ from msgspec import structs
 from numalign.api.nrt import fingerprint
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference.args import InformerMode
 from numalign.placement.reference.caches import podgroups
 from numalign.placement.reference.caches.overreserve import Desynced, OverReserve
 from numalign.placement.reference.caches.repairs import ALL, Repair
 from numalign.placement.reference.caches.rules import Rules
+from numalign.placement.referenceargs import InformerMode
 from tests.unit.placement.reference.caches import made
 
 EXCLUSIVE = fingerprint.Method.EXCLUSIVE.value

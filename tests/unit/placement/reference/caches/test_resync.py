@@ -6,10 +6,10 @@ from msgspec import structs
 from numalign.api.nrt import fingerprint, normalise
 from numalign.api.nrt.wire import Attribute, NodeResourceTopology
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference.args import InformerMode, ResyncMethod
 from numalign.placement.reference.caches import podgroups
 from numalign.placement.reference.caches.overreserve import Desynced, OverReserve
 from numalign.placement.reference.caches.rules import Rules
+from numalign.placement.referenceargs import InformerMode, ResyncMethod
 from tests.unit.placement.reference.caches import made
 
 PINNED, SHARED = made.pod("pinned"), made.pod("shared", requests={"cpu": "1"}, guaranteed=False)

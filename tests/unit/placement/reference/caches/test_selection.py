@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from numalign.placement.reference import args
-from numalign.placement.reference.args import ForeignPodsDetect, ResyncMethod
+from numalign.placement import referenceargs
 from numalign.placement.reference.caches import repairs, selection
 from numalign.placement.reference.caches.discardreserved import DiscardReserved
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.passthrough import Passthrough
+from numalign.placement.referenceargs import ForeignPodsDetect, ResyncMethod
 from tests.unit.placement.reference.caches import made
 
 CHOICES: dict[str, tuple[dict[str, Any], type]] = {
@@ -25,13 +25,13 @@ CHOICES: dict[str, tuple[dict[str, Any], type]] = {
 
 @pytest.mark.parametrize("written, kind", CHOICES.values(), ids=CHOICES)
 def test_the_arguments_choose_the_cache(written: dict[str, Any], kind: type) -> None:
-    cache = selection.build(args.complete(written), [made.OURS], [made.report()])
+    cache = selection.build(referenceargs.complete(written), [made.OURS], [made.report()])
     assert type(cache) is kind
     assert cache.look_up("n").nrt == made.report()
 
 
 def rules(**cache: str) -> Any:
-    return selection.rules(args.complete({"cacheResyncPeriodSeconds": 7, "cache": cache}), [made.OURS])
+    return selection.rules(referenceargs.complete({"cacheResyncPeriodSeconds": 7, "cache": cache}), [made.OURS])
 
 
 def test_defaults() -> None:
@@ -59,5 +59,5 @@ def test_unknown_words_mean_what_the_reference_makes_of_them() -> None:
 
 
 def test_preemption_keeps_records() -> None:
-    complete = args.complete({"cacheResyncPeriodSeconds": 5, "preemptionMode": "Enabled"})
+    complete = referenceargs.complete({"cacheResyncPeriodSeconds": 5, "preemptionMode": "Enabled"})
     assert selection.rules(complete, ()).keeps_records

@@ -153,7 +153,7 @@ def test_a_watch_that_comes_too_late_is_told_in_the_stream() -> None:
 
 
 def test_a_watcher_that_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchstream, "MOST_UNREAD", 100_000)
+    monkeypatch.setattr(watchstream, "MAX_UNSENT", 100_000)
 
     async def check(api: Api, address: Address) -> int:
         reader, writer = await asyncio.open_connection(address.host, address.port, limit=1000)
@@ -217,7 +217,7 @@ def test_other_machines_are_not_served_unless_told() -> None:
         async with server.serve(doors.door(), ListenOptions(host="0.0.0.0")):
             pass
 
-    with pytest.raises(ValueError, match="say so with `anywhere`"):
+    with pytest.raises(ValueError, match="set `anywhere`"):
         asyncio.run(check())
 
 

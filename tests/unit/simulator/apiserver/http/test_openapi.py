@@ -18,7 +18,7 @@ SCHEMA = {
     "x-kubernetes-validations": [{"rule": "true"}],
 }
 REGISTRY = Registry()
-REGISTRY.define(WIDGETS.home, [CustomResource(WIDGETS, StructuralSchema(SCHEMA))])
+REGISTRY.define(WIDGETS.group_resource, [CustomResource(WIDGETS, StructuralSchema(SCHEMA))])
 GROUP_VERSIONS = sorted({(each.group, each.version) for each in REGISTRY})
 
 
@@ -54,7 +54,7 @@ def test_every_document_is_in_the_index() -> None:
 def test_a_changed_schema_changes_only_its_own_address() -> None:
     before = openapi.index(REGISTRY)["paths"]
     other = Registry()
-    other.define(WIDGETS.home, [CustomResource(WIDGETS, StructuralSchema(SCHEMA | {"required": []}))])
+    other.define(WIDGETS.group_resource, [CustomResource(WIDGETS, StructuralSchema(SCHEMA | {"required": []}))])
     after = openapi.index(other)["paths"]
     assert {path for path in before if before[path] != after[path]} == {"apis/demo.example.com/v1"}
 
@@ -92,7 +92,7 @@ def test_a_custom_kind_has_the_schema_of_its_definition() -> None:
 
 def test_a_custom_kind_without_a_schema_may_hold_anything() -> None:
     registry = Registry()
-    registry.define(WIDGETS.home, [CustomResource(WIDGETS, StructuralSchema({}))])
+    registry.define(WIDGETS.group_resource, [CustomResource(WIDGETS, StructuralSchema({}))])
     document = json.loads(openapi.document(registry, "demo.example.com", "v1") or b"")
     assert document["components"]["schemas"]["com.example.demo.v1.Widget"]["x-kubernetes-preserve-unknown-fields"]
 

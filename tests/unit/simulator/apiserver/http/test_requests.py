@@ -20,8 +20,8 @@ FOUND = {
     "/api/v1/namespaces/x/status": RequestInfo(NAMESPACES, "", "x", "status"),
     "/api/v1/namespaces/x/finalize": RequestInfo(NAMESPACES, "", "x", "finalize"),
     "/apis/apps/v1/namespaces/x/deployments/d/scale": RequestInfo(DEPLOYMENTS, "x", "d", "scale"),
-    "/api/v1/watch/pods": RequestInfo(PODS, follows=True),
-    "/api/v1/watch/namespaces/x/pods/y": RequestInfo(PODS, "x", "y", follows=True),
+    "/api/v1/watch/pods": RequestInfo(PODS, is_watch=True),
+    "/api/v1/watch/namespaces/x/pods/y": RequestInfo(PODS, "x", "y", is_watch=True),
 }
 
 

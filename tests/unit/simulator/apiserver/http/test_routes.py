@@ -160,7 +160,7 @@ WATCHES = (f"{PLACE}/pods?watch=1", f"{PLACE}/pods?watch=true", "/api/v1/watch/n
 def test_a_watch_is_to_be_followed(target: str) -> None:
     found = Router(furnished().state).answer(Request("GET", target.encode(), {}))
     assert isinstance(found, WatchRequest)
-    assert (found.resource, found.chosen.namespace) == (PODS, "default")
+    assert (found.resource, found.predicate.namespace) == (PODS, "default")
 
 
 def test_what_goes_wrong_inside_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:

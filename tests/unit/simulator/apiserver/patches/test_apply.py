@@ -18,13 +18,13 @@ def config(data: Tree | None = None, **metadata: Any) -> Tree:
 
 
 def applied(
-    live: Tree | None, wanted: Tree, manager: str = "x", *, now: str = NOW, part: str = "", force: bool = False
+    live: Tree | None, wanted: Tree, manager: str = "x", *, now: str = NOW, subresource: str = "", force: bool = False
 ) -> Tree:
-    return FieldManager(CONFIG_MAP, now, part).apply(live, wanted, manager, force=force)
+    return FieldManager(CONFIG_MAP, now, subresource).apply(live, wanted, manager, force=force)
 
 
-def tracked(before: Tree, after: Tree, manager: str = "u", *, now: str = NOW, part: str = "") -> Tree:
-    return FieldManager(CONFIG_MAP, now, part).update(before, after, manager)
+def tracked(before: Tree, after: Tree, manager: str = "u", *, now: str = NOW, subresource: str = "") -> Tree:
+    return FieldManager(CONFIG_MAP, now, subresource).update(before, after, manager)
 
 
 def owners(tree: Tree) -> dict[tuple[str, str], Tree]:
@@ -137,7 +137,7 @@ def test_a_client_can_write_the_books_itself_but_not_by_a_part() -> None:
     entry = {**live["metadata"]["managedFields"][0], "manager": "other"}
     own = config({"a": "1"}, managedFields=[entry])
     assert list(owners(tracked(live, own))) == [("other", "Apply")]
-    assert list(owners(tracked(live, own, part="status"))) == [("x", "Apply")]
+    assert list(owners(tracked(live, own, subresource="status"))) == [("x", "Apply")]
 
 
 def test_books_that_cannot_be_read_are_replaced_by_those_that_are_there() -> None:

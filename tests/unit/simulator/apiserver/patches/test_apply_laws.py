@@ -75,7 +75,7 @@ def test_managers_that_want_different_things_do_not_mind_the_order(first: Tree, 
 
 @given(first=ANY, second=ANY)
 def test_what_was_applied_is_there_and_owned(first: Tree, second: Tree) -> None:
-    shape = builtin.fields(DEPLOYMENT)
+    shape = builtin.typedef(DEPLOYMENT)
     assert shape is not None
     live = applied(applied(None, first, "x"), second, "y")
     bare = {**live, "metadata": {key: value for key, value in live["metadata"].items() if key != "managedFields"}}

@@ -21,8 +21,8 @@ def deployment(*containers: Tree, **spec: Any) -> Tree:
     return {**head, "spec": {**({"template": template} if template else {}), **spec}}
 
 
-def applied(live: Tree | None, wanted: Tree, manager: str = "x", *, part: str = "") -> Tree:
-    return FieldManager(DEPLOYMENT, NOW, part).apply(live, wanted, manager)
+def applied(live: Tree | None, wanted: Tree, manager: str = "x", *, subresource: str = "") -> Tree:
+    return FieldManager(DEPLOYMENT, NOW, subresource).apply(live, wanted, manager)
 
 
 def containers(tree: Tree) -> list[Tree]:
@@ -75,15 +75,15 @@ def test_an_atomic_struct_is_one_field() -> None:
 
 def test_the_status_is_not_owned_by_who_applies_the_object_nor_the_spec_by_who_applies_the_status() -> None:
     both = {**deployment(replicas=1), "status": {"replicas": 3}}
-    main, part = (applied(None, both, part=part)["metadata"]["managedFields"][0] for part in ("", "status"))
+    main, part = (applied(None, both, subresource=part)["metadata"]["managedFields"][0] for part in ("", "status"))
     assert main["fieldsV1"] == {"f:spec": {"f:replicas": {}}}
     assert (part["fieldsV1"], part["subresource"]) == ({"f:status": {"f:replicas": {}}}, "status")
 
 
 def test_a_conflict_over_a_part_names_it() -> None:
-    live = applied(None, {**deployment(), "status": {"replicas": 3}}, part="status")
+    live = applied(None, {**deployment(), "status": {"replicas": 3}}, subresource="status")
     with pytest.raises(ApplyConflict, match=r'conflict with "x" with subresource "status": \.status\.replicas'):
-        applied(live, {**deployment(), "status": {"replicas": 4}}, "y", part="status")
+        applied(live, {**deployment(), "status": {"replicas": 4}}, "y", subresource="status")
 
 
 def thing_schema() -> StructuralSchema:

@@ -12,7 +12,7 @@ POD = ("", "v1", "Pod")
 
 
 def shape(kind: builtin.Kind) -> TypeDef:
-    found = builtin.fields(kind)
+    found = builtin.typedef(kind)
     assert found is not None
     return found
 
@@ -29,11 +29,11 @@ def at(kind: builtin.Kind, path: str) -> TypeDef:
 
 @pytest.mark.parametrize("resource", resources.BUILT_IN, ids=lambda each: each.qualified)
 def test_every_resource_that_is_served_is_in_the_table(resource: Resource) -> None:
-    assert builtin.fields((resource.group, resource.version, resource.kind)) is not None
+    assert builtin.typedef((resource.group, resource.version, resource.kind)) is not None
 
 
 def test_a_kind_that_is_not_built_in_has_no_fields_here() -> None:
-    assert builtin.fields(("ex.com", "v1", "Thing")) is None
+    assert builtin.typedef(("ex.com", "v1", "Thing")) is None
 
 
 LISTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {

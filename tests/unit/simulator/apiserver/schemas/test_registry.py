@@ -225,4 +225,4 @@ def test_parts_and_columns_come_along() -> None:
     custom = registry.custom_resources(registry.completed_definition(foo(versions=[made]), None, NOW))[0]
     assert custom.resource.subresources == {"status", "scale"}
     assert (custom.scale, custom.columns) == (scale, columns)
-    assert custom.schema.has_status_part
+    assert custom.schema.has_status_subresource

@@ -28,7 +28,7 @@ def test_pods_are_found_by_their_fields(fields: str, names: list[str]) -> None:
     api.create(resources.PODS, doors.pod("a"))
     api.create(resources.PODS, doors.pod("b", node="node-1"))
     status = {"phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}
-    api.update(resources.PODS, doors.pod("b") | {"status": status}, part="status")
+    api.update(resources.PODS, doors.pod("b") | {"status": status}, subresource="status")
     assert [tree["metadata"]["name"] for tree in api.list(resources.PODS, fields=fields).items] == names
 
 

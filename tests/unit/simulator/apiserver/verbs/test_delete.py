@@ -21,7 +21,7 @@ GRACE = {
 def test_pods_get_time_to_end(node: str, phase: str, asked: int | None, grace: int | None) -> None:
     api = doors.door()
     api.create(PODS, doors.pod("web", node=node))
-    api.update(PODS, doors.pod("web") | {"status": {"phase": phase}}, part="status")
+    api.update(PODS, doors.pod("web") | {"status": {"phase": phase}}, subresource="status")
     api.delete(PODS, "web", "default", grace=asked)
     left = [tree["metadata"]["deletionGracePeriodSeconds"] for tree in api.list(PODS).items]
     assert left == ([] if grace is None else [grace])

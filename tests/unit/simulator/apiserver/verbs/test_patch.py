@@ -91,7 +91,7 @@ def test_a_write_after_an_apply_keeps_the_books() -> None:
 def test_a_scale_is_patched_through_its_own_shape() -> None:
     api = doors.door()
     api.create(DEPLOYMENTS, doors.deployment("d"))
-    scale = api.patch(DEPLOYMENTS, "d", "default", Patch("merge", {"spec": {"replicas": 6}}), part="scale")
+    scale = api.patch(DEPLOYMENTS, "d", "default", Patch("merge", {"spec": {"replicas": 6}}), subresource="scale")
     assert (scale["kind"], scale["spec"], scale["status"]) == (
         "Scale",
         {"replicas": 6},
@@ -104,7 +104,7 @@ def test_a_scale_below_nothing_is_refused() -> None:
     api = doors.door()
     api.create(DEPLOYMENTS, doors.deployment("d"))
     with pytest.raises(StatusError) as caught:
-        api.update(DEPLOYMENTS, doors.named("d") | {"spec": {"replicas": -5}}, part="scale")
+        api.update(DEPLOYMENTS, doors.named("d") | {"spec": {"replicas": -5}}, subresource="scale")
     assert caught.value.message == (
         'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -5: must be greater than or equal to 0'
     )

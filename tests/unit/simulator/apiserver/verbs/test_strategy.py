@@ -60,7 +60,7 @@ def test_the_generation_counts_everything_but_metadata_and_status() -> None:
     api = defined()
     api.create(WIDGETS, widget("w"))
     generations = [
-        api.patch(WIDGETS, "w", "default", Patch("merge", body), part=part)["metadata"]["generation"]
+        api.patch(WIDGETS, "w", "default", Patch("merge", body), subresource=part)["metadata"]["generation"]
         for body, part in (
             ({"metadata": {"labels": {"a": "b"}}}, ""),
             ({"status": {"size": 1}}, "status"),
@@ -73,7 +73,7 @@ def test_the_generation_counts_everything_but_metadata_and_status() -> None:
 def test_a_scale_goes_by_the_paths_of_the_definition() -> None:
     api = defined()
     api.create(WIDGETS, widget("w"))
-    scale = api.patch(WIDGETS, "w", "default", Patch("merge", {"spec": {"replicas": 8}}), part="scale")
+    scale = api.patch(WIDGETS, "w", "default", Patch("merge", {"spec": {"replicas": 8}}), subresource="scale")
     assert (scale["spec"], api.get(WIDGETS, "w", "default")["spec"]) == ({"replicas": 8}, {"size": 8})
 
 

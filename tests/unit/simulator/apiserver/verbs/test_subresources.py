@@ -17,11 +17,11 @@ FORBIDS = {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1
 def cluster(pod_status: Tree, *budgets: Tree, **spec: object) -> Api:
     api = doors.door()
     api.create(PODS, doors.pod("web", node="node-1", labels={"app": "web"}))
-    api.update(PODS, doors.pod("web", labels={"app": "web"}) | {"status": pod_status}, part="status")
+    api.update(PODS, doors.pod("web", labels={"app": "web"}) | {"status": pod_status}, subresource="status")
     for number, status in enumerate(budgets):
         selector = {"selector": {"matchLabels": {"app": "web"}}, **spec}
         api.create(PODDISRUPTIONBUDGETS, doors.named(f"b{number}") | {"spec": selector})
-        api.update(PODDISRUPTIONBUDGETS, doors.named(f"b{number}") | {"status": status}, part="status")
+        api.update(PODDISRUPTIONBUDGETS, doors.named(f"b{number}") | {"status": status}, subresource="status")
     return api
 
 

@@ -57,7 +57,7 @@ def test_nothing_happens_where_nothing_changed() -> None:
 
 def test_a_write_of_the_object_leaves_its_status_and_the_reverse() -> None:
     api, old = deployed()
-    api.update(DEPLOYMENTS, old | {"status": {"replicas": 2}, "spec": {"replicas": 9}}, part="status")
+    api.update(DEPLOYMENTS, old | {"status": {"replicas": 2}, "spec": {"replicas": 9}}, subresource="status")
     changed = api.update(DEPLOYMENTS, doors.deployment("d", replicas=5) | {"status": {"replicas": 77}})
     assert (changed["spec"]["replicas"], changed["status"]) == (5, {"replicas": 2})
 
@@ -66,7 +66,7 @@ def test_the_generation_counts_changes_of_the_spec_only() -> None:
     api, _ = deployed()
     generations = [
         api.update(DEPLOYMENTS, doors.deployment("d", replicas=3))["metadata"]["generation"],
-        api.update(DEPLOYMENTS, doors.deployment("d", replicas=3) | {"status": {}}, part="status")["metadata"][
+        api.update(DEPLOYMENTS, doors.deployment("d", replicas=3) | {"status": {}}, subresource="status")["metadata"][
             "generation"
         ],
         api.patch(DEPLOYMENTS, "d", "default", merge({"metadata": {"labels": {"a": "b"}}}))["metadata"]["generation"],
@@ -82,7 +82,7 @@ LABELS = {"pods take labels with their status": (PODS, {"a": "b"}), "deployments
 def test_labels_beside_a_status(resource: Any, labels: object) -> None:
     api = doors.door()
     api.create(resource, doors.named("x") | {"spec": {}})
-    changed = api.update(resource, doors.named("x", labels={"a": "b"}) | {"status": {"x": "y"}}, part="status")
+    changed = api.update(resource, doors.named("x", labels={"a": "b"}) | {"status": {"x": "y"}}, subresource="status")
     assert (changed["metadata"].get("labels"), changed["status"]) == (labels, {"x": "y"})
 
 
@@ -129,5 +129,5 @@ def test_a_namespace_goes_when_it_is_finalized() -> None:
     api.create(NAMESPACES, {"metadata": {"name": "t"}, "spec": {"finalizers": ["kubernetes"]}})
     assert api.delete(NAMESPACES, "t")["status"] == {"phase": "Terminating"}
     assert len(api.list(NAMESPACES).items) == 1
-    api.update(NAMESPACES, {"metadata": {"name": "t"}, "spec": {}}, part="finalize")
+    api.update(NAMESPACES, {"metadata": {"name": "t"}, "spec": {}}, subresource="finalize")
     assert api.list(NAMESPACES).items == []

@@ -20,12 +20,12 @@ class Diary:
         self.wants = list(wants)
         self.stumbles_over = ""
 
-    def sit(self, desk: ControllerContext) -> None:
-        self.desk = desk
-        desk.views.watch(CONFIGMAPS, lambda change: desk.note(change.key))
+    def setup(self, context: ControllerContext) -> None:
+        self.context = context
+        context.views.watch(CONFIGMAPS, lambda change: context.enqueue(change.key))
 
-    def look(self, key: Key) -> Iterable[Action]:
-        self.looks.append((key[1], round(self.desk.api.clock.now(), 3)))
+    def reconcile(self, key: Key) -> Iterable[Action]:
+        self.looks.append((key[1], round(self.context.api.clock.now(), 3)))
         if key[1] == self.stumbles_over:
             raise KeyError("what is this?")
         return [self.wants.pop(0)] if self.wants else []
@@ -103,4 +103,4 @@ def test_one_strange_object_does_not_stop_the_others(failures: list[str]) -> Non
         assert [name for name, _ in diary.looks] == ["strange", "plain"]
 
     played(story, [diary])
-    failures.append("diary cannot make sense of default/strange")
+    failures.append("Reconciliation failed controller=diary object=default/strange")

@@ -1,7 +1,8 @@
 import pytest
 
+from numalign.simulator.controllers.framework import pods
 from numalign.simulator.controllers.framework.actions import Create, Delete, RecordEvent, Requeue
-from numalign.simulator.controllers.workloads import daemonsets, pods
+from numalign.simulator.controllers.workloads import daemonsets
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, owner, pod
 

@@ -2,8 +2,9 @@ from datetime import timedelta
 
 import pytest
 
+from numalign.simulator.controllers.framework import pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Update
-from numalign.simulator.controllers.workloads import deployments, pods, replicasets
+from numalign.simulator.controllers.workloads import deployments, replicasets
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, ago, owner
 

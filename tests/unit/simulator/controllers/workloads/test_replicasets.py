@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numalign.simulator.controllers.framework import pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, Requeue, Update
-from numalign.simulator.controllers.workloads import pods, replicasets
+from numalign.simulator.controllers.workloads import replicasets
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.controllers.trees import NOW, owner, pod
 

@@ -112,7 +112,7 @@ def test_conditions_that_others_wrote_stay() -> None:
         on.fleet.add(NODE)
         node = on.node()
         node["status"]["conditions"].append({"type": "NetworkUnavailable", "status": "False"})
-        on.api.update(NODES, node, part="status")
+        on.api.update(NODES, node, subresource="status")
         await on.passes(400.0)
         return stage.conditions(on.node())
 

@@ -1,1 +1,0 @@
-"""What `numalign kubelet admit` reads and prints."""

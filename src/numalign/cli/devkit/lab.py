@@ -1,0 +1,305 @@
+"""`numalign lab`: builds of the real components, and clusters of real kubelets.
+
+`numalign lab up`, `down`, `status`, `logs`, `shell`: clusters of real kubelets on simulated machines.
+
+Parses, calls the lab, prints. A lab runs in a background process, which is the parent of all its programs.
+
+`numalign lab campaign`: random pods and faults on a lab of real kubelets, with a report.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numalign.api.errors import BadObject
+from numalign.cli import fileio, output
+from numalign.lab import build
+from numalign.lab.build import Binary
+from numalign.lab.errors import LabError
+
+if TYPE_CHECKING:
+    from numalign.lab.campaign.history import Line
+    from numalign.lab.campaign.report import Report
+    from numalign.lab.campaign.run import CampaignOptions
+    from numalign.lab.state import LabState, NodeState, ProgramState
+
+
+USUAL = "numalign"
+
+Name = Annotated[str, typer.Option("--name", help="which lab")]
+NameArgument = Annotated[str, typer.Argument(metavar="[NAME]", help="which lab")]
+OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="how to print the result")]
+
+
+def up(
+    name: Name = USUAL,
+    nodes: Annotated[int, typer.Option(min=1, max=50, help="how many nodes")] = 3,
+    machine: Annotated[str, typer.Option(help="a preset's name, or a machine file")] = "2x16",
+    policy: Annotated[str, typer.Option(help="topology manager policy; else the file's, or single-numa-node")] = "",
+    scope: Annotated[str, typer.Option(help="topology manager scope; else the file's, or container")] = "",
+    kubelet_config: Annotated[
+        Path | None, typer.Option(help="a KubeletConfiguration; without one CPUs and memory are managed statically")
+    ] = None,
+    devices: Annotated[
+        Path | None, typer.Option(help="file with the devices of the device plugins; default: the machine's")
+    ] = None,
+    controllers: Annotated[bool, typer.Option(help="run kube-controller-manager")] = True,
+    scheduler: Annotated[bool, typer.Option("--scheduler", help="run our scheduler, numalign")] = False,
+    stock_scheduler: Annotated[bool, typer.Option("--stock-scheduler", help="run kube-scheduler")] = False,
+    reference_scheduler: Annotated[
+        bool, typer.Option("--reference-scheduler", help="run one with NodeResourceTopologyMatch, named reference")
+    ] = False,
+    agent: Annotated[bool, typer.Option("--agent", help="run our agent on every node")] = False,
+    nfd: Annotated[bool, typer.Option("--nfd", help="run nfd-topology-updater on every node")] = False,
+    foreground: Annotated[bool, typer.Option("--foreground", help="stay here until interrupted")] = False,
+    fmt: OutputFormat = output.Format.TABLE,
+) -> None:
+    """Start real kubelets on simulated machines, and print the KUBECONFIG of the cluster.
+
+    Exit code: 0 once all nodes are Ready, 1 if the lab fails to start, 2 if options or machine do not allow it."""
+    from numalign.cli.devkit import labs
+    from numalign.lab.errors import LabError
+    from numalign.lab.spec import LabSpec
+
+    try:
+        asked = labs.NodeOptions(nodes, machine, policy, scope, kubelet_config, devices)
+        wanted = LabSpec(
+            name=name,
+            nodes=labs.nodes_of(asked),
+            controllers=controllers,
+            scheduler=scheduler,
+            agent=agent,
+            nfd=nfd,
+            stock_scheduler=stock_scheduler,
+            reference_scheduler=reference_scheduler,
+        )
+        labs.require(wanted)
+    except (BadObject, LabError) as problem:
+        output.fail(str(problem))
+    try:
+        if foreground:
+            return labs.stay(wanted)
+        found = labs.started(name)
+    except LabError as problem:
+        output.fail(str(problem), code=1)
+    output.show(output.structured(found, fmt) if fmt is not output.Format.TABLE else _lines(found))
+
+
+def down(name: NameArgument = USUAL) -> None:
+    """End a lab, or remove what is left of one."""
+    from numalign.lab import preflight, state
+
+    try:
+        ended = state.SHELF.end(name)
+        cleared = state.clear(name)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if not (ended or cleared):
+        output.fail(f"lab {name} is not running; `numalign lab status` lists the running labs", code=1)
+    if not state.SHELF.every():
+        preflight.release()
+    output.show(f"{name} is down")
+
+
+def status(fmt: OutputFormat = output.Format.TABLE) -> None:
+    """List the labs on this machine, with their programs."""
+    from numalign.lab import state
+
+    found = state.SHELF.every()
+    if fmt is not output.Format.TABLE:
+        return output.show(output.structured(found, fmt))
+    told = [f"{_lines(each)}\n{_pieces(each)}" for each in found]
+    stale = sorted(set(state.SHELF.names()) - {each.name for each in found})
+    told += [f"{name}: ended or starting; `numalign lab down {name}` removes it" for name in stale]
+    output.show("\n\n".join(told) or "no lab is running; `numalign lab up` starts one")
+
+
+def logs(
+    part: Annotated[str, typer.Argument(metavar="[PART]", help="such as kube-apiserver or node-0/kubelet")] = "",
+    name: Name = USUAL,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="go on with what is said from now on")] = False,
+) -> None:
+    """Print the log of a program, also of a lab that failed to start; without PART, list the logs."""
+    from numalign.cli import fileio
+    from numalign.lab import state
+
+    try:
+        found = state.logs(name)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if not found:
+        output.fail(f"lab {name} is not running; `numalign lab up` starts one", code=1)
+    if not part:
+        return output.show("\n".join(f"{title:<28} {log}" for title, log in found.items()))
+    if part not in found:
+        output.fail(f"lab {name} has no program {part}; it has {', '.join(found)}")
+    fileio.show(found[part], follow=follow, while_there=state.SHELF.folder(name))
+
+
+def shell(
+    node: Annotated[str, typer.Argument(metavar="[NODE]", help="which node; the first if not given")] = "",
+    command: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="instead of a shell")] = None,
+    name: Name = USUAL,
+) -> None:
+    """Run a shell or a command with the kubelet's view of a node: its /sys, /proc and /var/lib/kubelet."""
+    import shutil
+
+    from numalign.lab import launching
+
+    lab = _lab(name)
+    chosen = next((each for each in lab.nodes if each.name == (node or lab.nodes[0].name)), None)
+    if chosen is None:
+        output.fail(f"lab {name} has no node {node}; it has {', '.join(each.name for each in lab.nodes)}")
+    _enter(lab, chosen)
+    words = command or [os.environ.get("SHELL", "/bin/sh")]
+    program = shutil.which(words[0])
+    if program is None:
+        output.fail(f"command {words[0]} not found", code=127)
+    argv = launching.command([program, *words[1:]], chosen.mounts)
+    os.execv(argv[0], argv)
+
+
+def _enter(lab: LabState, node: NodeState) -> None:
+    path = f"{lab.tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    # kubectl caches the discovery by server address, which is useless once the lab is down.
+    cache = str(Path(lab.kubeconfig).with_name("kubectl-cache"))
+    os.environ.update(KUBECONFIG=lab.kubeconfig, KUBECACHEDIR=cache, NODE_NAME=node.name, PATH=path)
+
+
+def _lab(name: str) -> LabState:
+    from numalign.lab import state
+
+    try:
+        found = state.SHELF.running(name) or state.SHELF.last_told(name)
+    except BadObject as problem:
+        output.fail(str(problem))
+    if found is None:
+        output.fail(f"lab {name} is not running; `numalign lab up` starts one", code=1)
+    return found
+
+
+def _lines(found: LabState) -> str:
+    return f"{found.name}: {found.words}, at {found.url}\nexport KUBECONFIG={found.kubeconfig}"
+
+
+def _pieces(found: LabState) -> str:
+    return "\n".join(f"  {each.title:<28} {_condition(each)}" for each in found.pieces)
+
+
+def _condition(piece: ProgramState) -> str:
+    restarts = f", started {piece.starts} times" if piece.starts > 1 else ""
+    return f"running, pid {piece.pid}{restarts}" if piece.runs else f"not running{restarts}"
+
+
+INTERRUPTED = 130
+
+
+def campaign(
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="duration of load and faults")] = 5,
+    seed: Annotated[int, typer.Option(help="seed of all pods and faults")] = 1,
+    name: Annotated[str, typer.Option("--name", help="name of the lab")] = "campaign",
+    record: Annotated[Path | None, typer.Option(help="write the history to this file, one JSON line per event")] = None,
+    logs: Annotated[Path | None, typer.Option(help="keep the logs of the lab in this folder")] = None,
+    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="how to print the report")] = output.Format.TABLE,
+) -> None:
+    """Run random pods and faults on real kubelets for some minutes, and report every broken promise.
+
+    Exit code: 0 if no pod was rejected, mispredicted or lost and no report was late, 1 if one was or the lab failed,
+    2 if the options or this machine do not allow it, 130 if it was interrupted without a finding."""
+    from numalign.cli.devkit import labs
+    from numalign.lab.campaign import history, report, run
+    from numalign.lab.errors import LabError
+
+    asked = run.CampaignOptions(minutes=minutes, seed=seed, name=name, logs=logs)
+    try:
+        labs.require(run.lab(asked))
+    except (BadObject, LabError) as problem:
+        output.fail(str(problem))
+    fileio.require_file(record)
+    fileio.require_folder(logs)
+    try:
+        told, lines = _played(asked)
+    except LabError as problem:
+        output.fail(str(problem), code=1)
+    output.show(report.text(told) if fmt is output.Format.TABLE else output.structured(told, fmt))
+    fileio.write(record, history.encode(lines))
+    raise typer.Exit(1 if not told.good else INTERRUPTED if told.run.interrupted else 0)
+
+
+def _played(asked: CampaignOptions) -> tuple[Report, list[Line]]:
+    from numalign.kube import clock
+    from numalign.lab.campaign import run
+
+    # An unavailable server is part of the campaign.
+    logging.getLogger("numalign.kube").setLevel(logging.ERROR)
+    with clock.event_loop_runner() as runner:
+        return runner.run(run.run(asked, _say))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+app = typer.Typer(help="Real Kubernetes components for tests and comparisons.", no_args_is_help=True)
+
+app.command("up", epilog="Example: numalign lab up --nodes 3 --machine 2x16 --stock-scheduler")(up)
+app.command("down", epilog="Example: numalign lab down")(down)
+app.command("status", epilog="Example: numalign lab status")(status)
+app.command("logs", epilog="Example: numalign lab logs node-0/kubelet -f")(logs)
+app.command(
+    "shell",
+    epilog="Example: numalign lab shell node-0 lscpu",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)(shell)
+app.command("campaign", epilog="Example: numalign lab campaign --minutes 5 --seed 1")(campaign)
+
+
+@app.callback()
+def lab() -> None:
+    """Real Kubernetes components for tests and comparisons."""
+
+
+@app.command("build", epilog="Example: numalign lab build oracle-kubelet-1.37")
+def build_binaries(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="binaries to build; default: all")
+    ] = None,
+    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="output format")] = output.Format.TABLE,
+) -> None:
+    """Build missing binaries into the cache, and print where all are."""
+    try:
+        wanted = build.chosen(names or [])
+        progress = BuildProgress(wanted)
+        built = list(build.build(wanted, progress.announce))
+    except (LabError, BadObject) as problem:
+        output.fail(str(problem))
+    if fmt is not output.Format.TABLE:
+        print(output.structured({each.binary.name: str(each.path) for each in built}, fmt))
+        return
+    for each in built:
+        print(f"{each.binary.name:<24} {'built' if each.fresh else 'ready':<6} {each.path}")
+
+
+class BuildProgress:
+    """Prints on stderr what is being built and the estimated time left on two cores."""
+
+    def __init__(self, wanted: tuple[Binary, ...]) -> None:
+        self.left = list(wanted)
+        self.started = time.monotonic()
+
+    def announce(self, binary: Binary) -> None:
+        self.left = self.left[self.left.index(binary) :]
+        minutes = sum(each.minutes for each in self.left)
+        elapsed = (time.monotonic() - self.started) / 60
+        print(
+            f"building {binary.name}; {elapsed:.0f} min so far, up to {minutes:.0f} min left if nothing is cached",
+            file=sys.stderr,
+            flush=True,
+        )

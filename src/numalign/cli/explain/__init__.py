@@ -1,1 +1,0 @@
-"""What `numalign explain` asks and prints."""

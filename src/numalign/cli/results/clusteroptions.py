@@ -1,0 +1,76 @@
+"""What `numalign cluster` and `numalign scenario` were asked for: nodes out of options, stories out of names or files.
+
+Whatever cannot be used raises BadObject, before anything is started."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
+from numalign.api.errors import BadObject
+from numalign.cli import fileio, inputs
+from numalign.kubelet.machine import Machine
+from numalign.simulator.hosting import HostedCluster
+from numalign.simulator.nodes.specs import NodeSpec
+from numalign.simulator.scenarios import catalogue, nodegroups, scenariofile
+from numalign.simulator.scenarios.scenario import Scenario
+
+OPTIONS = "the options"
+
+
+class ClusterOptions(Struct, frozen=True):
+    """The options that describe nodes, as they were typed."""
+
+    nodes: int
+    machine: str
+    policy: str
+    scope: str
+    kubelet_config: Path | None
+    reports: str
+    scenario: str
+
+
+def hosted(asked: ClusterOptions, *, name: str, **how: Any) -> HostedCluster:
+    told = story(asked.scenario) if asked.scenario else None
+    nodes = told.nodes if told else nodes_of(asked)
+    words = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
+    words += f", scenario {told.name}" if told else f" of {asked.machine}, {asked.policy}, scope {asked.scope}"
+    return HostedCluster(name=name, nodes=nodes, words=words, scenario=told, **how)
+
+
+def nodes_of(asked: ClusterOptions) -> tuple[NodeSpec, ...]:
+    machine = inputs.machine(asked.machine)
+    group = {
+        "name": "node",
+        "count": asked.nodes,
+        "machine": asked.machine,
+        "policy": asked.policy,
+        "scope": asked.scope,
+        "kubelet": _configuration(asked.kubelet_config) if asked.kubelet_config else nodegroups.usual(machine),
+        "reports": {"as": asked.reports},
+    }
+    return tuple(nodegroups.read(fields.root(group, "Nodes", OPTIONS), lambda field: machine))
+
+
+def story(name_or_path: str) -> Scenario:
+    """One of the catalogue by its name, else the file."""
+    if name_or_path in catalogue.names() and not os.path.exists(name_or_path):
+        return catalogue.scenario(name_or_path)
+    if name_or_path != fileio.STDIN and not os.path.exists(name_or_path):
+        known = fields.suggestion(name_or_path, catalogue.names())
+        raise BadObject("Scenario", fileio.shown(name_or_path), "", f"no such scenario and no such file; {known}")
+    document = fileio.only(name_or_path)
+    return scenariofile.read(document.value, document.place, _machine)
+
+
+def _machine(field: Field) -> Machine:
+    return inputs.machine(fields.text(field))
+
+
+def _configuration(path: Path) -> object:
+    return fileio.only(str(path)).value

@@ -1,0 +1,209 @@
+"""The second half of the demo: the same burst of pods on an embedded cluster, by two schedulers.
+
+Everything is played in virtual time by `simulator.scenarios`: the numbers are counted from the history, the zones are
+those that the simulated kubelets hold at the end, and what is said about the pod that waits is what the scheduler wrote
+on it, and what `numalign explain` says.
+
+`numalign demo --keep`: the demo's cluster again, in real time and in a process of its own, for kubectl.
+
+The same story is played there from its beginning, with our scheduler in the same process; `numalign cluster down` ends
+all of it. Commands that are worth a try are said on the way out.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from numalign.cli import output
+from numalign.cli.display import matrix
+from numalign.cli.display.formats import INDENT, Page
+from numalign.cli.display.values import Resource
+from numalign.cli.results import admit, explaindraw
+from numalign.cli.results.explanation import ExplainOutput
+from numalign.simulator import registry
+
+if TYPE_CHECKING:
+    from numalign.scheduler.snapshot.snapshot import Snapshot
+    from numalign.simulator.cluster import Cluster
+    from numalign.simulator.scenarios.play import PlayResult
+    from numalign.simulator.scenarios.scenario import Scenario
+
+
+STORY: Final = "burst"
+BLIND: Final = "default-scheduler"
+OURS: Final = "numalign"
+DRAWN: Final = "gpu-0"
+WAITING: Final = "numa-test"
+SHOWN: Final = {
+    "running": "run at the end",
+    "misaligned": "rejected with TopologyAffinityError",
+    "pending": "wait",
+}
+
+
+class Seen(Struct, frozen=True):
+    """What was looked at when the story was over."""
+
+    before: Sequence[Resource]
+    """The node with nothing on it."""
+    after: Sequence[Resource]
+    pods: Sequence[str]
+    told: ExplainOutput | None
+    """The pod that waits, explained."""
+
+
+def tell(page: Page) -> list[str]:
+    """Adds it to the page; what did not hold, as sentences."""
+    from numalign.simulator.scenarios import catalogue, judge, play
+
+    story = catalogue.scenario(STORY)
+    seen: list[Seen] = []
+    played = {
+        BLIND: play.play(story, BLIND),
+        OURS: play.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
+    }
+    _tell(page, story, {name: judge.measures(each.lines) for name, each in played.items()})
+    _tell_storm(page, played[BLIND])
+    _tell_zones(page, seen[0])
+    words = _waiting(played[OURS])
+    page.add(f"{WAITING} waits, and its condition says why:")
+    page.add(words or "(nothing was said)", indent=INDENT)
+    judged = (judge.judge(story, name, each.lines) for name, each in played.items())
+    missed = [str(violation) for violations in judged for violation in violations]
+    return [*missed, *_tell_why(page, seen[0].told), *([] if words else [f"{WAITING} was not told why it waits"])]
+
+
+def _tell_storm(page: Page, played: PlayResult) -> None:
+    """Why there are so many more pods than arrived."""
+    made = sum(line.what == "created" and line.name.startswith(WAITING) for line in played.lines)
+    page.add(
+        f"{WAITING} is a deployment, which makes a new pod for every one that a node rejects: {made} of the pods under "
+        f"{BLIND} are its."
+    )
+    page.add()
+
+
+def _tell_zones(page: Page, seen: Seen) -> None:
+    for moment, resources in (("before", seen.before), ("under numalign", seen.after)):
+        page.add(f"The zones of {DRAWN} {moment}:")
+        page.add()
+        matrix.draw_zones(page, resources, seen.pods)
+        page.add()
+
+
+def _tell_why(page: Page, told: ExplainOutput | None) -> list[str]:
+    """The short form of `numalign explain pod`; what did not hold."""
+    if told is None or told.asked is None or told.fits:
+        return [f"{WAITING} does not wait"]
+    page.add()
+    page.add("Explained:")
+    explaindraw.short(page, told.asked)
+    return [] if told.asked.help else [f"nobody knows what would help {WAITING}"]
+
+
+def _tell(page: Page, story: Scenario, measures: Mapping[str, Mapping[str, float]]) -> None:
+    page.add(f"{story.title}, on a cluster of {len(story.nodes)} nodes, by two schedulers:")
+    page.add()
+    table = page.table("scheduler", "pods", *SHOWN.values())
+    for name, each in measures.items():
+        table.add_row(name, *(f"{each[measure]:g}" for measure in ("created", *SHOWN)))
+    page.add(table)
+    page.add()
+
+
+def _seen(embedded: Cluster) -> Seen:
+    from numalign.cli.results import explanation
+    from numalign.simulator.apiserver.storage.resources import PODS
+
+    standing = embedded.fleet.nodes[DRAWN].standing
+    pods = [pod["metadata"] for pod in embedded.api.list(PODS).items]
+    names = {meta["uid"]: f"{meta['namespace']}/{meta['name']}" for meta in pods}
+    waiting = next((name for name in names.values() if name.startswith(f"default/{WAITING}")), None)
+    return Seen(
+        before=admit.resources(standing.kubelet, standing.kubelet.initial()),
+        after=admit.resources(standing.kubelet, standing.state, names),
+        pods=list(names.values()),
+        told=explanation.about_pod(_taken(embedded), waiting, explanation.Wanted()) if waiting else None,
+    )
+
+
+def _taken(embedded: Cluster) -> Snapshot:
+    """The cluster as `kubectl get -o json` would print it."""
+    from numalign.scheduler.snapshot import files
+    from numalign.simulator.apiserver.storage.resources import NODES, PODS
+    from numalign.simulator.nodes.publisher.crd import RESOURCE
+
+    items = [tree for resource in (NODES, RESOURCE, PODS) for tree in embedded.api.list(resource).items]
+    return files.read(msgspec.json.encode({"kind": "List", "items": items}), "the embedded cluster")
+
+
+def _waiting(played: PlayResult) -> str:
+    """The last word that the pod was given."""
+    said = [line.words for line in played.lines if line.what == "refused" and line.name.startswith(WAITING)]
+    return said[-1] if said else ""
+
+
+NAME = "demo"
+PROGRAM = "numalign"
+PATIENCE = 90.0
+
+WORDS = """
+The cluster is up, and the burst begins: {words}, at {url}
+The scheduler numalign runs in it. {waiting} comes half a minute later. To look around:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl get pods -o wide
+  {program} topology
+  {program} topology {node}
+  {program} explain pod NAME
+
+  {program} cluster down {name}        # ends it"""
+
+
+def kept() -> str:
+    """What to say once it is up; gives up where it does not come up."""
+    found = registry.running(NAME) or _started()
+    return WORDS.format(
+        words=found.words,
+        url=found.url,
+        waiting=WAITING,
+        kubeconfig=found.kubeconfig,
+        node=DRAWN,
+        name=NAME,
+        program=program(),
+    )
+
+
+def program() -> str:
+    """What to type: the bare name only where the shell finds it, as `make demo` does not put it on the path."""
+    called = Path(sys.argv[0])
+    return PROGRAM if shutil.which(PROGRAM) or called.name != PROGRAM else str(called)
+
+
+def _started() -> registry.RunningCluster:
+    asked = (
+        "cluster",
+        "up",
+        NAME,
+        "--scenario",
+        STORY,
+        "--scheduler",
+        OURS,
+        "--with-scheduler",
+    )
+    # The command stays behind as a process of its own, so that it has to be one from the start.
+    done = subprocess.run(
+        [sys.executable, "-m", "numalign.cli", *asked], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    found = registry.running(NAME)
+    if done.returncode or found is None:
+        output.fail(f"the cluster did not come up: {done.stderr.strip() or done.stdout.strip()}")
+    return found

@@ -1,0 +1,205 @@
+"""An explanation for people: the pod, the causes with their nodes, the closest node zone by zone, and what would help.
+
+Drawn from the values of `explained` alone. Thousands of nodes are summed up by cause; single ones are lines of text,
+because tables of that length take longer to lay out than to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import structs
+from rich.table import Table
+from rich.text import Text
+
+from numalign.cli import output
+from numalign.cli.display import formats, matrix
+from numalign.cli.display.formats import INDENT, Page
+from numalign.cli.display.values import Zones
+from numalign.cli.results.explanation import (
+    EXAMPLES,
+    CauseOutput,
+    ExplainOutput,
+    NodeOutput,
+    NodesOutput,
+    PlacementOutput,
+    PodOutput,
+)
+
+STYLES = {
+    "running": "bold green",
+    "bound": "bold green",
+    "decided": "bold green",
+    "succeeded": "green",
+    "waiting": "bold yellow",
+    "gated": "bold yellow",
+    "rejected": "bold red",
+    "failed": "bold red",
+}
+MOST_NODES = 5
+MOST_NAMES = 8
+MOST_CAUSES = 12
+
+
+def drawn(told: ExplainOutput, *, every: bool = False) -> str:
+    """`every`: single nodes are listed."""
+    page, last = Page(), Page()
+    draw(page, told)
+    if told.asked is None:
+        return page.text()
+    nodes = [output.printable(f"{each.node}: {each.why or 'fits'}") for each in told.asked.answers] if every else []
+    if told.asked.help:
+        last.add(Text(sentence(told.asked.help), "bold"))
+    return "\n".join([page.text(), *(["", *nodes] if nodes else []), *(["", last.text()] if told.asked.help else [])])
+
+
+def draw(page: Page, told: ExplainOutput) -> None:
+    """All but what would help."""
+    _pod(page, told)
+    if told.asked is not None:
+        page.add()
+        _copies(page, told)
+        _asked(page, told.asked)
+
+
+def short(page: Page, asked: NodesOutput) -> None:
+    """The causes, and what would help."""
+    page.add()
+    page.add(causes(page, asked.causes), indent=INDENT)
+    page.add()
+    page.add(Text(sentence(asked.help), "bold"), indent=INDENT)
+
+
+def sentence(help: str) -> str:
+    help = output.printable(help)
+    return f"It {help}." if help.startswith(("would", "will")) else f"{help[:1].upper()}{help[1:]}."
+
+
+def causes(page: Page, found: Sequence[CauseOutput]) -> Table:
+    """A line per sentence, the most frequent first."""
+    table = page.table("nodes", "why", "which")
+    table.columns[0].justify = "right"
+    told = _by_sentence(found)
+    for each in told[:MOST_CAUSES]:
+        table.add_row(f"{each.nodes:,}", output.printable(each.why), few(each.examples, each.nodes))
+    rest = told[MOST_CAUSES:]
+    if rest:
+        table.add_row(f"{sum(each.nodes for each in rest):,}", f"for {len(rest)} other reasons", _some(rest))
+    return table
+
+
+def _by_sentence(found: Sequence[CauseOutput]) -> list[CauseOutput]:
+    """Causes that differ for programs and read the same are one for people."""
+    said: dict[str, CauseOutput] = {}
+    for each in found:
+        known = said.setdefault(each.why, each)
+        if known is not each:
+            examples = (*known.examples, *each.examples)[:EXAMPLES]
+            said[each.why] = structs.replace(known, nodes=known.nodes + each.nodes, examples=examples)
+    return sorted(said.values(), key=lambda each: -each.nodes)
+
+
+def few(names: Sequence[str], count: int) -> str:
+    """The first names, and how many more there are."""
+    more = count - len(names)
+    return output.printable(", ".join(names)) + (f" and {more:,} more" if more > 0 else "")
+
+
+def placement(placed: PlacementOutput) -> str:
+    """Zones by container, in one line."""
+    if not placed.containers:
+        return "no zone of its own"
+    by_zones: dict[tuple[Zones, ...], list[str]] = {}
+    for name, sets in placed.containers.items():
+        by_zones.setdefault(tuple(sets), []).append(name)
+    parts = [f"{few(names[:MOST_NAMES], len(names))} in {_choices(sets)}" for sets, names in by_zones.items()]
+    return f"{'; '.join(parts)} ({placed.source})"
+
+
+def _pod(page: Page, told: ExplainOutput) -> None:
+    pod = told.pod
+    stage = Text(pod.stage, STYLES[pod.stage]) if pod.stage else Text("")
+    page.add(Text.assemble((output.printable(formats.pod(pod.full_name)), "bold"), "  ", stage))
+    lines = formats.labelled()
+    for label, text in _lines(told):
+        lines.add_row(label, Text(output.printable(text)))
+    page.add(lines, indent=INDENT)
+
+
+def _lines(told: ExplainOutput) -> Iterator[tuple[str, str]]:
+    pod = told.pod
+    wants = {resource: amount for resource, amount in pod.requests.items() if amount}
+    yield "asks for", f"{formats.wants(wants)} ({pod.qos_class})"
+    if told.asked is not None and pod.stage is not None and pod.scheduler != told.asked.profile:
+        yield "scheduler", f"{pod.scheduler}; what follows is what {told.asked.profile} would say"
+    if pod.leaving:
+        yield "note", "it was deleted, and has not ended yet"
+    if pod.gates:
+        yield "gated by", f"{', '.join(pod.gates)}; no scheduler looks at it before that is removed"
+    if pod.placed is not None:
+        yield "node", pod.placed.node
+        yield from _held(pod, pod.placed)
+    elif told.chosen is not None and told.copies == 1:
+        yield "would go to", f"{told.chosen.node}; {placement(told.chosen)}"
+    if pod.reason or pod.message:
+        yield "it says", ": ".join(filter(None, (pod.reason, pod.message)))
+
+
+def _held(pod: PodOutput, placed: PlacementOutput) -> Iterator[tuple[str, str]]:
+    if pod.stage in ("rejected", "failed", "succeeded"):
+        return
+    yield "zones", placement(placed)
+    by_zones: dict[Zones, dict[str, float]] = {}
+    for each in placed.holds:
+        into = by_zones.setdefault(tuple(each.zones), {})
+        into[each.resource] = into.get(each.resource, 0) + each.amount
+    for zones, held in by_zones.items():
+        yield "holds", f"{formats.wants(held)} in {formats.zones(zones)}"
+
+
+def _copies(page: Page, told: ExplainOutput) -> None:
+    if told.copies == 1:
+        return
+    placed = sum(told.placed.values())
+    page.add(f"{placed:,} of {told.copies:,} pods find a node{': ' if placed else ''}{_nodes(told.placed)}")
+    if placed < told.copies:
+        page.add(f"the next one, {formats.pod(told.pod.full_name)}:")
+
+
+def _nodes(placed: Mapping[str, int]) -> str:
+    most = sorted(placed.items(), key=lambda each: (-each[1], each[0]))
+    return few([f"{node} {count}" for node, count in most[:MOST_NODES]], len(most))
+
+
+def _asked(page: Page, asked: NodesOutput) -> None:
+    page.add(asked.headline)
+    both = [*asked.fitting, *asked.untried]
+    if both:
+        page.add(f"it fits on {few(both[:MOST_NODES], len(both))}", indent=INDENT)
+    if asked.causes:
+        page.add()
+        page.add(causes(page, asked.causes), indent=INDENT)
+    if not asked.fits:
+        for each in asked.closest:
+            _closest(page, each)
+    if asked.notes:
+        page.add()
+        for note in asked.notes:
+            page.add(f"note: {note}", indent=INDENT)
+
+
+def _closest(page: Page, node: NodeOutput) -> None:
+    if not node.lacks:
+        return
+    page.add()
+    rules = f" ({node.policy}, scope {node.scope})" if node.policy else ""
+    page.add(f"closest is {node.node}{rules}:")
+    page.add(matrix.lacks(page, node.lacks), indent=INDENT)
+
+
+def _choices(sets: Sequence[Zones]) -> str:
+    return formats.zones(sets[0]) if len(sets) == 1 else formats.choices(sets)
+
+
+def _some(rest: Sequence[CauseOutput]) -> str:
+    names = [name for each in rest for name in each.examples]
+    return few(names[:MOST_NODES], sum(each.nodes for each in rest))

@@ -1,0 +1,344 @@
+"""What `numalign explain` answers, as values: the JSON and YAML output, field by field.
+
+`told` fills these in from what the scheduler's own explanation says; `explaindrawing` turns them into text. Amounts
+are CPUs (thousandths possible), bytes, or numbers of devices. docs/use/explain.md documents every field.
+
+The questions that `numalign explain` puts to a cluster, answered from a snapshot of it.
+
+A pod that has a node is looked up; one that waits is held against every node as the scheduler would do it, and then,
+where it fits, chosen for. Pods that are only thought of are placed one after the other, each charged for the next, and
+the first that finds no node is explained. The snapshot is ours alone, so that charging it harms nobody.
+"""
+
+from __future__ import annotations
+
+import difflib
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, structs
+
+from numalign.api import errors
+from numalign.api.errors import BadObject
+from numalign.api.objects import qos, requests, resourcenames
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.qos import QoS
+from numalign.cli.display import values
+from numalign.cli.display.values import Amount, Held, Lacking, Reported, Zones
+from numalign.kube.resources import PODS
+from numalign.placement.columns.holdings import Source
+from numalign.placement.explain.nodeview import Tenant
+from numalign.placement.explain.reasons import AnySuggestion
+from numalign.scheduler.choose import choose, filtering, stormguard
+from numalign.scheduler.choose.choose import AttemptContext, Chosen
+from numalign.scheduler.explain import advise, explanations
+from numalign.scheduler.explain.explanations import Cause, Explained, PodProgress, RejectedNodes, Stage
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.snapshot import restore, snapshot
+from numalign.scheduler.snapshot.restore import Restored
+from numalign.scheduler.snapshot.snapshot import Snapshot
+
+EXAMPLES: Final = 3
+"""Nodes of a cause that are named."""
+
+
+class NodeOutput(Reported, frozen=True, kw_only=True):
+    """One node's answer; a node that fits has nothing but its name."""
+
+    node: str
+    fits: bool
+    why: str = ""
+    plugin: str = ""
+    says: tuple[str, ...] = ()
+    """In the stock scheduler's words."""
+    cause: str = ""
+    policy: str = ""
+    scope: str = ""
+    container: str = ""
+    never: bool = False
+    """Whether it would be so on the empty node, too."""
+    lacks: tuple[Lacking, ...] = ()
+
+
+class CauseOutput(Reported, frozen=True, kw_only=True):
+    """Nodes that refuse for one kind of reason."""
+
+    nodes: int
+    why: str
+    plugin: str
+    cause: str
+    examples: tuple[str, ...]
+
+
+class PlacementOutput(Reported, frozen=True, kw_only=True):
+    """Where a pod is or would be. By container the zones, or all sets of zones that are possible."""
+
+    node: str
+    source: Source | None = None
+    """How its zones are known; None: nothing of it is aligned, or the node has no report."""
+    containers: Mapping[str, tuple[Zones, ...]] = {}
+    holds: tuple[Held, ...] = ()
+
+
+class PodOutput(Reported, frozen=True, kw_only=True):
+    namespace: str
+    name: str
+    scheduler: str
+    qos_class: QoS
+    requests: dict[str, Amount]
+    stage: Stage | None = None
+    """None: there is no such pod, it is only thought of."""
+    leaving: bool = False
+    gates: tuple[str, ...] = ()
+    reason: str = ""
+    message: str = ""
+    placed: PlacementOutput | None = None
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class NodesOutput(Reported, frozen=True, kw_only=True):
+    """What the nodes said."""
+
+    profile: str
+    """By whose rules."""
+    nodes: int
+    fits: bool
+    headline: str
+    fitting: tuple[str, ...]
+    untried: tuple[str, ...]
+    causes: tuple[CauseOutput, ...]
+    closest: tuple[NodeOutput, ...]
+    answers: tuple[NodeOutput, ...]
+    """Every node's, where they were asked for."""
+    help: str
+    """One line of what would make it fit; empty: it fits, or nothing is known."""
+    suggestions: tuple[Any, ...]
+    notes: tuple[str, ...]
+
+
+class ExplainOutput(Reported, frozen=True, kw_only=True):
+    pod: PodOutput
+    fits: bool
+    """Whether it has a node, or would find one; of several, whether all would."""
+    asked: NodesOutput | None = None
+    """None: the pod has a node, and nobody was asked."""
+    chosen: PlacementOutput | None = None
+    """Where it would go now, or could: among equals it is a matter of chance."""
+    copies: int = 1
+    """How many like it were asked for, one after the other."""
+    placed: Mapping[str, int] = {}
+    """Nodes that took them, with how many."""
+    problems: tuple[str, ...] = ()
+    """What could not be read of the cluster."""
+
+
+def pod_output(thing: Pod, state: PodProgress | None = None) -> PodOutput:
+    meta = thing.metadata
+    known = state or PodProgress(stage=Stage.WAITING)
+    return PodOutput(
+        namespace=meta.namespace,
+        name=meta.name,
+        scheduler=thing.spec.scheduler_name,
+        qos_class=qos.of(thing),
+        requests=values.requested(requests.effective(thing)),
+        stage=state.stage if state is not None else None,
+        leaving=known.is_leaving,
+        gates=known.gates,
+        reason=known.reason,
+        message=known.message,
+        placed=placement_output(known.node, known.tenant) if known.node else None,
+    )
+
+
+def placement_output(node: str, tenant: Tenant | None) -> PlacementOutput:
+    if tenant is None or not tenant.charges:
+        return PlacementOutput(node=node)
+    held = tuple(
+        Held(resource=each.resource, amount=each.amount, zones=each.zones, certain=each.certain)
+        for each in sorted(tenant.charges, key=lambda each: (each.zones, each.resource))
+    )
+    return PlacementOutput(node=node, source=tenant.source, containers=tenant.containers, holds=held)
+
+
+def nodes_output(found: Explained, suggested: tuple[AnySuggestion, ...], *, closest: int, every: bool) -> NodesOutput:
+    """`closest`: how many nodes are told in full; `every`: whether all are told."""
+    nodes = [*(fitting_node(node) for node in found.fitting), *map(untried_node, found.untried)]
+    answers = [node_output(node, found.refused[node]) for node in sorted(found.refused)] if every else []
+    return NodesOutput(
+        profile=found.profile,
+        nodes=found.nodes,
+        fits=found.fits,
+        headline=found.headline,
+        fitting=found.fitting,
+        untried=found.untried,
+        causes=tuple(map(cause_output, found.causes)),
+        closest=tuple(node_output(node, found.refused[node]) for node in found.closest[:closest]),
+        answers=tuple(sorted([*nodes, *answers], key=lambda each: each.node)) if every else (),
+        help=advise.line(suggested),
+        suggestions=tuple(map(suggestion_output, suggested)),
+        notes=tuple(found.notes),
+    )
+
+
+def fitting_node(node: str) -> NodeOutput:
+    return NodeOutput(node=node, fits=True)
+
+
+def untried_node(node: str) -> NodeOutput:
+    return NodeOutput(
+        node=node, fits=True, why="may fit; it was not tried, because too many nodes hang on pods to come"
+    )
+
+
+def node_output(node: str, said: RejectedNodes) -> NodeOutput:
+    reason = said.reason
+    known = NodeOutput(node=node, fits=False, why=said.sentence, plugin=said.plugin, says=said.texts)
+    if reason is None:
+        return known
+    return msgspec.structs.replace(
+        known,
+        cause=reason.cause,
+        policy=reason.policy or "",
+        scope=reason.scope or "",
+        container=reason.container,
+        never=reason.structural,
+        lacks=tuple(map(values.lacking, reason.lacks)),
+    )
+
+
+def cause_output(found: Cause) -> CauseOutput:
+    reason = found.answer.reason
+    return CauseOutput(
+        nodes=len(found.nodes),
+        why=found.answer.sentence,
+        plugin=found.answer.plugin,
+        cause=reason.cause if reason is not None else "",
+        examples=found.nodes[:EXAMPLES],
+    )
+
+
+def suggestion_output(found: AnySuggestion) -> Any:
+    """As plain values, with CPUs instead of thousandths."""
+    return _in_cpus(msgspec.to_builtins(found))
+
+
+def _in_cpus(plain: dict[str, Any]) -> dict[str, Any]:
+    inner: dict[str, Any] = {name: _in_cpus(value) for name, value in plain.items() if isinstance(value, dict)}
+    if plain.get("resource") == resourcenames.CPU:
+        counted = ("amount", "insteadOf")
+        inner |= {name: values.total(resourcenames.CPU, plain[name]) for name in counted if name in plain}
+    return plain | inner
+
+
+def counted(nodes: Sequence[str]) -> dict[str, int]:
+    return {node: nodes.count(node) for node in dict.fromkeys(nodes)}
+
+
+SEED: Final = 1
+"""Equal nodes are drawn from; the same question gets the same answer."""
+
+
+PLACED: Final = frozenset({Stage.DECIDED, Stage.BOUND, Stage.RUNNING, Stage.SUCCEEDED, Stage.FAILED})
+
+
+class Wanted(Struct, frozen=True):
+    """How much is to be told."""
+
+    every: bool = False
+    """Each node's answer."""
+    closest: int = 1
+
+
+class NotFound(BadObject):
+    """There is no such pod."""
+
+
+def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> ExplainOutput:
+    """`name`: namespace/name."""
+    pod = taken.pod(name)
+    if pod is None:
+        raise NotFound("Pod", name, "", f"is not there; {_similar(taken, name)}")
+    node = pod.spec.node_name
+    view = _View(snapshot.narrowed(taken, node) if node and not stormguard.is_rejection(pod) else taken)
+    state = explanations.of(pod, view.restored.cluster)
+    told = ExplainOutput(
+        pod=pod_output(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems
+    )
+    if state.stage in PLACED:
+        return told
+    if state.stage is Stage.REJECTED:
+        pod = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+    asked = view.asked(pod, wanted)
+    chosen = view.chosen(pod) if asked.fits and state.stage is not Stage.REJECTED else None
+    return structs.replace(told, fits=told.fits and asked.fits, asked=asked, chosen=chosen)
+
+
+def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: Wanted) -> ExplainOutput:
+    """Pods that do not exist; all of one kind, or several that come together."""
+    view, nodes = _View(taken), list[str]()
+    first = view.asked(pods[0], wanted)
+    problems = view.restored.problems
+    told = ExplainOutput(pod=pod_output(pods[0]), fits=True, asked=first, copies=len(pods), problems=problems)
+    for pod in pods:
+        chosen = view.chosen(pod)
+        if chosen is None:
+            told = structs.replace(told, pod=pod_output(pod), fits=False, asked=view.asked(pod, wanted))
+            break
+        nodes.append(chosen.node)
+        told = told if told.chosen else structs.replace(told, chosen=chosen)
+    return structs.replace(told, placed=counted(nodes))
+
+
+class _View:
+    """The cluster of a snapshot, and its profiles."""
+
+    def __init__(self, taken: Snapshot) -> None:
+        self.restored: Restored = restore.restored(taken)
+        self._around = AttemptContext(self.restored.cluster, self.restored.nominations, self.restored.rejections)
+        self._rng = random.Random(SEED)
+
+    def asked(self, pod: Pod, wanted: Wanted) -> NodesOutput:
+        profile = self._profile(pod)
+        found = explanations.explained(pod, profile, self._around, self.restored.now)
+        suggested = advise.found(found, profile, self._around)
+        return nodes_output(found, suggested, closest=wanted.closest, every=wanted.every)
+
+    def chosen(self, pod: Pod) -> PlacementOutput | None:
+        """Where it goes; from now on it counts there."""
+        cluster, profile = self.restored.cluster, self._profile(pod)
+        try:
+            shape = filtering.shape(profile, cluster.engine, pod)
+        except BadObject:
+            return None
+        attempt = self._around.attempt(pod, shape, self.restored.now, 0)
+        found = choose.choose(attempt, profile, cluster, self._rng)
+        if not isinstance(found, Chosen):
+            return None
+        cluster.assume(pod, found.decision)
+        zones = {each.container: each.zones for each in found.decision.placement if each.zones}
+        return PlacementOutput(
+            node=found.decision.node or "", source=Source.PREDICTED if zones else None, containers=zones
+        )
+
+    def _profile(self, pod: Pod) -> Profile:
+        """The pod's own, else the first."""
+        profiles = self.restored.profiles
+        return profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
+
+
+def _similar(taken: Snapshot, name: str) -> str:
+    known = [pod.metadata.full_name for pod in taken.every(PODS)]
+    # By the bare name: namespaces that are equal make any two names look alike.
+    space, _, wanted = name[: errors.ECHO_LIMIT].partition("/")
+    by_name = {each.partition("/")[2]: each for each in sorted(known, key=lambda each: each.startswith(f"{space}/"))}
+    copies = [each for each in by_name if each.startswith(f"{wanted}-")]
+    close = [wanted] if wanted in by_name else copies or difflib.get_close_matches(wanted, by_name, n=1)
+    if close:
+        return f"did you mean {by_name[close[0]]}?"
+    others = "1 other" if len(known) == 1 else f"{len(known)} others"
+    return f"the cluster has {others}" if known else "the cluster has no pods"

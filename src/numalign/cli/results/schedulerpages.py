@@ -1,0 +1,341 @@
+"""What a scheduler tells about itself, drawn: its queue, one pod's story, one node's zones.
+
+`schedulerlook` hands in the page as it came; the scheduler may be of another version, so that nothing in it is taken
+for granted.
+
+A decision made again, for people and as values: then and now, the best nodes, and one node in depth.
+
+`schedulerlook` hands in what `scheduler.repeating` found. One node is told with the words and tables of `explain`.
+
+What a scheduler's configuration comes to, as data and as a page: whom it serves, what runs, with which settings.
+
+`scheduler check-config` prints either. The data have the configuration's own names and are complete; the page tells
+settings of plugins only where they are not the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+from rich.table import Table
+
+from numalign.api.schedulerconfig import durations
+from numalign.api.schedulerconfig.configuration import Configuration, Profile
+from numalign.api.schedulerconfig.plugins import POINTS, Point
+from numalign.cli import output
+from numalign.cli.display import formats, matrix
+from numalign.cli.display.formats import INDENT, Page
+from numalign.cli.results import explanation
+from numalign.placement import settings as engines
+from numalign.scheduler import settings
+from numalign.scheduler.choose.scoring import NodeScore
+from numalign.scheduler.explain.replay import NodeReplay, ReplayResult
+
+Told = Mapping[str, Any]
+BEFORE_DETAILS = ("at", "what")
+
+
+def state(told: Told) -> str:
+    page = Page()
+    if isinstance(told.get("node"), dict):
+        node(page, told["node"])
+        return page.text()
+    if "leads" in told:
+        _numbers(page, told)
+    _queue(page, told.get("queue") or {})
+    _on_their_way(page, told.get("assumed") or {})
+    for story in told.get("stories") or ():
+        _story(page, story)
+    if told.get("node"):
+        _held(page, told)
+    for each in told["nodes"] if isinstance(told.get("nodes"), list) else ():
+        page.add()
+        node(page, each)
+    return page.text()
+
+
+def knows_pod(told: Told) -> bool:
+    waits = any((told.get("queue") or {}).values())
+    return waits or any(told.get(name) for name in ("assumed", "stories", "decisions", "node"))
+
+
+def knows_node(told: Told) -> bool:
+    found = told.get("node") or {}
+    return bool(found.get("isThere") or found.get("pods") or "policy" in found)
+
+
+def _numbers(page: Page, told: Told) -> None:
+    grid = formats.labelled()
+    grid.add_row("leads", "yes" if told["leads"] else "no, another one does")
+    nodes = told.get("nodes")
+    grid.add_row(
+        "knows",
+        f"{len(nodes) if isinstance(nodes, list) else nodes} nodes, {told.get('pods')} pods on them, "
+        f"{told.get('shapes')} kinds of pods",
+    )
+    grid.add_row("in flight", ", ".join(told.get("inFlight") or ()) or "nobody")
+    for pod, node in (told.get("nominated") or {}).items():
+        grid.add_row("nominated", f"{pod} to {node}")
+    for kept in told.get("keptOff") or ():
+        who = f"pods like {kept['like']}" + (f" of owner {kept['owner']}" if kept.get("owner") else "")
+        grid.add_row("kept off", f"{who} off {kept['node']}, for {_seconds(kept['seconds'])} at least")
+    page.add(grid)
+    page.add()
+
+
+def _queue(page: Page, queue: Told) -> None:
+    table = page.table("POOL", "POD", "WAITS", "TRIED", "WHY")
+    for pool, pods in queue.items():
+        for pod in pods:
+            why = [f"{plugin}: {', '.join(reasons)}" for plugin, reasons in (pod.get("refused") or {}).items()]
+            why += [f"held by {pod['gate']}"] if pod.get("gate") else []
+            table.add_row(pool, pod["pod"], _seconds(pod.get("waits", 0)), str(pod.get("attempts", 0)), "; ".join(why))
+    page.add(table if table.row_count else "Nobody waits.")
+
+
+def _on_their_way(page: Page, assumed: Told) -> None:
+    if not assumed:
+        return
+    table = page.table("ON ITS WAY", "TO", "")
+    for pod, where in assumed.items():
+        table.add_row(pod, where["node"], "bound, not seen there yet" if where.get("bound") else "to be bound")
+    page.add()
+    page.add(table)
+
+
+def _story(page: Page, story: Told) -> None:
+    page.add()
+    page.add(f"{story['pod']} ({story['uid']})")
+    grid = formats.labelled()
+    for line in story["lines"]:
+        details = ", ".join(
+            f"{name} {value}" for name, value in line.items() if name not in BEFORE_DETAILS and value != ""
+        )
+        grid.add_row(line["at"], f"{line['what']}: {details}" if details else line["what"])
+    page.add(grid, indent=INDENT)
+    if story.get("leftOut"):
+        page.add(f"({story['leftOut']} lines in the middle were left out)", indent=INDENT)
+
+
+def _held(page: Page, told: Told) -> None:
+    held = told.get("held")
+    page.add()
+    if not held:
+        return page.add(f"On {told['node']}; nothing is known about zones there.")
+    page.add(f"On {told['node']}, {_containers(held)} ({held['source']})")
+
+
+def node(page: Page, told: Told) -> None:
+    head = f"{told['name']}"
+    if "policy" not in told:
+        pods = ", ".join(told.get("pods") or ()) or "none"
+        return page.add(f"{head}: no report; pods: {pods}" if told.get("isThere") else f"{head}: no such node")
+    page.add(f"{head}: {told['policy']}, scope {told['scope']}")
+    zones = told.get("zones") or ()
+    table = page.table("FREE", *(f"zone {zone}" for zone in zones), "elsewhere")
+    for resource, cells in (told.get("resources") or {}).items():
+        by_zone = {tuple(cell["zones"]): _free(resource, cell) for cell in cells}
+        others = [text for place, text in by_zone.items() if len(place) != 1]
+        table.add_row(resource, *(by_zone.get((zone,), "") for zone in zones), ", ".join(others))
+    page.add(table, indent=INDENT)
+    _tenants(page, told.get("tenants") or ())
+
+
+def _free(resource: str, cell: Told) -> str:
+    return f"{formats.amount(resource, cell['free'])}/{formats.amount(resource, cell['allocatable'])}"
+
+
+def _tenants(page: Page, tenants: Iterable[Told]) -> None:
+    table = page.table("POD", "ZONES", "KNOWN AS", "")
+    for each in tenants:
+        notes = [
+            words for flag, words in (("is_pending", "not admitted yet"), ("is_leaving", "leaving")) if each.get(flag)
+        ]
+        table.add_row(each["name"], _containers(each), each["source"], ", ".join(notes))
+    if table.row_count:
+        page.add(table, indent=INDENT)
+
+
+def _containers(held: Told) -> str:
+    found = held.get("containers") or {}
+    return ", ".join(f"{name} in {_sets(sets)}" for name, sets in found.items()) or "no container is aligned"
+
+
+def _sets(sets: Iterable[Iterable[int]]) -> str:
+    return " or ".join("+".join(map(str, zones)) for zones in sets)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f}s" if seconds < 600 else f"{seconds / 60:.0f}m"
+
+
+def plain(again: ReplayResult) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(again, on_node=None), str_keys=True)
+    return told | {"on_node": _plain_node(again.on_node) if again.on_node is not None else None}
+
+
+def replay_text(again: ReplayResult) -> str:
+    page, grid = Page(), formats.labelled()
+    grid.add_row("pod", output.printable(again.pod))
+    grid.add_row("now", _outcome(again.node, again.zones, again.message))
+    if again.before is not None:
+        grid.add_row("then", _outcome(again.before.node, again.before.zones, again.before.message))
+        grid.add_row("", "the same" if again.agrees else "not the same: the cluster has changed since")
+    else:
+        grid.add_row("then", "not remembered")
+    page.add(grid)
+    if again.on_node is not None:
+        page.add()
+        _on_node(page, again.on_node)
+    elif again.best:
+        page.add()
+        _ranked(page, again.best)
+    return page.text()
+
+
+def _plain_node(found: NodeReplay) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins({"answer": _answer(found), "ranked": found.ranked})
+    return told | {"occupied": _occupied(found)}
+
+
+def _answer(found: NodeReplay) -> explanation.NodeOutput:
+    return (
+        explanation.node_output(found.node, found.answer)
+        if found.answer is not None
+        else explanation.fitting_node(found.node)
+    )
+
+
+def _occupied(found: NodeReplay) -> dict[str, Any]:
+    """As the scheduler's own page tells a node."""
+    seen = msgspec.to_builtins(found.occupied, str_keys=True) if found.occupied is not None else {}
+    return {"name": found.node, "isThere": True} | seen
+
+
+def _on_node(page: Page, found: NodeReplay) -> None:
+    answer = _answer(found)
+    page.add(output.printable(f"{found.node} {f'refuses: {answer.why}' if answer.why else 'takes the pod'}"))
+    if answer.lacks:
+        page.add(matrix.lacks(page, answer.lacks), indent=INDENT)
+    if found.ranked is not None:
+        page.add()
+        _ranked(page, [found.ranked])
+    page.add()
+    node(page, _occupied(found))
+
+
+def _outcome(node: str, zones: str, message: str) -> str:
+    return output.printable(node + (f", {zones}" if zones else "") if node else message)
+
+
+def _ranked(page: Page, ranked: Sequence[NodeScore]) -> None:
+    table = page.table("NODE", "TOTAL", *ranked[0].plugins)
+    for each in ranked:
+        table.add_row(each.node, str(each.total), *(str(each.plugins.get(name, 0)) for name in ranked[0].plugins))
+    if page.fits(table):
+        return page.add(table)
+    for each in ranked:
+        parts = ", ".join(f"{name} {score}" for name, score in each.plugins.items() if score)
+        page.add(f"{each.node}: {each.total} = {parts}")
+
+
+Line = tuple[str, str]
+
+
+def config_output(config: Configuration) -> dict[str, Any]:
+    """Everything, with nothing left out for being the default."""
+    plain: dict[str, Any] = _plain(config)
+    return plain
+
+
+def config_text(config: Configuration) -> str:
+    page = formats.Page()
+    page.add(_grid(_process(config)))
+    for profile in config.profiles:
+        page.add()
+        page.add(f"Profile {profile.scheduler_name}")
+        page.add(_grid(_profile(profile)), indent=formats.INDENT)
+    return page.text()
+
+
+def _process(config: Configuration) -> Iterator[Line]:
+    own, lease, client = settings.ours(config), config.leader_election, config.client_connection
+    yield "serves", ", ".join(f"pods of {profile.scheduler_name}" for profile in config.profiles)
+    times = ", ".join(map(durations.text, (lease.lease_duration, lease.renew_deadline, lease.retry_period)))
+    name = f"{lease.resource_namespace}/{lease.resource_name}"
+    yield "leads", f"by lease {name} ({times})" if lease.leader_elect else "without asking anybody"
+    limit = "no limit on calls" if client.qps is None else f"{client.qps:g} calls a second, {client.burst} at once"
+    yield "API server", f"{client.kubeconfig or 'credentials of its pod'}; {limit}"
+    parked = durations.text(own.pod_max_in_unschedulable_pods_duration)
+    backoff = f"{config.pod_initial_backoff_seconds}s to {config.pod_max_backoff_seconds}s"
+    yield "backoff", f"{backoff}; tried for no reason after {parked}"
+    if any(map(settings.looks_at_zones, config.profiles)):
+        engine = settings.engine(config)
+        yield "zones", f"{engine.flavour}, {engines.cache_mode(engine)}, {engine.strategy.value}"
+
+
+def _profile(profile: Profile) -> Iterator[Line]:
+    plugins, percentage = profile.plugins, profile.percentage_of_nodes_to_score
+    yield "filters", ", ".join(plugins.at[Point.FILTER]) or "none"
+    yield "scores", ", ".join(f"{name} x{weight}" for name, weight in plugins.weights.items()) or "none"
+    yield (
+        "looks at",
+        {None: "all nodes", 0: "fewer nodes the more there are"}.get(percentage, f"{percentage}% of nodes"),
+    )
+    if not settings.looks_at_zones(profile):
+        yield "zones", "not looked at: pods are placed by node totals only, and nodes may reject them"
+    yield "preempts", "yes" if "DefaultPreemption" in plugins.at[Point.POST_FILTER] else "no"
+    left_out = [name for name in POINTS if not plugins.has(name)]
+    if left_out:
+        yield "left out", ", ".join(left_out)
+    for plugin, args in profile.args.items():
+        changed = [f"{name} {value}" for name, value in _changes(args, settings.defaults(plugin))]
+        if changed:
+            yield plugin, ", ".join(changed)
+
+
+def _changes(args: Struct, default: Struct | None) -> Iterator[tuple[str, str]]:
+    """Settings that are not as by default, as paths and short text."""
+    for field in structs.fields(args):
+        value, usual = getattr(args, field.name), getattr(default, field.name, None)
+        if value == usual or value is None:
+            continue
+        if isinstance(value, Struct):
+            yield from ((f"{field.encode_name}.{name}", text) for name, text in _changes(value, usual))
+        else:
+            yield field.encode_name, _short(_plain(value))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_short, value)) + "]"
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ", ".join(f"{name} {_short(each)}" for name, each in value.items() if each not in (None, [], {}))
+            + "}"
+        )
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _plain(thing: Any) -> Any:
+    if isinstance(thing, Struct):
+        return {field.encode_name: _plain(getattr(thing, field.name)) for field in structs.fields(thing)}
+    if isinstance(thing, Mapping):
+        return {str(name): _plain(value) for name, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [_plain(each) for each in thing]
+    return thing.value if isinstance(thing, Enum) else thing
+
+
+def _grid(lines: Iterator[Line]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in lines:
+        grid.add_row(label, text)
+    return grid

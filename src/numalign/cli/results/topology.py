@@ -1,0 +1,410 @@
+"""What `numalign topology` answers, as values: the JSON and YAML output, field by field.
+
+`nodes` fills these in from a cluster as the scheduler knows it, `topologydrawing` turns them into text. Amounts are
+CPUs (thousandths possible for the node as a whole), bytes, or numbers of devices. docs/use/topology.md has every
+field.
+
+Who writes the nodes' reports, and when each was last written: what only the API server's bookkeeping tells.
+
+`topology` asks for it beside everything else. Reports themselves carry no time.
+
+Nodes for people: one in full, zone by zone with the pods in them, or all of them, a line each.
+
+Drawn from the values of `topologyreport` alone. Thousands of nodes are lines of text, because tables of that length
+take longer to lay out than to compute.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+from rich.text import Text
+
+from numalign.api.decode.structs import Wire
+from numalign.api.errors import BadObject, clipped
+from numalign.api.nrt import normalise
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects import resourcenames
+from numalign.api.objects.meta import ObjectMeta
+from numalign.cli import output
+from numalign.cli.display import formats, matrix, values
+from numalign.cli.display.formats import INDENT, Page
+from numalign.cli.display.values import Held, Reported, Resource, Zones, ZoneState
+from numalign.kube import errors, resources
+from numalign.kube.client import Client
+from numalign.kube.lists import Unreadable
+from numalign.kube.resources import NODES, TOPOLOGIES
+from numalign.placement.columns.holdings import Source
+from numalign.placement.explain import nodeview, wording
+from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.snapshot import restore, snapshot
+from numalign.scheduler.snapshot.restore import Restored
+from numalign.scheduler.snapshot.snapshot import Snapshot
+
+
+class ManagedFields(Wire, frozen=True):
+    manager: str = ""
+    time: str | None = None
+
+
+class ManagedMeta(ObjectMeta, frozen=True):
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+
+class Managed(Wire, frozen=True):
+    """Any object, read for nothing but this."""
+
+    metadata: ManagedMeta = ManagedMeta()
+
+
+REPORTS: Final = resources.of(TOPOLOGIES.api_version, TOPOLOGIES.plural, TOPOLOGIES.kind, Managed)
+
+
+class ReportWriter(Struct, frozen=True):
+    manager: str
+    time: str = ""
+    """RFC 3339; empty: not said."""
+
+
+async def listed(client: Client) -> dict[str, ReportWriter]:
+    """By node. Nothing where there are no reports, or where we may not see them."""
+    try:
+        found = await client.every(REPORTS.everywhere())
+    except (errors.NotFound, errors.Forbidden):
+        return {}
+    managed = [each for each in found if not isinstance(each, Unreadable)]
+    return {each.metadata.name: _latest(each.metadata.managed_fields) for each in managed}
+
+
+def _latest(writes: tuple[ManagedFields, ...]) -> ReportWriter:
+    last = max(writes, key=lambda each: each.time or "", default=ManagedFields())
+    return ReportWriter(last.manager, last.time or "")
+
+
+OURS: Final = "numalign"
+RTE: Final = "resource-topology-exporter"
+RTE_ANNOTATION: Final = "k8stopoawareschedwg/rte-update"
+
+
+class TenantOutput(Reported, frozen=True, kw_only=True):
+    """A pod of the node. `source` tells how its zones are known; by container the sets of zones that are possible."""
+
+    name: str
+    source: Source
+    arrived: bool
+    """Whether the node is known to have admitted it."""
+    leaving: bool
+    containers: Mapping[str, tuple[Zones, ...]]
+    holds: tuple[Held, ...]
+
+
+class ReportOutput(Reported, frozen=True, kw_only=True):
+    publisher: str
+    time: str
+    age: float | None
+    """Seconds; None: only the API server could tell, and was not asked."""
+    doubts: tuple[str, ...]
+    """What had to be guessed or left out while it was read."""
+
+
+class NodeTopologyOutput(Reported, frozen=True, kw_only=True):
+    """One node; without a report it has neither policy nor zones."""
+
+    name: str
+    exists: bool
+    """False: there is a report, and no Node."""
+    policy: str
+    scope: str
+    zones: Zones
+    resources: tuple[Resource, ...]
+    pods: tuple[TenantOutput, ...]
+    pod_count: int
+    report: ReportOutput | None
+    assumptions: tuple[str, ...]
+
+
+class ReportedCluster(Struct, frozen=True):
+    """A cluster, and who wrote its reports."""
+
+    taken: Snapshot
+    written: Mapping[str, ReportWriter] = {}
+
+
+def nodes(asked: ReportedCluster, name: str = "") -> tuple[list[NodeTopologyOutput], tuple[str, ...]]:
+    """Every node by name, or the one of this name; and what could not be read."""
+    reports = {each.metadata.name: each for each in asked.taken.every(TOPOLOGIES)}
+    known = sorted({*(each.metadata.name for each in asked.taken.every(NODES)), *reports})
+    if name and name not in known:
+        raise BadObject("Node", name, "", f"is not there; {_others(known)}")
+    restored = restore.restored(snapshot.narrowed(asked.taken, name) if name else asked.taken)
+    return [_node(each, restored, reports.get(each), asked) for each in known if name in ("", each)], restored.problems
+
+
+def _others(known: list[str]) -> str:
+    return (
+        f"the cluster has {', '.join(known[:5])}{' and others' * (len(known) > 5)}" if known else "there are no nodes"
+    )
+
+
+def _node(
+    name: str, restored: Restored, written: NodeResourceTopology | None, asked: ReportedCluster
+) -> NodeTopologyOutput:
+    held = nodeview.of(restored.engine, name)
+    pods = tuple(map(_pod, held.tenants)) if held is not None else ()
+    return NodeTopologyOutput(
+        name=name,
+        exists=restored.cluster.has_node(name),
+        policy=held.policy if held is not None else "",
+        scope=held.scope if held is not None else "",
+        zones=held.zones if held is not None else (),
+        resources=tuple(_resources(restored.cluster, name, held)),
+        pods=pods,
+        pod_count=max(len(restored.cluster.pods_on(name)), len(pods)),
+        report=_report(written, asked) if written is not None else None,
+        assumptions=tuple(sorted(wording.ASSUMPTIONS[each] for each in held.assumptions)) if held is not None else (),
+    )
+
+
+def _resources(cluster: Cluster, name: str, held: Occupancy | None) -> Iterable[Resource]:
+    columns = cluster.engine.columns
+    row = columns.rows.get(name)
+    if row is None:
+        return
+    offered, requested = columns.offered[row].tolist(), columns.requested[row].tolist()
+    for column, resource in enumerate(columns.resources.names):
+        cells = held.resources.get(resource, ()) if held is not None else ()
+        if offered[column] or cells:
+            yield Resource(
+                name=resource,
+                allocatable=values.total(resource, offered[column]),
+                free=values.total(resource, max(0, offered[column] - requested[column])),
+                zones=tuple(_cell(resource, cell, held) for cell in cells) if held is not None else (),
+            )
+
+
+def _cell(resource: str, cell: Cell, held: Occupancy) -> ZoneState:
+    pods = Counter[str]()
+    for tenant in held.tenants:
+        for charge in tenant.charges:
+            if charge.resource == resource and charge.zones == cell.zones and charge.certain:
+                pods[tenant.name] += charge.amount
+    rest = cell.allocatable - cell.free - pods.total()
+    if rest > 0:
+        pods[matrix.UNKNOWN] = rest
+    return ZoneState(zones=cell.zones, allocatable=cell.allocatable, free=cell.free, pods=dict(pods))
+
+
+def _pod(tenant: Tenant) -> TenantOutput:
+    return TenantOutput(
+        name=tenant.name,
+        source=tenant.source,
+        arrived=not tenant.is_pending,
+        leaving=tenant.is_leaving,
+        containers=tenant.containers,
+        holds=tuple(
+            Held(resource=each.resource, amount=each.amount, zones=each.zones, certain=each.certain)
+            for each in tenant.charges
+        ),
+    )
+
+
+def _report(written: NodeResourceTopology, asked: ReportedCluster) -> ReportOutput:
+    topology = normalise.normalise(written)
+    known = asked.written.get(written.metadata.name, ReportWriter(""))
+    return ReportOutput(
+        publisher=_publisher(written, topology, known.manager),
+        time=known.time,
+        age=_seconds(known.time, asked.taken.wall),
+        doubts=tuple(_doubt(guess.field, guess.code, guess.found, guess.used) for guess in topology.guesses),
+    )
+
+
+def _publisher(written: NodeResourceTopology, topology: NodeTopology, manager: str) -> str:
+    if topology.facts.managers is not None or topology.facts.placements is not None:
+        return OURS
+    return manager or (RTE if RTE_ANNOTATION in written.metadata.annotations else "")
+
+
+def _doubt(field: str, code: str, found: str, used: str) -> str:
+    instead = f"; {clipped(used)} used instead" if used not in ("", found) else ""
+    return f"{field}: {code}{f' ({clipped(found)})' if found else ''}{instead}"
+
+
+def _seconds(time: str, now: str) -> float | None:
+    try:
+        return max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(time)).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+MOST_APART: Final = 4
+"""Zones whose amounts are told one by one in a line."""
+MOST_DEVICES: Final = 3
+MOST_LINES: Final = 50
+"""Assumptions and pods that are told one by one."""
+MOST_DOUBTS: Final = 4
+GAP: Final = "  "
+ALWAYS: Final = (resourcenames.CPU, resourcenames.MEMORY)
+"""Drawn even where no zone has a part of them."""
+EXPENDABLE: Final = ("supposed", "scope", "report", "policy")
+"""Columns that a narrow terminal goes without, one after the other."""
+
+
+def node(told: NodeTopologyOutput) -> str:
+    page = Page()
+    page.add(Text(output.printable(told.name), "bold"))
+    lines = formats.labelled()
+    for label, text in _facts(told):
+        lines.add_row(label, output.printable(text))
+    page.add(lines, indent=INDENT)
+    page.add()
+    if not told.zones:
+        page.add("without a usable report nothing is known of its zones; as a whole it has")
+        whole = formats.labelled()
+        for each in told.resources:
+            whole.add_row(output.printable(each.name), formats.free_of(each.name, each.free, each.allocatable))
+        page.add(whole, indent=INDENT)
+        return page.text()
+    drawn = [each for each in told.resources if each.zones or each.name in ALWAYS]
+    matrix.draw_zones(page, drawn, [each.name for each in told.pods] + [matrix.UNKNOWN])
+    for label, pods in _loosely(told):
+        page.add()
+        page.add(label)
+        for pod in pods[:MOST_LINES]:
+            page.add(pod, indent=INDENT)
+    return page.text()
+
+
+def cluster(told: Sequence[NodeTopologyOutput]) -> str:
+    """A line per node; what does not fit into a terminal is left out, the least telling first."""
+    if not told:
+        return "there are no nodes"
+    page, devices = Page(), _devices(told)
+    names = [each.rpartition("/")[2] for each in devices]
+    heads = ["node", "policy", "scope", "zones", resourcenames.CPU, *names, "pods", "report", "supposed"]
+    rows = [heads, *([output.printable(cell) for cell in _row(each, devices)] for each in told)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
+    shown = _shown(heads, widths, page.width if page.fancy else formats.UNBOUNDED)
+    lines = [GAP.join(row[place].ljust(widths[place]) for place in shown).rstrip() for row in rows]
+    page.add(_legend(told))
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], "", page.text()])
+
+
+def _shown(heads: Sequence[str], widths: Sequence[int], room: int) -> list[int]:
+    shown = list(range(len(heads)))
+    for head in EXPENDABLE:
+        if sum(widths[place] + len(GAP) for place in shown) - len(GAP) > room:
+            shown.remove(heads.index(head))
+    return shown
+
+
+def _facts(told: NodeTopologyOutput) -> Iterator[tuple[str, str]]:
+    if not told.exists:
+        yield "node", "there is a report, and no Node of that name: no pod goes there"
+    if told.policy:
+        yield "topology", f"policy {told.policy}, scope {told.scope}, {formats.zones(told.zones)}"
+    if told.report is None:
+        yield "report", "none"
+    else:
+        yield "report", _report_line(told)
+    yield "pods", str(told.pod_count)
+    for each in told.assumptions[:MOST_LINES]:
+        yield "supposed", each
+    doubts = told.report.doubts if told.report is not None else ()
+    for each in doubts[:MOST_DOUBTS]:
+        yield "odd", each
+    if len(doubts) > MOST_DOUBTS:
+        yield "odd", f"{len(doubts) - MOST_DOUBTS} things more; -o json has them all"
+
+
+def _report_line(told: NodeTopologyOutput) -> str:
+    assert told.report is not None
+    by = f"by {told.report.publisher}" if told.report.publisher else "by an unknown publisher"
+    age = f", {duration(told.report.age)} ago" if told.report.age is not None else ""
+    return by + age
+
+
+def _loosely(told: NodeTopologyOutput) -> Iterator[tuple[str, list[str]]]:
+    """Pods of which more is to be said than a picture shows."""
+    unsure = [f"{formats.pod(pod.name)}  {_where(pod)}" for pod in told.pods if _is_unsure(pod)]
+    if unsure:
+        yield "not settled:", unsure
+    shared = sorted(formats.pod(pod.name) for pod in told.pods if not pod.holds)
+    if shared:
+        names = ", ".join(shared[:MOST_LINES]) + (f" and {len(shared) - MOST_LINES} more" * (len(shared) > MOST_LINES))
+        yield "in no zone of their own:", [names]
+
+
+def _is_unsure(pod: TenantOutput) -> bool:
+    vague = any(len(each.zones) > 1 or not each.certain for each in pod.holds)
+    return bool(pod.holds) and (vague or pod.leaving or not pod.arrived or pod.source != "observed")
+
+
+def _where(pod: TenantOutput) -> str:
+    held = "; ".join(
+        f"{formats.amount(each.resource, each.amount)} {each.resource} in {formats.zones(each.zones)}"
+        f"{'' if each.certain else ', perhaps'}"
+        for each in sorted(pod.holds, key=lambda each: (each.zones, each.resource))
+    )
+    state = "leaving" if pod.leaving else pod.source if pod.arrived else f"{pod.source}, not arrived yet"
+    return f"{held} ({state})"
+
+
+def _row(told: NodeTopologyOutput, devices: Sequence[str]) -> tuple[str, ...]:
+    by_name = {each.name: each for each in told.resources}
+    report = "-"
+    if told.report is not None:
+        report = told.report.publisher or "unknown"
+        report += f", {duration(told.report.age)}" if told.report.age is not None else ""
+    return (
+        told.name if told.exists else f"{told.name} (no Node)",
+        told.policy or "-",
+        told.scope or "-",
+        str(len(told.zones)) if told.zones else "-",
+        *(_free(by_name.get(each)) for each in (resourcenames.CPU, *devices)),
+        str(told.pod_count),
+        report,
+        str(len(told.assumptions)) if told.assumptions else "-",
+    )
+
+
+def _free(resource: Resource | None) -> str:
+    """What is free zone by zone, or what zones have at most where there are many."""
+    if resource is None:
+        return "-"
+    if not resource.zones:
+        return f"({formats.amount(resource.name, resource.free)})"
+    free = [zone.free for zone in resource.zones]
+    if len(free) <= MOST_APART:
+        return "+".join(formats.amount(resource.name, each) for each in free)
+    return f"{formats.amount(resource.name, sum(free))} (<={formats.amount(resource.name, max(free))})"
+
+
+def _devices(told: Sequence[NodeTopologyOutput]) -> list[str]:
+    """The extended resources that most nodes have."""
+    count: dict[str, int] = {}
+    for each in told:
+        for resource in each.resources:
+            if resourcenames.is_extended(resource.name):
+                count[resource.name] = count.get(resource.name, 0) + 1
+    return sorted(count, key=lambda name: (-count[name], name))[:MOST_DEVICES]
+
+
+def _legend(told: Sequence[NodeTopologyOutput]) -> str:
+    reported = sum(bool(each.zones) for each in told)
+    nodes = f"{len(told):,} node{'s' * (len(told) != 1)}, {reported:,} with a usable report"
+    return f"{nodes}; amounts are what is free, zone by zone, in parentheses of the node as a whole"
+
+
+def duration(seconds: float) -> str:
+    """12s, 5m, 3h, 2d."""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"

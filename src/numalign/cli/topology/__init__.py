@@ -1,1 +1,0 @@
-"""What `numalign topology` and `numalign agent show` print."""

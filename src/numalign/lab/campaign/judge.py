@@ -1,0 +1,129 @@
+"""Judges a campaign from its history. Pure, so that a saved history can be judged again.
+
+`report` calls it. Rejected: a kubelet rejected a pod that numalign's scheduler bound. Mispredicted: a container has
+CPUs, memory or devices outside every predicted set of zones; compared only where the topology manager enforces zones.
+Both exclude what `exemptions` lists. Lost: a pod that at a rest neither runs nor has a reason to wait, or that ended or
+vanished by itself. Late: a report behind its kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.lab.campaign import exemptions, history
+from numalign.lab.campaign.history import Holding, Line, PodHistory, Zones
+
+PERIOD: Final = 60.0
+"""The agent's period in seconds. A report may be at most a second older, once the cause is gone."""
+
+
+class Finding(Struct, frozen=True):
+    """One violation."""
+
+    pod: str
+    node: str
+    at: float
+    why: str
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    rejected: tuple[Finding, ...]
+    unforeseeable: tuple[Finding, ...]
+    mispredicted: tuple[Finding, ...]
+    overtaken: tuple[Finding, ...]
+    lost: tuple[Finding, ...]
+    late: tuple[Finding, ...]
+    """Late reports; these have no pod."""
+
+    @property
+    def good(self) -> bool:
+        return not (self.rejected or self.mispredicted or self.lost or self.late)
+
+
+def judge(lines: Sequence[Line]) -> Verdict:
+    pods = list(history.of(lines).values())
+    turned_away = [pod for pod in pods if pod.failed and pod.why]
+    unforeseen = {pod.uid: exemptions.unforeseeable(pod, pods, lines) for pod in turned_away}
+    elsewhere = [(pod, found) for pod in pods for found in misplaced(pod)]
+    overtakers = {pod.uid: exemptions.overtaker(pod, pods, lines) for pod, _ in elsewhere}
+    return Verdict(
+        rejected=tuple(_refusal(pod) for pod in turned_away if not unforeseen[pod.uid]),
+        unforeseeable=tuple(_explained(_refusal(pod), why) for pod in turned_away if (why := unforeseen[pod.uid])),
+        mispredicted=tuple(found for pod, found in elsewhere if not overtakers[pod.uid]),
+        overtaken=tuple(_explained(found, who) for pod, found in elsewhere if (who := overtakers[pod.uid])),
+        lost=(*_stuck(lines), *(found for pod in pods for found in _vanished(pod))),
+        late=tuple(_late(lines)),
+    )
+
+
+def misplaced(pod: PodHistory) -> Iterator[Finding]:
+    """The containers outside their predicted zones."""
+    for container, holding in sorted(pod.holds.items()) if not pod.loose else ():
+        choices = pod.predicted.get(container, ())
+        if pod.bound is not None and holding != Holding() and not any(_within(holding, each) for each in choices):
+            told = " or ".join(map(_zones, choices)) or "nothing"
+            where = f"CPUs in {_zones(holding.cpus)}, memory in {_zones(holding.memory)}"
+            devices = ", ".join(map(_zones, holding.devices)) or "none"
+            yield Finding(pod.name, pod.node, pod.bound, f"{container}: predicted {told}; {where}, devices: {devices}")
+
+
+def _within(holding: Holding, choice: Zones) -> bool:
+    zones = set(choice)
+    aligned = all(zones.intersection(each) for each in holding.devices)
+    return aligned and zones.issuperset(holding.cpus) and zones.issuperset(holding.memory)
+
+
+def _zones(zones: Zones) -> str:
+    return "{" + ",".join(map(str, zones)) + "}"
+
+
+def _refusal(pod: PodHistory) -> Finding:
+    return Finding(pod.name, pod.node, pod.ended or 0.0, f"{pod.why}: {pod.words}")
+
+
+def _explained(found: Finding, who: str) -> Finding:
+    return structs.replace(found, why=f"{found.why}; {who}")
+
+
+def _stuck(lines: Iterable[Line]) -> Iterator[Finding]:
+    return (Finding(line.name, line.node, line.at, line.words) for line in lines if line.what == "stuck")
+
+
+def _vanished(pod: PodHistory) -> Iterator[Finding]:
+    if pod.failed and not pod.why and pod.asked is None:
+        yield Finding(pod.name, pod.node, pod.ended or 0.0, f"failed by itself: {pod.words}")
+    if pod.gone is not None and pod.asked is None and pod.ended is None:
+        yield Finding(pod.name, pod.node, pod.gone, "disappeared without a request")
+
+
+def lags(lines: Sequence[Line]) -> Iterator[tuple[str, float, float]]:
+    """By node, the start and duration of each lag of its report, counted from the end of the last fault that explains
+    it."""
+    last = lines[-1].at if lines else 0.0
+    for node in sorted({line.node for line in lines if line.what == "behind"}):
+        causes = ("kube-apiserver", f"{node}/agent", f"{node}/kubelet")
+        away = list(history.absences(lines, causes))
+        for begun, until in _stretches(lines, node, last):
+            gone = [min(ended, until) for start, ended in away if start <= until]
+            explained = max([begun, *gone])
+            yield node, explained, until - explained
+
+
+def _stretches(lines: Iterable[Line], node: str, last: float) -> Iterator[tuple[float, float]]:
+    since: float | None = None
+    for line in lines:
+        if line.node == node and line.what == "behind":
+            since = line.at
+        elif line.node == node and line.what == "level" and since is not None:
+            yield since, line.at
+            since = None
+    if since is not None:
+        yield since, last
+
+
+def _late(lines: Sequence[Line]) -> Iterator[Finding]:
+    for node, at, seconds in lags(lines):
+        if seconds > PERIOD + 1:
+            yield Finding("", node, at, f"its report was behind for {seconds:.1f} s")

@@ -1,0 +1,169 @@
+"""Runs a campaign: starts a lab, performs the script, repairs kubelets, judges the history.
+
+`numalign lab campaign` and tests call `run`. It ends by itself or when cancelled, and reports on the history so far
+either way. A kubelet that is killed between two writes of its memory state refuses to start ("please drain node and
+remove policy state file"). The campaign then drains the node and removes the file, as an operator would, and records
+this as a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.lab import up
+from numalign.lab.campaign import report, script
+from numalign.lab.campaign.actions import Actions, RestChecks
+from numalign.lab.campaign.history import History, Line
+from numalign.lab.campaign.report import Report, Run
+from numalign.lab.campaign.script import Fault, Rest, Step
+from numalign.lab.campaign.watch import Observer
+from numalign.lab.lab import Lab, Say
+from numalign.lab.node import LabNode
+from numalign.lab.spec import LabSpec
+from numalign.process import tasks
+
+LOOK: Final = 5.0
+ASKS: Final = b"please drain node and remove policy state file"
+MEMORY: Final = b"[memorymanager]"
+BROKEN: Final = "break"
+
+
+class KubeletRepair:
+    """`drain` deletes the pods of a node."""
+
+    def __init__(self, lab: Lab, history: History, drain: Callable[[str], Awaitable[None]]) -> None:
+        self._lab, self._history, self._drain = lab, history, drain
+        self._read: dict[str, int] = {}
+        """By node, how many bytes of its kubelet's log have been read."""
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            for node in self._lab.nodes.values():
+                if self._asks_for_help(node):
+                    await self._mend(node)
+
+    def _asks_for_help(self, node: LabNode) -> bool:
+        log = node.kubelet.program.log
+        with open(log, "rb") as file:
+            file.seek(self._read.get(node.name, 0))
+            new = file.read()
+        self._read[node.name] = self._read.get(node.name, 0) + len(new)
+        return any(ASKS in line and MEMORY in line for line in new.splitlines())
+
+    async def _mend(self, node: LabNode) -> None:
+        title = node.kubelet.program.title
+        words = f"{title} finds its memory state broken; node drained, file removed"
+        self._history.write("down", name=title, why=BROKEN, words=words)
+        await self._drain(node.name)
+        await asyncio.to_thread(node.kubelet.stop)
+        node.memory_state.unlink(missing_ok=True)
+        # It may have logged the request again in the meantime.
+        self._read[node.name] = node.kubelet.program.log.stat().st_size
+        # On this thread: the program ends when this thread ends.
+        node.kubelet.start()
+        self._history.write("up", name=title)
+
+
+SAY_EVERY: Final = 20.0
+
+
+class CampaignOptions(Struct, frozen=True, kw_only=True):
+    minutes: float
+    seed: int
+    name: str = "campaign"
+    logs: Path | None = None
+    """Where to copy the programs' logs; without it they are removed with the lab."""
+
+
+class Campaign:
+    def __init__(self, lab: Lab, asked: CampaignOptions, say: Say) -> None:
+        self.history = History()
+        self._lab, self._asked, self._say = lab, asked, say
+
+    async def play(self) -> None:
+        async with self._lab.client() as client:
+            watching = Observer(self._lab, client, self.history)
+            acting = Actions(self._lab, client, watching)
+            resting = RestChecks(self._lab.spec.nodes, client, watching)
+            mending = KubeletRepair(self._lab, self.history, acting.drain)
+            acting.start_second_scheduler()
+            steps = script.drawn(self._asked.seed, self._asked.minutes * 60, self._lab.spec.nodes)
+            try:
+                await tasks.together(
+                    self._perform(steps, acting, resting),
+                    {"watching": watching.run(), "telling": self._tell(), "mending": mending.run()},
+                )
+            finally:
+                acting.let_go()
+
+    async def _perform(self, steps: Sequence[Step], acting: Actions, resting: RestChecks) -> None:
+        for step in steps:
+            await asyncio.sleep(max(0.0, step.at - self.history.now))
+            if isinstance(step, Fault):
+                self.say(step.words)
+                acting.take_away(step)
+            elif isinstance(step, Rest):
+                await acting.all_back()
+                await resting.rest()
+            else:
+                await acting.perform(step)
+        await resting.drain()
+
+    async def _tell(self) -> None:
+        while True:
+            await asyncio.sleep(SAY_EVERY)
+            told = self.report(interrupted=False)
+            pods, findings = told.pods, (told.rejected, told.mispredicted, told.lost)
+            rejected, mispredicted, lost = map(len, findings)
+            counts = f"{pods.created} pods made, {pods.started} started"
+            self.say(f"{counts}; {rejected} rejected, {mispredicted} mispredicted, {lost} lost")
+
+    def say(self, words: str) -> None:
+        self._say(f"{self.history.now:6.0f} s  {words}")
+
+    def report(self, *, interrupted: bool) -> Report:
+        run = Run(
+            seed=self._asked.seed,
+            minutes=self._asked.minutes,
+            nodes=tuple(self._lab.nodes),
+            interrupted=interrupted,
+            ended_by_themselves=dict(self._ended_by_themselves()),
+        )
+        return report.of(run, self.history.lines)
+
+    def _ended_by_themselves(self) -> Iterator[tuple[str, int]]:
+        ours = Counter(line.name for line in self.history.lines if line.what == "down" and line.why != "hang")
+        for part in self._lab.every_part():
+            title = part.program.title
+            if part.starts - 1 > ours[title]:
+                yield title, part.starts - 1 - ours[title]
+
+
+def keep_logs(lab: Lab, folder: Path) -> None:
+    for part in lab.every_part():
+        shutil.copy(part.program.log, folder / f"{part.program.title.replace('/', '-')}.log")
+
+
+def lab(asked: CampaignOptions) -> LabSpec:
+    return LabSpec(name=asked.name, nodes=script.nodes(), scheduler=True, agent=True)
+
+
+async def run(asked: CampaignOptions, say: Say) -> tuple[Report, list[Line]]:
+    """The report, and its history."""
+    async with up.up(lab(asked), say) as started:
+        campaign = Campaign(started, asked, say)
+        playing = asyncio.ensure_future(campaign.play())
+        with tasks.ended_by_signals(asyncio.get_running_loop(), playing):
+            await asyncio.wait([playing])
+        if asked.logs is not None:
+            keep_logs(started, asked.logs)
+        if not playing.cancelled():
+            playing.result()
+        return campaign.report(interrupted=playing.cancelled()), campaign.history.lines

@@ -1,0 +1,270 @@
+"""The verdict on a campaign, on histories written by hand: every promise can be broken, every excuse has its limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from numalign.lab.campaign import history, judge, report
+from numalign.lab.campaign.history import Holding, Line, PodHistory
+from numalign.lab.campaign.report import Run
+
+DEVICES = {"example.com/gpu": 1}
+RUN = Run(seed=1, minutes=1, nodes=("n",))
+
+
+def line(at: float, what: history.What, uid: str = "", **told: Any) -> Line:
+    return Line(at=at, what=what, uid=uid, name=told.pop("name", uid), **told)
+
+
+def placed(uid: str = "a", at: float = 10.0, zones: tuple[int, ...] = (0,), **told: Any) -> list[Line]:
+    """A pod that was made, bound with a forecast, and is where its kubelet says."""
+    sits = told.pop("sits", zones)
+    return [
+        line(at, "created", uid, **told),
+        line(at + 1, "bound", uid, node="n", predicted={"main": (zones,)}),
+        line(at + 2, "holds", uid, node="n", holds={"main": Holding(cpus=sits, memory=sits)}),
+        line(at + 2, "started", uid, node="n"),
+    ]
+
+
+def turned_away(why: str = "TopologyAffinityError", **told: Any) -> list[Line]:
+    return [
+        line(10.0, "created", "a", **told),
+        line(11.0, "bound", "a", node="n"),
+        line(12.0, "ended", "a", node="n", phase="Failed", why=why, words="no"),
+    ]
+
+
+def test_a_pod_where_it_was_foretold_is_all_right() -> None:
+    assert judge.judge(placed()).good
+
+
+def test_a_pod_that_its_kubelet_turned_away_was_rejected() -> None:
+    (found,) = judge.judge(turned_away()).rejected
+    assert (found.pod, found.node, found.why) == ("a", "n", "TopologyAffinityError: no")
+
+
+OFFER = line(1.0, "offers", node="n", why="Node", devices=DEVICES)
+AWAY, BACK = line(8.0, "down", name="n/kubelet", why="kill"), line(9.0, "up", name="n/kubelet")
+EXCUSES = {
+    "the kubelet had just been away, and the node offered the device": ([OFFER, AWAY, BACK], DEVICES, True),
+    "the plugin is away": ([OFFER, line(10.5, "down", name="n/device-plugin")], DEVICES, True),
+    "nothing was away": ([OFFER], DEVICES, False),
+    "another node's kubelet was": ([OFFER, line(8.0, "down", name="m/kubelet")], DEVICES, False),
+    "it was away long before": (
+        [OFFER, line(-20, "down", name="n/kubelet"), line(-10, "up", name="n/kubelet")],
+        DEVICES,
+        False,
+    ),
+    "the pod wants no device": ([OFFER, AWAY, BACK], {}, False),
+    "the node had said that it has none": (
+        [OFFER, AWAY, BACK, line(8.5, "offers", node="n", why="Node", devices={})],
+        DEVICES,
+        False,
+    ),
+    "the report had said so": (
+        [OFFER, AWAY, BACK, line(8.5, "offers", node="n", why="report", devices={})],
+        DEVICES,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("before, devices, excused", EXCUSES.values(), ids=EXCUSES)
+def test_devices_that_nobody_could_know_to_be_gone(before: list[Line], devices: dict[str, int], excused: bool) -> None:
+    verdict = judge.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
+    assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
+
+
+AWAY_THEN = [line(9.0, "down", name="n/kubelet"), line(11.5, "up", name="n/kubelet")]
+LEFTOVERS = {
+    "of a pod that was gone when the kubelet started": ([*AWAY_THEN, line(8.0, "gone", "b")], True),
+    "which the kubelet had collected before": (
+        [*AWAY_THEN, line(8.0, "gone", "b"), line(9.0, "freed", "b", node="n")],
+        False,
+    ),
+    "of a pod that is still there": (AWAY_THEN, False),
+    "of a kubelet that was there all the time": ([line(8.0, "gone", "b")], False),
+}
+
+
+@pytest.mark.parametrize("before, excused", LEFTOVERS.values(), ids=LEFTOVERS)
+def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[Line], excused: bool) -> None:
+    there = [*placed("b", at=1.0, zones=(1,)), line(7.0, "deletion-requested", "b")]
+    refused = [structs.replace(each, predicted={"main": ((1,),)}) for each in turned_away()]
+    verdict = judge.judge([*there, *before, *refused])
+    assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
+
+
+def test_a_pod_in_other_zones_than_foretold_was_mispredicted() -> None:
+    (found,) = judge.judge(placed(zones=(2,), sits=(0,))).mispredicted
+    assert found.why == "main: predicted {2}; CPUs in {0}, memory in {0}, devices: none"
+
+
+PLACES = {
+    "one of several": (((0,), (1,)), Holding(cpus=(1,)), True),
+    "part of a set": (((0, 1),), Holding(cpus=(0,), memory=(0, 1)), True),
+    "half in one and half in the other": (((0,), (1,)), Holding(cpus=(0,), memory=(1,)), False),
+    "a device elsewhere": (((0,),), Holding(cpus=(0,), devices=((1,),)), False),
+    "a device in both zones": (((0,),), Holding(cpus=(0,), devices=((0, 1),)), True),
+    "nothing was predicted": ((), Holding(cpus=(0,)), False),
+    "nothing is held": ((), Holding(), True),
+}
+
+
+@pytest.mark.parametrize("choices, holding, right", PLACES.values(), ids=PLACES)
+def test_a_place_is_compared_with_every_set_that_was_possible(
+    choices: tuple[tuple[int, ...], ...], holding: Holding, right: bool
+) -> None:
+    pod = PodHistory("a", "a", 0.0, bound=1.0, predicted={"main": choices}, holds={"main": holding})
+    assert (list(judge.misplaced(pod)) == []) is right
+
+
+LEFT = {
+    "it left before the pod came, and no report said so": ([line(20.9, "freed", "b", node="n")], True),
+    "the report had said so long before": (
+        [line(17.0, "reported", node="n", uids=()), line(17.0, "freed", "b", node="n")],
+        False,
+    ),
+    "the report was behind": (
+        [line(17.0, "reported", node="n", uids=()), line(17.1, "behind", node="n"), line(20.9, "freed", "b", node="n")],
+        True,
+    ),
+    "it was gone, and the kubelet's books had it until the pod came": (
+        [line(17.0, "gone", "b"), line(17.0, "reported", node="n", uids=()), line(20.9, "freed", "b", node="n")],
+        True,
+    ),
+    "it is still there": ([], False),
+    "it left later": ([line(30.0, "freed", "b", node="n")], False),
+}
+
+
+@pytest.mark.parametrize("leaving, excused", LEFT.values(), ids=LEFT)
+def test_a_pod_that_took_the_place_of_one_that_had_just_left(leaving: list[Line], excused: bool) -> None:
+    there = [*placed("b", at=1.0, zones=(0,)), line(4.0, "reported", node="n", uids=("b",))]
+    verdict = judge.judge([*there, *leaving, *placed("a", at=20.0, zones=(2,), sits=(0,))])
+    assert (len(verdict.overtaken), len(verdict.mispredicted)) == ((1, 0) if excused else (0, 1))
+
+
+def test_a_pod_that_another_one_came_before_which_was_bound_about_then() -> None:
+    late = placed("b", at=20.5, zones=(0,))
+    early = placed("a", at=20.8, zones=(0,), sits=(1,))
+    (found,) = judge.judge([*late, *early]).overtaken
+    assert found.why.endswith("; b came first")
+
+
+TOLD = {"no report named it": ((), True), "a report had": (("b",), False)}
+
+
+@pytest.mark.parametrize("uids, excused", TOLD.values(), ids=TOLD)
+def test_a_pod_in_the_place_that_another_one_was_expected_in(uids: tuple[str, ...], excused: bool) -> None:
+    elsewhere = [*placed("b", at=10.0, zones=(1,), sits=(0,)), line(15.0, "reported", node="n", uids=uids)]
+    verdict = judge.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(1,))])
+    assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
+
+
+@pytest.mark.parametrize("uids, excused", TOLD.values(), ids=TOLD)
+def test_a_pod_whose_place_another_one_has_that_was_expected_elsewhere(uids: tuple[str, ...], excused: bool) -> None:
+    elsewhere = [*placed("b", at=10.0, zones=(0,), sits=(2,)), line(15.0, "reported", node="n", uids=uids)]
+    verdict = judge.judge([*elsewhere, *placed("a", at=20.0, zones=(2,), sits=(3,))])
+    assert [found.pod for found in verdict.mispredicted] == (["b"] if excused else ["b", "a"])
+
+
+def test_a_pod_that_came_first_and_sits_elsewhere_explains_nothing() -> None:
+    late = placed("b", at=20.5, zones=(3,))
+    early = placed("a", at=20.8, zones=(0,), sits=(1,))
+    assert len(judge.judge([*late, *early]).mispredicted) == 1
+
+
+def test_where_a_kubelet_need_not_keep_to_zones_nothing_is_compared() -> None:
+    lines = placed(zones=(2,), sits=(0,))
+    assert judge.judge([structs.replace(each, loose=each.what == "bound") for each in lines]).good
+
+
+LOSSES = {
+    "stuck at a rest": [line(9.0, "stuck", "a", words="fits on n, and waits")],
+    "failed by itself": [line(9.0, "ended", "a", phase="Failed")],
+    "gone by itself": [line(9.0, "gone", "a")],
+}
+
+
+@pytest.mark.parametrize("after", LOSSES.values(), ids=LOSSES)
+def test_a_pod_can_be_lost(after: list[Line]) -> None:
+    assert len(judge.judge([line(1.0, "created", "a"), *after]).lost) == 1
+
+
+def test_a_pod_that_was_asked_to_go_before_it_was_seen_is_not_lost() -> None:
+    """It was made, and deleted, while the server's stream was broken."""
+    assert judge.judge([line(1.0, "deletion-requested", "a"), line(2.0, "created", "a"), line(2.1, "gone", "a")]).good
+
+
+ENDS = {
+    "it was asked to go": [
+        line(8.0, "deletion-requested", "a"),
+        line(9.0, "ended", "a", phase="Failed"),
+        line(9.1, "gone", "a"),
+    ],
+    "its work is done": [line(9.0, "ended", "a", phase="Succeeded"), line(9.5, "gone", "a")],
+}
+
+
+@pytest.mark.parametrize("after", ENDS.values(), ids=ENDS)
+def test_a_pod_that_was_to_end_is_not_lost(after: list[Line]) -> None:
+    assert judge.judge([line(1.0, "created", "a"), *after]).good
+
+
+LAGS = {
+    "a second": ([line(10.0, "behind", node="n"), line(11.0, "level", node="n")], 0),
+    "two minutes": ([line(10.0, "behind", node="n"), line(130.0, "level", node="n")], 1),
+    "two minutes without an agent": (
+        [
+            line(5.0, "down", name="n/agent"),
+            line(10.0, "behind", node="n"),
+            line(125.0, "up", name="n/agent"),
+            line(130.0, "level", node="n"),
+        ],
+        0,
+    ),
+    "two minutes from when the agent was back": (
+        [
+            line(5.0, "down", name="n/agent"),
+            line(10.0, "up", name="n/agent"),
+            line(10.0, "behind", node="n"),
+            line(130.0, "level", node="n"),
+        ],
+        1,
+    ),
+    "never again": ([line(10.0, "behind", node="n"), line(100.0, "waits", "a")], 1),
+}
+
+
+@pytest.mark.parametrize("lines, late", LAGS.values(), ids=LAGS)
+def test_reports_have_a_period_to_catch_up_once_the_cause_is_gone(lines: list[Line], late: int) -> None:
+    assert len(judge.judge(lines).late) == late
+
+
+def test_a_history_is_read_from_a_file_as_it_was_written() -> None:
+    lines = [*placed(), *EXCUSES["the plugin is away"][0]]
+    assert history.decode(history.encode(lines)) == lines
+
+
+def test_the_report_names_what_went_wrong() -> None:
+    told = report.of(
+        RUN, [*placed("b", zones=(2,), sits=(0,)), *turned_away(), line(20.0, "down", name="n/agent", why="kill")]
+    )
+    text = report.text(told)
+    assert not told.good
+    assert "rejected       1 of 2 placed pods" in text
+    assert "REJECTED: 12.0 s  a on n: TopologyAffinityError: no" in text
+    assert "MISPREDICTED: 11.0 s  b on n: main: predicted {2}" in text
+    assert "1: agent kill 1" in text
+
+
+def test_a_report_counts_pods_and_their_waits() -> None:
+    told = report.of(RUN, [*placed("a", at=1.0), *placed("b", at=2.0), line(9.0, "ended", "b", phase="Succeeded")])
+    assert told.good
+    assert (told.pods.created, told.pods.placed, told.pods.started, told.pods.ended) == (2, 2, 2, 1)
+    assert (told.pods.longest_wait, told.pods.compared) == (2.0, 2)

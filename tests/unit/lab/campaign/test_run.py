@@ -1,0 +1,59 @@
+"""A kubelet that finds its memory state broken gets the help that it asks for, once each time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from numalign.lab.campaign import run
+from numalign.lab.campaign.history import History
+from numalign.lab.campaign.run import KubeletRepair
+
+BROKEN = (
+    'E1117 23:52:05.326604    6357 policy_static.go:105] "Invalid state, please drain node and remove policy state '
+    'file" err="[memorymanager] the expected machine state is different from the real one"\n'
+)
+
+
+class Kubelet:
+    def __init__(self, folder: Path) -> None:
+        self.program = SimpleNamespace(log=folder / "kubelet.log", title="n/kubelet")
+        self.program.log.write_text("it starts\n")
+        self.did: list[str] = []
+
+    def stop(self) -> None:
+        """It had asked once more before that."""
+        self.did.append("stop")
+        with self.program.log.open("a") as log:
+            log.write(BROKEN)
+
+    def start(self) -> None:
+        self.did.append("start")
+
+
+async def looked(lab: Any, history: History, drained: list[str]) -> None:
+    async def drain(node: str) -> None:
+        drained.append(node)
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(KubeletRepair(lab, history, drain).run(), 0.2)
+
+
+@pytest.mark.parametrize("said, helped", [(BROKEN, True), ("it runs\n", False)], ids=["broken", "sound"])
+def test_a_broken_memory_state_is_removed_from_a_drained_node(
+    said: str, helped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "LOOK", 0.01)
+    kubelet, state = Kubelet(tmp_path), tmp_path / "memory_manager_state"
+    state.write_text("{}")
+    kubelet.program.log.write_text(said)
+    node = SimpleNamespace(name="n", kubelet=kubelet, memory_state=state)
+    history, drained = History(), list[str]()
+    asyncio.run(looked(SimpleNamespace(nodes={"n": node}), history, drained))
+    assert (drained, state.exists()) == (["n"] if helped else [], not helped)
+    assert kubelet.did == (["stop", "start"] if helped else [])
+    assert [line.what for line in history.lines] == (["down", "up"] if helped else [])
