@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 
 from numalign.api import errors
 from numalign.cli import output
+from numalign.cli.options import bundled
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
@@ -82,29 +84,34 @@ def agent() -> None:
     """Publish what a node's kubelet holds and has free, zone by zone."""
 
 
-@app.command("run", epilog="Example: NODE_NAME=worker-1 numalign agent run --port 10261")
-def run(
-    node_name: Node = "",
-    kubeconfig: Kubeconfig = "",
-    mode: ModeName = "own",
-    api_version: VersionName = "v1alpha2",
-    period: Period = 60.0,
-    host_root: Host = Path("/"),
-    kubelet_dir: Root = "/var/lib/kubelet",
-    kubelet_config: Config = "",
-    podresources_socket: Socket = "",
-    reference_container: Reference = "",
-    exclude: Exclude = "",
-    notify_file: Notify = "",
-    configz: Proxy = False,
-    bind_address: Address = "127.0.0.1",
-    port: Port = 0,
-    verbosity: Verbosity = 2,
-    log_format: LogForm = output.LogForm.TEXT,
-) -> None:
-    """Keep the node's NodeResourceTopology as the node is, until a signal ends it.
+class AgentOptions(Struct, frozen=True, kw_only=True):
+    """The options of `numalign agent run`."""
 
-    Exit code: 0 after a signal, 2 if it cannot start."""
+    node_name: Node = ""
+    kubeconfig: Kubeconfig = ""
+    mode: ModeName = "own"
+    api_version: VersionName = "v1alpha2"
+    period: Period = 60.0
+    host_root: Host = Path("/")
+    kubelet_dir: Root = "/var/lib/kubelet"
+    kubelet_config: Config = ""
+    podresources_socket: Socket = ""
+    reference_container: Reference = ""
+    exclude: Exclude = ""
+    notify_file: Notify = ""
+    configz: Proxy = False
+    bind_address: Address = "127.0.0.1"
+    port: Port = 0
+    verbosity: Verbosity = 2
+    log_format: LogForm = output.LogForm.TEXT
+
+
+@app.command("run", epilog="Example: NODE_NAME=worker-1 numalign agent run --port 10261")
+@bundled
+def run(options: AgentOptions) -> None:
+    """Publish the node's NodeResourceTopology and keep it up to date until a signal ends the process.
+
+    Exit code: 0 after a signal, 2 if the agent cannot start."""
     from msgspec import structs
 
     from numalign.agent.inventory import listfixes
@@ -115,30 +122,30 @@ def run(
     from numalign.kube.access import access
     from numalign.process import log
 
-    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
-    instance, node = f"{socket.gethostname()}-{os.getpid()}", node_name or socket.gethostname().lower()
+    log.start("json" if options.log_format is output.LogForm.JSON else "text", options.verbosity)
+    instance, node = f"{socket.gethostname()}-{os.getpid()}", options.node_name or socket.gethostname().lower()
     try:
-        found = _places(host_root, kubelet_dir, kubelet_config, podresources_socket)
+        found = _places(options.host_root, options.kubelet_dir, options.kubelet_config, options.podresources_socket)
         places = structs.replace(
             found,
-            notification=triggers.notification(notify_file),
-            reference=listfixes.reference(reference_container),
+            notification=triggers.notification(options.notify_file),
+            reference=listfixes.reference(options.reference_container),
         )
         manner = Manner(
             instance=instance,
-            mode=_mode(mode),
-            left_out=_left_out(exclude, node, mode),
-            version=_version(api_version),
-            period=period,
+            mode=_mode(options.mode),
+            left_out=_left_out(options.exclude, node, options.mode),
+            version=_version(options.api_version),
+            period=options.period,
         )
-        address = (bind_address, port) if port else None
-        setup = Setup(node=node, manner=manner, places=places, proxy=configz, address=address)
+        address = (options.bind_address, options.port) if options.port else None
+        setup = Setup(node=node, manner=manner, places=places, proxy=options.configz, address=address)
         with clock.event_loop_runner() as runner:
-            runner.run(_run(setup, access.default(kubeconfig)))
+            runner.run(_run(setup, access.default(options.kubeconfig)))
     except errors.BadObject as problem:
         output.fail(str(problem))
     except OSError as problem:
-        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
+        output.fail(f"{options.bind_address}:{options.port} cannot be served: {problem.strerror or problem}")
 
 
 async def _run(setup: Setup, access: Access) -> None:

@@ -321,7 +321,12 @@ class Answers(Protocol):
 
 def of(engine: Engine, pod: Pod, shape: Shape | None = None) -> Answers:
     """What each row says to the pod; BadObject if the pod cannot be used at all. `shape`: if it is known already."""
-    flavour, shape = engine.flavour, shape or engine.shape(pod)
-    if isinstance(flavour, ExactFlavour):
-        return ExactAnswers(flavour, pod, shape)
-    return ReferenceAnswers(flavour, pod, shape, engine.columns)
+    known = shape or engine.shape(pod)
+
+    def exact(flavour: ExactFlavour) -> Answers:
+        return ExactAnswers(flavour, pod, known)
+
+    def reference(flavour: ReferenceFlavour) -> Answers:
+        return ReferenceAnswers(flavour, pod, known, engine.columns)
+
+    return engine.flavour.either(exact, reference)

@@ -180,8 +180,8 @@ class _Search(Struct, frozen=True):
 
     def _on(self, row: int, rng: Randomness) -> Decision | None:
         """The same where there is one row only, as for pods of DaemonSets: without arrays."""
-        exact, code = filtering.is_exact(self.profile, self.cluster.engine), self.codes.item(row)
-        tier = scoring.of_row(code, aligned=scoring.is_aligned(self.attempt.shape)) if exact else scoring.BY_SCORE
+        aligned = scoring.is_aligned(self.attempt.shape)
+        tier = filtering.certainty(self.profile, self.cluster.engine, self.codes.item(row), aligned=aligned)
         nominated = self.cluster.world.rows.get(self.attempt.nominated, -1) == row
         for _ in range(2 if nominated or tier >= scoring.BY_SCORE else 1):
             rng.random()
@@ -211,9 +211,8 @@ class _Search(Struct, frozen=True):
         return totals
 
     def _tiers(self, rows: Rows) -> NDArray[np.int64]:
-        found = np.full(len(rows), scoring.BY_SCORE, np.int64)
-        if filtering.is_exact(self.profile, self.cluster.engine):
-            found = scoring.of_rows(self.codes[rows], aligned=scoring.is_aligned(self.attempt.shape))
+        aligned = scoring.is_aligned(self.attempt.shape)
+        found = filtering.certainties(self.profile, self.cluster.engine, self.codes[rows], aligned=aligned)
         if self.attempt.nominated:
             found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = scoring.NOMINATED
         return found

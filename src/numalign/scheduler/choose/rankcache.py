@@ -146,7 +146,7 @@ class NodeRanks:
         self._likes = world.totals.likes
         self._known: BoundedCache[int, int] = BoundedCache(MOST_KNOWN)
         """By likeness, what amounts add to a rank: nodes of one kind fill up alike. `OUT`: they do not do."""
-        tier, weight = scoring.of_row, terms.zones_weight
+        tier, weight = engine.certainty, terms.zones_weight
         self._of_zones = [weight * code + (tier(code, aligned=terms.aligned) << TIER_BITS) for code in CODES]
         """By code, what zones add."""
 
@@ -188,7 +188,8 @@ class NodeRanks:
 
     def refresh(self) -> None:
         """Look at rows that changed."""
-        table = self._engine.judged(self._shape)
+        table = self._engine.follow(self._shape)
+        assert table is not None, "ranks are made for flavours that keep tables"
         few = self._few(table)
         if few is None:
             self._look_at_many(table.codes)
@@ -202,13 +203,13 @@ class NodeRanks:
         if table is not self._table:
             return None
         turned_down = table.turned_down_since(self._turned_down)
-        judged = self._engine.columns.log.few_since(self._judged, FEW)
+        judged = self._engine.changes.few_since(self._judged, FEW)
         counted = self._log.few_since(self._seen, FEW)
         if judged is None or counted is None or turned_down is None:
             return None
         rows = {*judged, *counted, *turned_down}
         # Rows beyond have a report and no node.
-        beyond = self._engine.columns.height > len(self._is_open)
+        beyond = self._engine.height > len(self._is_open)
         return {row for row in rows if row < len(self._is_open)} if beyond else rows
 
     def _demote(self, place: int, row: int, totals: Scores) -> None:
@@ -218,7 +219,7 @@ class NodeRanks:
         totals[place] = totals[place] - (1 << TIER_BITS) if left else OUT
 
     def _look_at_many(self, judged: Codes) -> None:
-        codes = judged[: min(len(self._codes), self._engine.columns.height)]
+        codes = judged[: min(len(self._codes), self._engine.height)]
         differing: Rows = np.flatnonzero(codes != self._codes[: len(codes)])
         self._codes[differing] = codes[differing]
         changed = self._log.since(self._seen) if self._table is not None else None
@@ -274,7 +275,7 @@ class NodeRanks:
         total = self._base[rows] + self._terms.zones_weight * codes.astype(np.int64)
         for weight, each in self._scores:
             total += weight * each.rows(rows)
-        return np.where(fits, total + (scoring.of_rows(codes, aligned=self._terms.aligned) << TIER_BITS), OUT)
+        return np.where(fits, total + (self._engine.certainties(codes, aligned=self._terms.aligned) << TIER_BITS), OUT)
 
 
 T = TypeVar("T")
@@ -379,7 +380,7 @@ class RankCache:
 
     def placed(self, asked: RankRequest, rng: Randomness) -> RankedPlacement | None:
         """The pod on the best node, charged; None: it has to go the long way."""
-        familiar = self._recognised(asked) if self._engine.is_exact else None
+        familiar = self._recognised(asked)
         standing = self._standing(asked, familiar.standing) if familiar is not None else None
         if familiar is None or standing is None or standing.ranks is None:
             return None
@@ -458,6 +459,8 @@ class RankCache:
         profile = asked.profile
         weights = profile.zones_weight + sum(scored.weight for scored in profile.scores)
         filters = self._filters(asked.pod, profile)
+        if self._engine.follow(asked.shape) is None:
+            return KindRanks(stamp, None)
         if filters is None or weights * LARGEST_SCORE >= 1 << TIER_BITS or noderequests.is_resized(asked.pod):
             return KindRanks(stamp, None)
         relative: list[Scored] = []

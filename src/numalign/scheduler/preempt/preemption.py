@@ -24,7 +24,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Code, Randomness
+from numalign.placement.decisions import Randomness
 from numalign.placement.explain import wording
 from numalign.placement.rules.resources.resourcesfit import NO_VICTIMS, FreedRows, ResourceRequests
 from numalign.placement.rules.rule import FITS, Rows
@@ -43,7 +43,6 @@ DISRUPTED: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
 PATIENCE: Final = 60.0
 """Seconds after the victims' end in which a report is expected that does not show them any more."""
-UNSURE: Final = (Code.NOT_CERTAIN, Code.NOT_DECIDED)
 SMALL: Final = 64
 
 
@@ -62,7 +61,7 @@ class Reservations:
         if self._has_terminating(pod, row):
             return True
         victims = self._nominations.victims_of(uid)
-        if any(each in self._cluster.world.pods or self._cluster.engine.flavour.charges(each) for each in victims):
+        if any(each in self._cluster.world.pods or self._cluster.engine.charges(each) for each in victims):
             return True
         return bool(victims) and self._is_report_due(uid, found.code(row), now)
 
@@ -74,9 +73,7 @@ class Reservations:
         since = self._kept.setdefault(uid, now)
         if len(self._kept) > SMALL + 2 * len(self._nominations):
             self._kept = {each: at for each, at in self._kept.items() if self._nominations.victims_of(each)}
-        # The plugin's cache knows no doubt: it has the old report or the new one.
-        waits = code in UNSURE if self._cluster.engine.is_exact else code < 0
-        return waits and now < since + PATIENCE
+        return self._cluster.engine.waits_for_report(code) and now < since + PATIENCE
 
 
 def _is_preempted(pod: Pod) -> bool:
@@ -123,7 +120,7 @@ class Preemption:
     def __init__(self, cluster: Cluster, nominations: Nominations, budgets: Budgets) -> None:
         self._cluster, self._budgets = cluster, budgets
         self._promises = Reservations(cluster, nominations)
-        self._answers = DryRunCache(cluster.world, cluster.engine.columns.log, nominations, budgets)
+        self._answers = DryRunCache(cluster.world, cluster.engine.changes, nominations, budgets)
 
     def decide(self, asked: PreemptionRequest, rng: Randomness) -> Nomination | NotPreempted:
         if asked.pod.spec.preemption_policy == NEVER:

@@ -1,7 +1,7 @@
-"""What the engine knows, frozen: for pages, `explain` and whoever else must not hold on to live state.
+"""One node as plain data at one moment: what its zones and the node as a whole offer, and what is free.
 
-`nodes` copies rows into plain data at one moment. Amounts are CPUs, bytes and devices by zone, and thousandths of a
-CPU for the node as a whole; `free` has every known pod charged, and what is not certain about it is in `uncertain`."""
+`Engine.view` makes it for pages and commands, which must not hold on to live state. Amounts are CPUs, bytes and devices
+by zone, and thousandths of a CPU for the node as a whole; `free` has every known pod charged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from msgspec import Struct
 from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.noderules import NodeRules
-from numalign.placement.engine import Engine
-from numalign.placement.exact import ExactFlavour
 
 
 class Share(Struct, frozen=True):
@@ -44,14 +42,8 @@ class NodeView(Struct, frozen=True, kw_only=True):
     """Whether some charge may lie in one zone or another."""
 
 
-def nodes(engine: Engine) -> list[NodeView]:
-    """Every node, by name."""
-    if isinstance(engine.flavour, ExactFlavour):
-        engine.flavour.mirror.refresh()
-    return [_node(engine.columns, name) for name in sorted(engine.columns.rows)]
-
-
-def _node(columns: Columns, name: str) -> NodeView:
+def of(columns: Columns, name: str) -> NodeView:
+    """The node of this name, which has a row."""
     row = columns.rows[name]
     rules = columns.rules(row)
     return NodeView(
