@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a length of time that is none": ({"lasts": "soon"}, 'lasts: "soon" is not a duration'),
     "a time span the wrong way round": (
         {"traffic": [STREAM | {"every": ["2s", "1s"]}]},
-        "traffic[0].every: write one length",
+        "traffic[0].every: write one duration",
     ),
     "a chance above one": (
         {"nodes": [{"machine": "2x16", "reports": {"lost": 2}}]},
