@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
-from numalign.agent.sources import checksums, podresources
-from numalign.agent.sources import podresourcesmessages as messages
+from numalign.agent.sources import checkpoints, podresources
+from numalign.agent.sources import podresources as messages
 from numalign.agent.sources import pods as podsapi
 from numalign.api.attributes import cpuset
 from numalign.api.decode import protomessages
-from numalign.kubelet import configuration, presets
+from numalign.kubelet import configuration
+from numalign.kubelet.machine import presets
 from numalign.lab import machinetree
 from numalign.process import rpc
 from numalign.process.rpc import Service
@@ -47,7 +48,7 @@ class Node:
         self._heard: list[asyncio.Queue[bytes]] = []
         self._write()
         devices: dict[str, Any] = {"PodDeviceEntries": None, "RegisteredDevices": {}}
-        written = {"Data": devices, "Checksum": checksums.of_devices(devices)}
+        written = {"Data": devices, "Checksum": checkpoints.of_devices(devices)}
         (self.root / "device-plugins/kubelet_internal_checkpoint").write_bytes(msgspec.json.encode(written))
 
     def _pod(self, place: int) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class Node:
         told = {"policyName": "static", "defaultCpuSet": cpuset.text(free), "entries": held}
         hidden = self.root / ".cpu_manager_state"
         text = msgspec.json.encode(told).decode()
-        sums = {"checksum": 0, "data": text, "dataChecksum": checksums.of_text(text)}
+        sums = {"checksum": 0, "data": text, "dataChecksum": checkpoints.of_text(text)}
         hidden.write_bytes(msgspec.json.encode(told | sums))
         hidden.rename(self.root / "cpu_manager_state")
 

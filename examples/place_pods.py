@@ -10,7 +10,9 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeStatus
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import predicates, presets, report, start
+from numalign.kubelet import predicates, start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
 from numalign.placement.explain import answers, wording

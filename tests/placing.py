@@ -19,6 +19,7 @@ from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import World
 from numalign.placement.settings import Settings
+from numalign.placement.view import NodeView
 from numalign.scheduler import main
 from numalign.scheduler.bind import placementannotation
 from numalign.scheduler.choose import choose
@@ -68,3 +69,8 @@ def foretold(pod: Pod, decision: Decision) -> Pod:
     text = placementannotation.of(decision)
     annotations = {**pod.metadata.annotations, placementannotation.NAME: text} if text else pod.metadata.annotations
     return structs.replace(pod, metadata=structs.replace(pod.metadata, annotations=annotations))
+
+
+def views(engine: Engine) -> list[NodeView]:
+    """Every node, by name."""
+    return [seen for name in sorted(engine.rows) if (seen := engine.view(name)) is not None]

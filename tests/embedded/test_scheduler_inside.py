@@ -15,7 +15,7 @@ import pytest
 
 from numalign.kube.client import Client
 from numalign.kube.leader import leading
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.process import serve
 from numalign.process.serve import PageRequest, Pages
 from numalign.scheduler import main

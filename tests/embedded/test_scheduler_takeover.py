@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger import reconcile
 from numalign.scheduler.bind import placementannotation

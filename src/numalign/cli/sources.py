@@ -1,14 +1,9 @@
-"""Where a command learns what a cluster is like: from its API server, from a file, or from a live scheduler.
+"""Where a command reads a cluster from: an API server, a file, or the pages of a live scheduler.
 
-`explain` and `topology` take the same options. Files are dumps of the scheduler, or what kubectl prints of nodes, pods
-and reports as JSON or YAML. Whatever cannot be had raises BadObject, whose text is made to be shown as it is.
-
-A live scheduler's pages, fetched: by HTTP from the loopback, or by HTTPS with a token.
-
-`numalign scheduler state` and `dump`, and `explain --server`, read them. From outside of the cluster, `kubectl
-port-forward` leads to the loopback of the scheduler's pod. Whatever goes wrong raises BadObject, whose text never
-holds the token.
-"""
+`explain` and `topology` take the options of `ClusterSource`, the commands that look at a scheduler those of
+`SchedulerPages`. Files are dumps of the scheduler, or what kubectl prints of nodes, pods and reports as JSON or YAML.
+From outside the cluster, `kubectl port-forward` leads to the loopback of the scheduler's pod. Errors are raised as
+BadObject, with a text to print as it is; it never contains the token."""
 
 from __future__ import annotations
 
@@ -40,34 +35,39 @@ DEFAULT = "http://127.0.0.1:10259"
 PORT = 10259
 PATIENCE = 60.0
 
-PagesServer = Annotated[str, typer.Option(metavar="URL", help="where the scheduler serves its pages")]
-TokenFile = Annotated[str, typer.Option(metavar="FILE", help="a bearer token that the API server knows")]
+TokenFile = Annotated[str, typer.Option(metavar="FILE", help="A bearer token that the API server accepts.")]
 Authority = Annotated[
-    str, typer.Option("--certificate-authority", metavar="FILE", help="who vouches for the scheduler's certificate")
+    str, typer.Option(metavar="FILE", help="The certificate authority that signed the scheduler's certificate.")
 ]
 Insecure = Annotated[
-    bool, typer.Option("--insecure-skip-tls-verify", help="take whatever certificate the scheduler shows")
+    bool, typer.Option("--insecure-skip-tls-verify", help="Do not verify the scheduler's certificate.")
 ]
 
 
 class ServerAccess(Struct, frozen=True, kw_only=True):
-    """As whom, and how carefully."""
+    """The credentials for a scheduler's pages, and whether its certificate is verified."""
 
-    token_file: str = ""
-    authority: str = ""
-    insecure: bool = False
+    token_file: TokenFile = ""
+    certificate_authority: Authority = ""
+    insecure: Insecure = False
+
+
+class SchedulerPages(ServerAccess, frozen=True, kw_only=True):
+    """A live scheduler, and the credentials for it."""
+
+    server: Annotated[str, typer.Option(metavar="URL", help="Where the scheduler serves its pages.")] = DEFAULT
 
 
 ANONYMOUS = ServerAccess()
 
 
-def fetch(server: str, path: str, reach: ServerAccess = ANONYMOUS, **query: str) -> bytes:
+def fetch(server: str, path: str, access: ServerAccess = ANONYMOUS, **query: str) -> bytes:
     """The page's body."""
-    connection = _connection(server, reach)
+    connection = _connection(server, access)
     asked = f"{urlsplit(server).path.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
     try:
         with closing(connection):
-            connection.request("GET", asked, headers=_headers(reach))
+            connection.request("GET", asked, headers=_headers(access))
             answer = connection.getresponse()
             body = answer.read()
     except ssl.SSLCertVerificationError as problem:
@@ -77,20 +77,20 @@ def fetch(server: str, path: str, reach: ServerAccess = ANONYMOUS, **query: str)
         why = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
         raise _bad(server, f"cannot be reached: {why}") from None
     if answer.status != 200:
-        raise _bad(server, f"answers {answer.status} to {path}: {_refusal(answer.status, body, reach)}")
+        raise _bad(server, f"answers {answer.status} to {path}: {_refusal(answer.status, body, access)}")
     return body
 
 
-def _refusal(status: int, body: bytes, reach: ServerAccess) -> str:
+def _refusal(status: int, body: bytes, access: ServerAccess) -> str:
     from numalign.kube import errors
 
     # Of a guard's answer, a whole object, the message is what people want to read.
     said = clipped(errors.on_one_line(errors.read_status(body).message))
-    is_stranger = status in (401, 403) and not reach.token_file
+    is_stranger = status in (401, 403) and not access.token_file
     return f"{said}; give --token-file with a token that may see it" if is_stranger else said
 
 
-def _connection(server: str, reach: ServerAccess) -> HTTPConnection:
+def _connection(server: str, access: ServerAccess) -> HTTPConnection:
     try:
         parts = urlsplit(server)
         host, port = parts.hostname, parts.port or PORT
@@ -99,28 +99,30 @@ def _connection(server: str, reach: ServerAccess) -> HTTPConnection:
     if not host or parts.scheme not in ("http", "https"):
         raise _bad(server, f"is no address of a scheduler's pages; write something like {DEFAULT}")
     if parts.scheme == "http":
-        if reach.token_file:
+        if access.token_file:
             raise _bad(server, "is no place for a token: it would travel in the clear; write https://")
         return HTTPConnection(host, port, timeout=PATIENCE)
-    return HTTPSConnection(host, port, timeout=PATIENCE, context=_context(reach))
+    return HTTPSConnection(host, port, timeout=PATIENCE, context=_context(access))
 
 
-def _context(reach: ServerAccess) -> ssl.SSLContext:
+def _context(access: ServerAccess) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=reach.authority or None)
+        context = ssl.create_default_context(cafile=access.certificate_authority or None)
     except (OSError, ssl.SSLError) as problem:
-        raise BadObject("File", reach.authority, "", f"holds no certificate authority: {problem}") from None
-    if reach.insecure:
+        raise BadObject(
+            "File", access.certificate_authority, "", f"holds no certificate authority: {problem}"
+        ) from None
+    if access.insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
-def _headers(reach: ServerAccess) -> dict[str, str]:
-    if not reach.token_file:
+def _headers(access: ServerAccess) -> dict[str, str]:
+    if not access.token_file:
         return {}
     from numalign.kube.transport import auth
 
-    token = auth.token_text(auth.file_bytes(reach.token_file, "", "--token-file"), "", "--token-file")
+    token = auth.token_text(auth.file_bytes(access.token_file, "", "--token-file"), "", "--token-file")
     return dict(auth.bearer(token))
 
 
@@ -132,40 +134,44 @@ T = TypeVar("T")
 
 DUMP = "/debug/dump"
 
-Kubeconfig = Annotated[str, typer.Option(metavar="FILE", help="whose cluster; without one, as kubectl finds it")]
-Context = Annotated[str, typer.Option(help="which context of the kubeconfig")]
+Kubeconfig = Annotated[
+    str, typer.Option(metavar="FILE", help="The kubeconfig of the cluster. Default: as kubectl finds it.")
+]
+Context = Annotated[str, typer.Option(help="The context of the kubeconfig.")]
 File = Annotated[
     str,
     typer.Option(
-        "--snapshot",
         metavar="FILE",
-        help="instead of a cluster: a scheduler's dump, or the output of kubectl get nodes,pods,noderesourcetopologies "
-        "-A -o json; - is stdin",
+        help="Read a file instead of a cluster: a scheduler's dump, or the output of "
+        "kubectl get nodes,pods,noderesourcetopologies -A -o json; - is stdin.",
     ),
 ]
-Server = Annotated[str, typer.Option(metavar="URL", help="a scheduler's pages: what it knows counts, not the cluster")]
-Config = Annotated[str, typer.Option("--config", metavar="FILE", help="the KubeSchedulerConfiguration that decides")]
+Server = Annotated[str, typer.Option(metavar="URL", help="Read the pages of a live scheduler instead of a cluster.")]
+Config = Annotated[str, typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration whose profiles decide.")]
 
 
-class Source(Struct, frozen=True, kw_only=True):
-    """As it was typed; empty: not given."""
+class ClusterSource(ServerAccess, frozen=True, kw_only=True):
+    """The options that say where a cluster is read from; empty: not given."""
 
-    kubeconfig: str = ""
-    context: str = ""
-    snapshot: str = ""
-    server: str = ""
-    reach: ServerAccess = ANONYMOUS
-    config: str = ""
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    snapshot: File = ""
+    server: Server = ""
 
     @property
     def is_cluster(self) -> bool:
         return not self.snapshot and not self.server
 
 
+class ProfiledSource(ClusterSource, frozen=True, kw_only=True):
+    """The same for commands that decide by the profiles of a scheduler."""
+
+    config: Config = ""
+
+
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Without looking for garbage: the objects of a large cluster are many, and all of them are needed to the end.
-    Nor are they looked through when the process ends."""
+    """Run without garbage collection: a large cluster has many objects, and all of them live until the process ends."""
     was_enabled = gc.isenabled()
     gc.disable()
     atexit.register(gc.freeze)
@@ -176,28 +182,28 @@ def at_once() -> Iterator[None]:
             gc.enable()
 
 
-def taken(source: Source) -> Snapshot:
-    """Everything that decisions depend on, as it is now or was then."""
+def taken(source: ClusterSource) -> Snapshot:
+    """Everything that decisions depend on, as it is now or was when the file was written."""
     from numalign.scheduler.snapshot import collect, files
 
     if sum(map(bool, (source.snapshot, source.server, source.kubeconfig or source.context))) > 1:
-        raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig lead to different places; give one")
-    config = _config(source.config)
+        raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig are exclusive; give one")
+    config = _config(source.config) if isinstance(source, ProfiledSource) else None
     if source.snapshot:
         return files.read(_bytes(source.snapshot), fileio.shown(source.snapshot), config)
     if source.server:
-        return files.read(fetch(source.server, DUMP, source.reach), source.server, config)
+        return files.read(fetch(source.server, DUMP, source), source.server, config)
     return _asked(source, lambda client: collect.taken(client, config))
 
 
-def publications(source: Source) -> dict[str, ReportWriter]:
+def publications(source: ClusterSource) -> dict[str, ReportWriter]:
     """By node, who wrote its report and when; nothing where only the API server could tell."""
     from numalign.cli.results import topology
 
     return _asked(source, topology.listed) if source.is_cluster else {}
 
 
-def _asked(source: Source, ask: Callable[[Client], Awaitable[T]]) -> T:
+def _asked(source: ClusterSource, ask: Callable[[Client], Awaitable[T]]) -> T:
     from numalign.kube import clock, errors
     from numalign.kube.access import access
     from numalign.kube.client import Client

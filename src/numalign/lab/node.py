@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from numalign.agent.deviceplugin import config
-from numalign.kubelet import machinedevices
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine import machinefile
+from numalign.kubelet.machine.machine import Machine
 from numalign.lab import machinetree, state
 from numalign.lab.processes import Part, Program
 from numalign.lab.spec import LabSpec, NodeSpec
@@ -29,7 +29,7 @@ def of(spec: NodeSpec) -> Mapping[str, Any]:
     plugins = spec.machine.devices
     if not plugins:
         return {}
-    return {"devices": {name: machinedevices.write(name, plugin) for name, plugin in plugins.items()}}
+    return {"devices": {name: machinefile.write_devices(name, plugin) for name, plugin in plugins.items()}}
 
 
 def known(machine: Machine, file: Mapping[str, Any], source: str) -> Machine:

@@ -22,7 +22,7 @@ from numalign.api.objects.pod import ResourceList
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.resources import Named, Target
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.lab import accounts, build, controlplane, node, preflight, processes, schedulers, state
 from numalign.lab import spec as specs
 from numalign.lab.accounts import AnyObject

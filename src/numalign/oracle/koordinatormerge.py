@@ -12,11 +12,11 @@ from itertools import product
 from operator import and_
 from typing import Any, NamedTuple
 
-from numalign.kubelet import mask as masks
-from numalign.kubelet import policies
-from numalign.kubelet.hints import Hint, HintList
-from numalign.kubelet.merge import HintMap, Rules
-from numalign.kubelet.policies import PolicyResult
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager import policies
+from numalign.kubelet.topologymanager.hints import Hint, HintList
+from numalign.kubelet.topologymanager.merge import HintMap, Rules
+from numalign.kubelet.topologymanager.policies import PolicyResult
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.suite import Deliberate, Suite

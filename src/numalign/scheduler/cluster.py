@@ -76,8 +76,8 @@ class Cluster:
         name = written.metadata.name
         before, self._reports[name] = self._reports.get(name), written
         # Most reports repeat the one before.
-        if before is not None and self.engine.is_exact and _is_repeated(before, written):
-            return self._apply(facts.ReportRepeated(name), name)
+        if before is not None and _is_repeated(before, written):
+            return self._apply(facts.ReportRepeated(name, written), name)
         return self._apply(facts.ReportSeen(normalise.normalise(written), now, written), name)
 
     def report_gone(self, node: str) -> list[Wake]:
@@ -175,7 +175,7 @@ class Cluster:
 
     def _follow_row(self, name: str) -> None:
         """Rows are the engine's to give; where one changed hands, the pods of the node go along."""
-        row, before = self.engine.columns.rows.get(name), self._rows.get(name)
+        row, before = self.engine.row(name), self._rows.get(name)
         if row == before:
             return
         if before is not None:

@@ -29,7 +29,7 @@ WITHOUT: Final = "the kernel stays plain Python: %s"
 
 class Engine(Protocol):
     @property
-    def is_exact(self) -> bool: ...
+    def kernel(self) -> object | None: ...
 
     def warm(self) -> bool: ...
 
@@ -43,7 +43,7 @@ async def when_large(engine: Engine, nodes: Callable[[], int], clock: Clock) -> 
 
 async def warmed(engine: Engine, compiling: Sequence[str] = COMPILE) -> bool:
     """Whether machine code serves from now on; if not, it was said why."""
-    if not engine.is_exact:
+    if engine.kernel is None:
         return False
     if find_spec("numba") is None:
         LOG.info(WITHOUT, "numba is not installed")

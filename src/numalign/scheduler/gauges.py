@@ -5,16 +5,11 @@ docs/use/scheduler-metrics.md says what each means."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from numalign import __version__
 from numalign.kube.transport.transport import Metrics as ClientMetrics
-from numalign.placement.columns.holdings import Source
-from numalign.placement.engine import Engine
-from numalign.placement.exact import ExactFlavour
-from numalign.placement.ledger.charges import PodLife
 from numalign.process import metrics
 from numalign.process.metrics import Read, Registry, Sample
 from numalign.scheduler.cluster import Cluster
@@ -69,33 +64,33 @@ class Readings:
             "numalign_pods",
             "Pods on nodes, by how it is known in which zones they sit.",
             ("known",),
-            lambda: _known(engine),
+            lambda: _by_name(engine.statistics().pods_by_source),
         )
         self._count(
             "numalign_prediction_divergence_total",
             "Contradictions between what was predicted and what a node said, by kind.",
             ("kind",),
-            lambda: _by_name(_exact(engine, lambda exact: exact.mirror.ledger.divergences.counts)),
+            lambda: _by_name(engine.statistics().divergences),
         )
         self._count(
             "numalign_model_placements_total",
             "Pods placed by the model rather than by numbers, by the way in which it was found.",
             ("path",),
-            lambda: _by_name(_exact(engine, lambda exact: exact.committer.paths)),
+            lambda: _by_name(engine.statistics().model_placements),
         )
         self._count(
             "numalign_rows_evaluated_total",
             "Verdicts (one node for one shape) that were worked out, because one of them was new or changed.",
             (),
-            lambda: [((), _exact(engine, lambda exact: {"": exact.verdicts.evaluated}).get("", 0))],
+            lambda: [((), engine.statistics().rows_evaluated)],
         )
         self._count(
             "numalign_engine_problems_total",
             "What the engine left out or put right.",
             ("problem",),
-            lambda: _by_name(_problems(engine)),
+            lambda: _by_name(engine.statistics().problems),
         )
-        self._gauge("numalign_shapes", "Kinds of pods met so far.", (), lambda: [((), len(engine.shapes.all))])
+        self._gauge("numalign_shapes", "Kinds of pods met so far.", (), lambda: [((), len(engine.known_shapes))])
 
     def client(self, client: ClientMetrics) -> None:
         self._count(
@@ -160,22 +155,3 @@ def _pending(queue: Queue) -> list[Sample]:
 def _sizes(cluster: Cluster) -> list[Sample]:
     sizes = {"nodes": cluster.nodes, "pods": cluster.pods, "assumed_pods": len(cluster.assumed)}
     return _by_name(sizes)
-
-
-def _exact(engine: Engine, read: Callable[[ExactFlavour], Mapping[Any, float]]) -> Mapping[Any, float]:
-    """What only the exact flavour counts."""
-    return read(engine.flavour) if isinstance(engine.flavour, ExactFlavour) else {}
-
-
-def _problems(engine: Engine) -> Counter[str]:
-    ledger = _exact(engine, lambda exact: exact.mirror.ledger.problems)
-    return engine.problems + Counter({str(name): int(count) for name, count in ledger.items()})
-
-
-def _known(engine: Engine) -> list[Sample]:
-    if not isinstance(engine.flavour, ExactFlavour):
-        return []
-    records = (record for book in engine.flavour.mirror.ledger.books() for record in book.records.values())
-    held = (record.holding for record in records if record.life is not PodLife.ENDED)
-    counts = Counter(holding.source if holding is not None else Source.UNKNOWN for holding in held)
-    return [((source.value,), counts[source]) for source in Source]

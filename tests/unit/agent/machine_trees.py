@@ -8,8 +8,8 @@ from msgspec import structs
 
 from numalign.agent.sources import sysfs
 from numalign.api.attributes import cpuset
-from numalign.kubelet import presets
-from numalign.kubelet.machine import Core, Machine, Zone
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.lab import machinetree
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from numalign.agent.sources import podresourcesmessages as messages
+from numalign.agent.sources import podresources as messages
 from numalign.api.decode import protomessages
 from numalign.process import rpc
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from numalign.agent.deviceplugin import messages as devicepluginmessages
-from numalign.agent.sources import podresourcesmessages as messages
+from numalign.agent.deviceplugin import plugin as devicepluginmessages
+from numalign.agent.sources import podresources as messages
 from numalign.agent.sources import pods as podsapi
-from numalign.agent.sources.podresourcesmessages import ContainerResources, DeviceEntry, MemoryEntry, PodResources
+from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.decode import protomessages, protowire
 from numalign.api.decode.protowire import BadProtobuf
 from tests.campaigns import campaign

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from numalign.api.attributes import cpuset
-from numalign.kubelet import configuration, presets, versions
+from numalign.kubelet import configuration, versions
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import MemoryReservation, Settings
 
 DOCS = Path(__file__).parents[3] / "docs/use/kubelet-configuration.md"

@@ -17,10 +17,11 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeInfo, NodeStatus
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission, predicates, report, start
+from numalign.kubelet import admission, predicates, start
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.device import Ids, Preference
 from numalign.kubelet.refusals import StartRefusal, Undecided
+from numalign.kubelet.report import report
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.oracle.kubelet import forms

@@ -13,7 +13,9 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta, OwnerReference
 from numalign.api.objects.node import Node, NodeSpec, NodeStatus, Taint
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import predicates, presets, report, start
+from numalign.kubelet import predicates, start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import World

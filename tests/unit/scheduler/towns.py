@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from numalign.api.nrt import normalise
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import plainreport, presets, report, start
+from numalign.kubelet import start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import plainreport, report
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.placement.explain.reasons import AnySuggestion

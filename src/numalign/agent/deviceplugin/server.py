@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from numalign.agent.deviceplugin import messages
+from numalign.agent.deviceplugin import plugin as messages
 from numalign.agent.deviceplugin.config import Offers
 from numalign.agent.deviceplugin.offer import Offer
 from numalign.agent.deviceplugin.plugin import Plugin

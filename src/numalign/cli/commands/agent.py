@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 
 from numalign.api import errors
 from numalign.cli import output
+from numalign.cli.options import bundled
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
+    from numalign.agent.inventory.exclusions import Exclusions
     from numalign.agent.inventory.inventory import Mode
-    from numalign.agent.inventory.snapshot import Look
+    from numalign.agent.inventory.snapshot import Snapshot
     from numalign.agent.main import Places, Setup
-    from numalign.agent.publish.exclusions import Exclusions
     from numalign.agent.publish.gc import Swept
     from numalign.api.nrt.normalise import Version
     from numalign.kube.transport.auth import Access
@@ -82,32 +84,37 @@ def agent() -> None:
     """Publish what a node's kubelet holds and has free, zone by zone."""
 
 
-@app.command("run", epilog="Example: NODE_NAME=worker-1 numalign agent run --port 10261")
-def run(
-    node_name: Node = "",
-    kubeconfig: Kubeconfig = "",
-    mode: ModeName = "own",
-    api_version: VersionName = "v1alpha2",
-    period: Period = 60.0,
-    host_root: Host = Path("/"),
-    kubelet_dir: Root = "/var/lib/kubelet",
-    kubelet_config: Config = "",
-    podresources_socket: Socket = "",
-    reference_container: Reference = "",
-    exclude: Exclude = "",
-    notify_file: Notify = "",
-    configz: Proxy = False,
-    bind_address: Address = "127.0.0.1",
-    port: Port = 0,
-    verbosity: Verbosity = 2,
-    log_format: LogForm = output.LogForm.TEXT,
-) -> None:
-    """Keep the node's NodeResourceTopology as the node is, until a signal ends it.
+class AgentOptions(Struct, frozen=True, kw_only=True):
+    """The options of `numalign agent run`."""
 
-    Exit code: 0 after a signal, 2 if it cannot start."""
+    node_name: Node = ""
+    kubeconfig: Kubeconfig = ""
+    mode: ModeName = "own"
+    api_version: VersionName = "v1alpha2"
+    period: Period = 60.0
+    host_root: Host = Path("/")
+    kubelet_dir: Root = "/var/lib/kubelet"
+    kubelet_config: Config = ""
+    podresources_socket: Socket = ""
+    reference_container: Reference = ""
+    exclude: Exclude = ""
+    notify_file: Notify = ""
+    configz: Proxy = False
+    bind_address: Address = "127.0.0.1"
+    port: Port = 0
+    verbosity: Verbosity = 2
+    log_format: LogForm = output.LogForm.TEXT
+
+
+@app.command("run", epilog="Example: NODE_NAME=worker-1 numalign agent run --port 10261")
+@bundled
+def run(options: AgentOptions) -> None:
+    """Publish the node's NodeResourceTopology and keep it up to date until a signal ends the process.
+
+    Exit code: 0 after a signal, 2 if the agent cannot start."""
     from msgspec import structs
 
-    from numalign.agent.inventory import listfixes
+    from numalign.agent.inventory import snapshot
     from numalign.agent.main import Setup
     from numalign.agent.publish.publish import Manner
     from numalign.agent.triggers import triggers
@@ -115,30 +122,30 @@ def run(
     from numalign.kube.access import access
     from numalign.process import log
 
-    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
-    instance, node = f"{socket.gethostname()}-{os.getpid()}", node_name or socket.gethostname().lower()
+    log.start("json" if options.log_format is output.LogForm.JSON else "text", options.verbosity)
+    instance, node = f"{socket.gethostname()}-{os.getpid()}", options.node_name or socket.gethostname().lower()
     try:
-        found = _places(host_root, kubelet_dir, kubelet_config, podresources_socket)
+        found = _places(options.host_root, options.kubelet_dir, options.kubelet_config, options.podresources_socket)
         places = structs.replace(
             found,
-            notification=triggers.notification(notify_file),
-            reference=listfixes.reference(reference_container),
+            notification=triggers.notification(options.notify_file),
+            reference=snapshot.reference(options.reference_container),
         )
         manner = Manner(
             instance=instance,
-            mode=_mode(mode),
-            left_out=_left_out(exclude, node, mode),
-            version=_version(api_version),
-            period=period,
+            mode=_mode(options.mode),
+            left_out=_left_out(options.exclude, node, options.mode),
+            version=_version(options.api_version),
+            period=options.period,
         )
-        address = (bind_address, port) if port else None
-        setup = Setup(node=node, manner=manner, places=places, proxy=configz, address=address)
+        address = (options.bind_address, options.port) if options.port else None
+        setup = Setup(node=node, manner=manner, places=places, proxy=options.configz, address=address)
         with clock.event_loop_runner() as runner:
-            runner.run(_run(setup, access.default(kubeconfig)))
+            runner.run(_run(setup, access.default(options.kubeconfig)))
     except errors.BadObject as problem:
         output.fail(str(problem))
     except OSError as problem:
-        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
+        output.fail(f"{options.bind_address}:{options.port} cannot be served: {problem.strerror or problem}")
 
 
 async def _run(setup: Setup, access: Access) -> None:
@@ -258,11 +265,11 @@ def _told(swept: Swept) -> bool:
     return not swept.problems
 
 
-def _look(places: Places) -> Look:
+def _look(places: Places) -> Snapshot:
     from numalign.agent import main
 
-    async def looked() -> Look:
-        async with main.looker(places) as (looker, _):
+    async def looked() -> Snapshot:
+        async with main.snapshot_reader(places) as (looker, _):
             return await looker.look()
 
     return asyncio.run(looked())
@@ -282,7 +289,7 @@ def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> 
 
 def _left_out(file: str, node: str, mode: str) -> Exclusions:
     """In our own form there is no leaving out: whoever reads it takes it for the whole node."""
-    from numalign.agent.publish import exclusions
+    from numalign.agent.inventory import exclusions
 
     if file and mode == "own":
         output.fail("--exclude is for the modes rte and nfd; a report in our own form is always whole")

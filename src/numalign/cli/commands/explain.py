@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from numalign.cli import fileio, output, sources
+from numalign.cli.options import bundled
 from numalign.cli.output import Format
-from numalign.cli.sources import ServerAccess
+from numalign.cli.sources import ProfiledSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,17 +38,11 @@ def explain() -> None:
 
 
 @app.command("pod", epilog="Example: numalign explain pod -n team-a train-0")
+@bundled
 def pod(
     name: Name,
+    source: ProfiledSource,
     namespace: Namespace = "",
-    kubeconfig: sources.Kubeconfig = "",
-    context: sources.Context = "",
-    snapshot: sources.File = "",
-    server: sources.Server = "",
-    token_file: sources.TokenFile = "",
-    certificate_authority: sources.Authority = "",
-    insecure: sources.Insecure = False,
-    config: sources.Config = "",
     nodes: Nodes = False,
     fmt: Output = Format.TABLE,
 ) -> None:
@@ -60,10 +55,6 @@ def pod(
 
     space, _, plain = name.rpartition("/")
     full_name = f"{namespace or space or 'default'}/{plain}"
-    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
-    source = sources.Source(
-        kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
-    )
     try:
         with sources.at_once():
             told = explanation.about_pod(sources.taken(source), full_name, explanation.Wanted(nodes))
@@ -73,17 +64,11 @@ def pod(
 
 
 @app.command("shape", epilog="Example: numalign explain shape -f pod.yaml --replicas 8")
+@bundled
 def shape(
     file: Files,
+    source: ProfiledSource,
     replicas: Replicas = 0,
-    kubeconfig: sources.Kubeconfig = "",
-    context: sources.Context = "",
-    snapshot: sources.File = "",
-    server: sources.Server = "",
-    token_file: sources.TokenFile = "",
-    certificate_authority: sources.Authority = "",
-    insecure: sources.Insecure = False,
-    config: sources.Config = "",
     nodes: Nodes = False,
     fmt: Output = Format.TABLE,
 ) -> None:
@@ -93,11 +78,7 @@ def shape(
     from numalign.api.errors import BadObject
     from numalign.cli.results import explanation
 
-    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
-    source = sources.Source(
-        kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach, config=config
-    )
-    if fileio.STDIN in file and snapshot == fileio.STDIN:
+    if fileio.STDIN in file and source.snapshot == fileio.STDIN:
         output.fail("-f - and --snapshot - would both read the standard input; give one of them a file")
     try:
         pods = _pods(file, replicas)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from numalign.cli import output, sources
+from numalign.cli.options import bundled
 from numalign.cli.output import Format
-from numalign.cli.sources import DEFAULT, Authority, Insecure, PagesServer, ServerAccess, TokenFile
+from numalign.cli.sources import ClusterSource, SchedulerPages
 
 if TYPE_CHECKING:
     import ssl
@@ -219,52 +220,40 @@ Whose = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="who
 There = Annotated[str, typer.Option("--node", metavar="NAME", help="one node in depth: why not, its score, its zones")]
 
 
+@bundled
 def state(
-    server: PagesServer = DEFAULT,
-    pod: Pod = "",
-    node: Node = "",
-    nodes: Nodes = False,
-    fmt: Output = Format.TABLE,
-    token_file: TokenFile = "",
-    certificate_authority: Authority = "",
-    insecure: Insecure = False,
+    pages: SchedulerPages, pod: Pod = "", node: Node = "", nodes: Nodes = False, fmt: Output = Format.TABLE
 ) -> None:
-    """Show what a running scheduler knows: who waits and why, who is on the way, and how nodes stand.
+    """Show what a running scheduler knows: which pods wait and why, which are being bound, and what nodes have free.
 
     Exit code: 0, or 2 if the scheduler cannot be asked or does not know the pod or node."""
     from numalign.cli.results import schedulerpages
 
     query = {"pod": _qualified(pod), "node": node, "nodes": "all" if nodes else ""}
-    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
-    told = _page(server, "/debug/state", reach, **{name: value for name, value in query.items() if value})
+    told = _page(pages, "/debug/state", **{name: value for name, value in query.items() if value})
     if fmt is not Format.TABLE:
         return output.show(output.structured(told, fmt))
     try:
         drawn = schedulerpages.state(told)
     except (LookupError, TypeError, AttributeError, ValueError):
-        output.fail(f"Scheduler {server}: tells its state in a way that is not known here; -o json shows it as it came")
+        output.fail(f"Scheduler {pages.server}: the state has an unknown form; -o json prints it as it is")
     if query["pod"] and not schedulerpages.knows_pod(told):
-        output.fail(f"Scheduler {server}: knows no pod {query['pod']}; it remembers those that it tried lately")
+        output.fail(f"Scheduler {pages.server}: knows no pod {query['pod']}; it remembers those that it tried lately")
     if node and not schedulerpages.knows_node(told):
-        output.fail(f"Scheduler {server}: knows no node {node}")
+        output.fail(f"Scheduler {pages.server}: knows no node {node}")
     output.show(drawn)
 
 
-def dump(
-    file: Written,
-    server: PagesServer = DEFAULT,
-    token_file: TokenFile = "",
-    certificate_authority: Authority = "",
-    insecure: Insecure = False,
-) -> None:
-    """Write down everything that a running scheduler decides by, to be looked at or repeated elsewhere.
+@bundled
+def dump(file: Written, pages: SchedulerPages) -> None:
+    """Write everything that a running scheduler decides by to a file, to inspect it or repeat decisions elsewhere.
 
-    There are no secrets in it: of pods only what decisions look at. Exit code: 0, or 2 if it cannot be had."""
+    The file has no secrets: of a pod, only the fields that decisions use. Exit code: 0, or 2 if the scheduler cannot
+    be asked."""
     from numalign.api.errors import BadObject
 
     try:
-        reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
-        text = sources.fetch(server, "/debug/dump", reach)
+        text = sources.fetch(pages.server, sources.DUMP, pages)
     except BadObject as problem:
         output.fail(str(problem))
     if file == "-":
@@ -273,23 +262,21 @@ def dump(
 
 
 def repeat(file: Dump, pod: Whose, node: There = "", fmt: Output = Format.TABLE) -> None:
-    """Make one decision of a dump again, and hold it against what the scheduler had decided.
+    """Repeat one decision of a dump and compare it with what the scheduler decided.
 
-    Exit code: 0 if it comes out the same or was not remembered, 1 if it does not, 2 if the file cannot be used."""
+    Exit code: 0 if it is the same or was not recorded, 1 if it does not, 2 if the file cannot be used."""
     from numalign.api.errors import BadObject
-    from numalign.cli.results import schedulerpages as schedulerrepeat
-    from numalign.scheduler.explain import replay as repeating
+    from numalign.cli.results import schedulerpages
+    from numalign.scheduler.explain import replay
 
     try:
-        again = repeating.repeated(_snapshot(file), _qualified(pod), node)
+        again = replay.repeated(_snapshot(file), _qualified(pod), node)
     except BadObject as problem:
         output.fail(str(problem))
     for left_out in again.problems:
         output.warn(left_out)
     is_table = fmt is Format.TABLE
-    output.show(
-        schedulerrepeat.replay_text(again) if is_table else output.structured(schedulerrepeat.plain(again), fmt)
-    )
+    output.show(schedulerpages.replay_text(again) if is_table else output.structured(schedulerpages.plain(again), fmt))
     if again.agrees is False:
         raise typer.Exit(DIFFERS)
 
@@ -298,24 +285,22 @@ def _qualified(pod: str) -> str:
     return pod if not pod or "/" in pod else f"default/{pod}"
 
 
-def _page(server: str, path: str, reach: ServerAccess, **query: str) -> dict[str, Any]:
+def _page(pages: SchedulerPages, path: str, **query: str) -> dict[str, Any]:
     import msgspec
 
     from numalign.api.errors import BadObject
 
     try:
-        told: dict[str, Any] = msgspec.json.decode(sources.fetch(server, path, reach, **query), type=dict)
+        told: dict[str, Any] = msgspec.json.decode(sources.fetch(pages.server, path, pages, **query), type=dict)
     except BadObject as problem:
         output.fail(str(problem))
     except msgspec.MsgspecError:
-        output.fail(f"Scheduler {server}: answers with something else than its state; is it a scheduler of ours?")
+        output.fail(f"Scheduler {pages.server}: does not answer with a state; is it a numalign scheduler?")
     return told
 
 
 def _snapshot(file: str) -> Snapshot:
-    from numalign.cli import sources
-
-    return sources.taken(sources.Source(snapshot=file))
+    return sources.taken(ClusterSource(snapshot=file))
 
 
 def _write(file: str, text: bytes) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from numalign.cli import output, sources
+from numalign.cli.options import bundled
 from numalign.cli.output import Format
-from numalign.cli.sources import ServerAccess
+from numalign.cli.sources import ClusterSource
 
 app = typer.Typer()
 
@@ -17,34 +18,26 @@ Node = Annotated[str, typer.Argument(metavar="[NODE]", help="one node in full; w
 
 
 @app.command(epilog="Example: numalign topology worker-3")
+@bundled
 def topology(
+    source: ClusterSource,
     node: Node = "",
-    kubeconfig: sources.Kubeconfig = "",
-    context: sources.Context = "",
-    snapshot: sources.File = "",
-    server: sources.Server = "",
-    token_file: sources.TokenFile = "",
-    certificate_authority: sources.Authority = "",
-    insecure: sources.Insecure = False,
     fmt: Output = Format.TABLE,
 ) -> None:
     """Show the zones of nodes, with what is free in them and the pods that hold the rest.
 
     Exit code: 0, or 2 if there is no such node or the cluster cannot be asked."""
     from numalign.api.errors import BadObject
-    from numalign.cli.results import topology as answer
-    from numalign.cli.results import topology as draw
+    from numalign.cli.results import topology as results
 
-    reach = ServerAccess(token_file=token_file, authority=certificate_authority, insecure=insecure)
-    source = sources.Source(kubeconfig=kubeconfig, context=context, snapshot=snapshot, server=server, reach=reach)
     try:
         with sources.at_once():
-            asked = answer.ReportedCluster(sources.taken(source), sources.publications(source))
-            told, problems = answer.nodes(asked, node)
+            asked = results.ReportedCluster(sources.taken(source), sources.publications(source))
+            told, problems = results.nodes(asked, node)
     except BadObject as problem:
         output.fail(str(problem))
     for each in problems:
         output.warn(each)
     if fmt is not Format.TABLE:
         return output.show(output.structured(told[0] if node else told, fmt))
-    output.show(draw.node(told[0]) if node else draw.cluster(told))
+    output.show(results.node(told[0]) if node else results.cluster(told))

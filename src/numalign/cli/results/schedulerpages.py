@@ -274,8 +274,8 @@ def _process(config: Configuration) -> Iterator[Line]:
     backoff = f"{config.pod_initial_backoff_seconds}s to {config.pod_max_backoff_seconds}s"
     yield "backoff", f"{backoff}; tried for no reason after {parked}"
     if any(map(settings.looks_at_zones, config.profiles)):
-        engine = settings.engine(config)
-        yield "zones", f"{engine.flavour}, {engines.cache_mode(engine)}, {engine.strategy.value}"
+        zones = settings.engine(config)
+        yield "zones", f"{zones.flavour}, {engines.cache_mode(zones)}, {zones.strategy.value}"
 
 
 def _profile(profile: Profile) -> Iterator[Line]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from numalign.api.attributes import cpuset
-from numalign.kubelet.cpu import start as starting
+from numalign.kubelet.cpu import static as starting
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.demand import PodDemand

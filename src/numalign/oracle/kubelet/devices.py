@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from numalign.kubelet import versions
 from numalign.kubelet.demand import PodDemand
 from numalign.kubelet.device import DeviceManager, Held, Ids, Preference, lowest_ids
-from numalign.kubelet.mask import Mask
+from numalign.kubelet.topologymanager.mask import Mask
 from numalign.kubelet.versions import Minor
 from numalign.oracle.kubelet import forms
 from numalign.oracle.kubelet.family import Family, Origin

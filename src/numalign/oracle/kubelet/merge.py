@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from numalign.kubelet import policies
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.merge import HintMap, Rules
 from numalign.kubelet.settings import TopologyPolicy
+from numalign.kubelet.topologymanager import policies
+from numalign.kubelet.topologymanager.hints import HintList
+from numalign.kubelet.topologymanager.merge import HintMap, Rules
 from numalign.oracle.kubelet import forms
 from numalign.oracle.kubelet.family import Family, Origin
 from numalign.oracle.kubelet.forms import Hint, RecordedHints, Zones

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 
 from numalign.api.attributes import cpuset
-from numalign.kubelet.machine import HugePages
+from numalign.kubelet.machine.machine import HugePages
 from numalign.oracle.harness.divergence import Case
 
 

@@ -15,12 +15,14 @@ from typing import Any, Final
 from numalign.agent.publish import gc
 from numalign.agent.publish.publish import Manner, Publisher
 from numalign.agent.sources import checkpoints, podresources
+from numalign.agent.sources.filewatch import Watch
 from numalign.agent.triggers import triggers
-from numalign.agent.triggers.filewatch import Watch
 from numalign.api import errors
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client
-from numalign.kubelet import presets, report, start
+from numalign.kubelet import start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
 from numalign.oracle.harness.suite import Deliberate, Suite
 from numalign.oracle.publishers.reports import made

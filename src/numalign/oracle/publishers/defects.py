@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from numalign.agent.publish import plainform
-from numalign.agent.publish.plainform import Form
+from numalign.agent.inventory import plainform
+from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, MemoryEntry
 from numalign.api.nrt import zonename
 from numalign.api.objects import resourcenames
-from numalign.kubelet.plainreport import PER_ZONE_PAGES
+from numalign.kubelet.report.plainreport import PER_ZONE_PAGES
 from numalign.oracle.publishers import states
 
 Row = Mapping[str, Any]

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from numalign.agent.publish import plainform
-from numalign.agent.publish.plainform import Form
+from numalign.agent.inventory import plainform
+from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import ContainerResources, PodResources
 from numalign.api.decode import quantity
 from numalign.api.nrt import fingerprint, zonename
 from numalign.api.nrt.nodetopology import Zone
-from numalign.kubelet import report, start
+from numalign.kubelet import start
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.versions import Minor
 from numalign.oracle.harness.divergence import Case

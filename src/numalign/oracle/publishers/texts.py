@@ -15,7 +15,7 @@ from numalign.api.decode import quantity
 from numalign.api.nrt import fingerprint, leb89, placementcodec, topologymanager, zonename
 from numalign.api.nrt.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
-from numalign.kubelet.machine import HugePages
+from numalign.kubelet.machine.machine import HugePages
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.suite import Deliberate, Suite

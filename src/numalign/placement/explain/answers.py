@@ -15,11 +15,11 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes.intent import Intent
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import report, zonetable
 from numalign.kubelet.demand import Role
+from numalign.kubelet.report import report, zonetable
+from numalign.kubelet.report.zonetable import Total
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.kubelet.zonetable import Total
 from numalign.placement.columns import fit, requests
 from numalign.placement.columns.columns import UNREPORTED, Columns
 from numalign.placement.columns.fit import Totals
@@ -321,7 +321,12 @@ class Answers(Protocol):
 
 def of(engine: Engine, pod: Pod, shape: Shape | None = None) -> Answers:
     """What each row says to the pod; BadObject if the pod cannot be used at all. `shape`: if it is known already."""
-    flavour, shape = engine.flavour, shape or engine.shape(pod)
-    if isinstance(flavour, ExactFlavour):
-        return ExactAnswers(flavour, pod, shape)
-    return ReferenceAnswers(flavour, pod, shape, engine.columns)
+    known = shape or engine.shape(pod)
+
+    def exact(flavour: ExactFlavour) -> Answers:
+        return ExactAnswers(flavour, pod, known)
+
+    def reference(flavour: ReferenceFlavour) -> Answers:
+        return ReferenceAnswers(flavour, pod, known, engine.columns)
+
+    return engine.flavour.either(exact, reference)

@@ -67,8 +67,13 @@ class WhatIf(Protocol):
 
 
 def of(engine: Engine, pod: Pod, shape: Shape) -> WhatIf:
-    flavour = engine.flavour
-    return ExactWhatIf(engine, flavour, pod, shape) if isinstance(flavour, ExactFlavour) else PluginWhatIf(flavour, pod)
+    def exact(flavour: ExactFlavour) -> WhatIf:
+        return ExactWhatIf(engine, flavour, pod, shape)
+
+    def reference(flavour: ReferenceFlavour) -> WhatIf:
+        return PluginWhatIf(flavour, pod)
+
+    return engine.flavour.either(exact, reference)
 
 
 class ExactWhatIf:

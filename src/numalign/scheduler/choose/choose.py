@@ -171,8 +171,8 @@ class _Search(Struct, frozen=True):
 
     def _on(self, row: int, rng: Randomness) -> Decision | None:
         """The same where there is one row only, as for pods of DaemonSets: without arrays."""
-        exact, code = zonefilter.is_exact(self.profile, self.cluster.engine), self.codes.item(row)
-        tier = certainty.of_row(code, aligned=certainty.is_aligned(self.attempt.shape)) if exact else certainty.BY_SCORE
+        aligned = certainty.is_aligned(self.attempt.shape)
+        tier = zonefilter.certainty(self.profile, self.cluster.engine, self.codes.item(row), aligned=aligned)
         nominated = self.cluster.world.rows.get(self.attempt.nominated, -1) == row
         for _ in range(2 if nominated or tier >= certainty.BY_SCORE else 1):
             rng.random()
@@ -202,9 +202,8 @@ class _Search(Struct, frozen=True):
         return totals
 
     def _tiers(self, rows: Rows) -> NDArray[np.int64]:
-        found = np.full(len(rows), certainty.BY_SCORE, np.int64)
-        if zonefilter.is_exact(self.profile, self.cluster.engine):
-            found = certainty.of_rows(self.codes[rows], aligned=certainty.is_aligned(self.attempt.shape))
+        aligned = certainty.is_aligned(self.attempt.shape)
+        found = zonefilter.certainties(self.profile, self.cluster.engine, self.codes[rows], aligned=aligned)
         if self.attempt.nominated:
             found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = certainty.NOMINATED
         return found

@@ -73,7 +73,7 @@ class Ranks:
         self._likes = world.totals.likes
         self._known: BoundedCache[int, int] = BoundedCache(MOST_KNOWN)
         """By likeness, what amounts add to a rank: nodes of one kind fill up alike. `OUT`: they do not do."""
-        tier, weight = certainty.of_row, terms.zones_weight
+        tier, weight = engine.certainty, terms.zones_weight
         self._of_zones = [weight * code + (tier(code, aligned=terms.aligned) << TIER_BITS) for code in CODES]
         """By code, what zones add."""
 
@@ -115,7 +115,8 @@ class Ranks:
 
     def refresh(self) -> None:
         """Look at rows that changed."""
-        table = self._engine.judged(self._shape)
+        table = self._engine.follow(self._shape)
+        assert table is not None, "ranks are made for flavours that keep tables"
         few = self._few(table)
         if few is None:
             self._look_at_many(table.codes)
@@ -129,13 +130,13 @@ class Ranks:
         if table is not self._table:
             return None
         turned_down = table.turned_down_since(self._turned_down)
-        judged = self._engine.columns.log.few_since(self._judged, FEW)
+        judged = self._engine.changes.few_since(self._judged, FEW)
         counted = self._log.few_since(self._seen, FEW)
         if judged is None or counted is None or turned_down is None:
             return None
         rows = {*judged, *counted, *turned_down}
         # Rows beyond have a report and no node.
-        beyond = self._engine.columns.height > len(self._is_open)
+        beyond = self._engine.height > len(self._is_open)
         return {row for row in rows if row < len(self._is_open)} if beyond else rows
 
     def _demote(self, place: int, row: int, totals: Scores) -> None:
@@ -145,7 +146,7 @@ class Ranks:
         totals[place] = totals[place] - (1 << TIER_BITS) if left else OUT
 
     def _look_at_many(self, judged: Codes) -> None:
-        codes = judged[: min(len(self._codes), self._engine.columns.height)]
+        codes = judged[: min(len(self._codes), self._engine.height)]
         differing: Rows = np.flatnonzero(codes != self._codes[: len(codes)])
         self._codes[differing] = codes[differing]
         changed = self._log.since(self._seen) if self._table is not None else None
@@ -201,4 +202,4 @@ class Ranks:
         total = self._base[rows] + self._terms.zones_weight * codes.astype(np.int64)
         for weight, each in self._scores:
             total += weight * each.rows(rows)
-        return np.where(fits, total + (certainty.of_rows(codes, aligned=self._terms.aligned) << TIER_BITS), OUT)
+        return np.where(fits, total + (self._engine.certainties(codes, aligned=self._terms.aligned) << TIER_BITS), OUT)

@@ -82,7 +82,7 @@ class Standings:
 
     def placed(self, asked: Asked, rng: Randomness) -> Placed | None:
         """The pod on the best node, charged; None: it has to go the long way."""
-        familiar = self._recognised(asked) if self._engine.is_exact else None
+        familiar = self._recognised(asked)
         standing = self._standing(asked, familiar.standing) if familiar is not None else None
         if familiar is None or standing is None or standing.ranks is None:
             return None
@@ -161,6 +161,8 @@ class Standings:
         profile = asked.profile
         weights = profile.zones_weight + sum(scored.weight for scored in profile.scores)
         filters = self._filters(asked.pod, profile)
+        if self._engine.follow(asked.shape) is None:
+            return Standing(stamp, None)
         if filters is None or weights * LARGEST_SCORE >= 1 << TIER_BITS or noderequests.is_resized(asked.pod):
             return Standing(stamp, None)
         relative: list[Scored] = []

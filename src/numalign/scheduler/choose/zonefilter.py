@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
 from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Codes, Decision
+from numalign.placement.decisions import Certainty, Codes, Decision
 from numalign.placement.engine import Engine
 from numalign.placement.explain import whatif as engines
 from numalign.placement.explain.whatif import NO_PODS, NOBODY_HOLDS, WhatIf
@@ -34,12 +35,19 @@ def read(profile: Profile, pod: Pod) -> Pod:
 
 def survey(profile: Profile, engine: Engine, shape: Shape, rows: Rows) -> Codes:
     """By row, as `Engine.survey` gives it; without the plugin, every row scores the same."""
-    return engine.survey(shape, rows) if profile.zones else np.zeros(engine.columns.height, np.int32)
+    return engine.survey(shape, rows) if profile.zones else np.zeros(engine.height, np.int32)
 
 
-def is_exact(profile: Profile, engine: Engine) -> bool:
-    """Whether codes say how certain the kubelet's admission is."""
-    return profile.zones and engine.is_exact
+def certainty(profile: Profile, engine: Engine, code: int, *, aligned: bool) -> int:
+    """As `Engine.certainty` says; without the plugin, scores alone count."""
+    return engine.certainty(code, aligned=aligned) if profile.zones else Certainty.BY_SCORE
+
+
+def certainties(profile: Profile, engine: Engine, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
+    """The same for many rows."""
+    if profile.zones:
+        return engine.certainties(codes, aligned=aligned)
+    return np.full(len(codes), Certainty.BY_SCORE, np.int64)
 
 
 def place(profile: Profile, engine: Engine, pod: Pod, shape: Shape, row: int, now: float) -> Decision | None:

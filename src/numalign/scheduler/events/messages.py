@@ -51,7 +51,7 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
     blocked = [*found.zones.tolist(), *kept_off, *found.promised.tolist()]
     rejection = Rejection(
         reasons={plugin: tuple(texts) for plugin, texts in reasons.items()},
-        zones_of=frozenset(engine.columns.names[row] for row in blocked),
+        zones_of=frozenset(engine.names[row] for row in blocked),
     )
     return Refusal(rejection, wording.unavailable(found.nodes, counts))
 
@@ -76,6 +76,6 @@ def _kept_off(found: NoNode) -> dict[int, str]:
 def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group[Reason]]:
     if not len(rows):
         return ()
-    answers, names = explain.of(engine, pod, shape), engine.columns.names
+    answers, names = explain.of(engine, pod, shape), engine.names
     found = {names[row]: answers.reason(row) for row in np.sort(rows).tolist()}
     return reasons.grouped({node: reason for node, reason in found.items() if reason is not None}, reasons.merged)

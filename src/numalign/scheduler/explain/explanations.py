@@ -150,7 +150,7 @@ class _Zones:
     """The engine's side: which of the nodes that rules leave are certain to admit the pod."""
 
     def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
-        self._names = cluster.engine.columns.names
+        self._names = cluster.engine.names
         self._attempt = attempt
         self._answers = answers.of(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)

@@ -71,7 +71,7 @@ class Preemption:
     def __init__(self, cluster: Cluster, nominations: Nominations, budgets: Budgets) -> None:
         self._cluster, self._budgets = cluster, budgets
         self._promises = Promises(cluster, nominations)
-        self._answers = Answers(cluster.world, cluster.engine.columns.log, nominations, budgets)
+        self._answers = Answers(cluster.world, cluster.engine.changes, nominations, budgets)
 
     def decide(self, asked: Asked, rng: Randomness) -> Preempts | Declines:
         if asked.pod.spec.preemption_policy == NEVER:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.decisions import Code
 from numalign.scheduler.choose.choose import NoNode
 from numalign.scheduler.cluster import Cluster
 from numalign.scheduler.queue.nominations import Nominations
@@ -18,7 +17,6 @@ DISRUPTED: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
 PATIENCE: Final = 60.0
 """Seconds after the victims' end in which a report is expected that does not show them any more."""
-UNSURE: Final = (Code.NOT_CERTAIN, Code.NOT_DECIDED)
 SMALL: Final = 64
 
 
@@ -37,7 +35,7 @@ class Promises:
         if self._has_terminating(pod, row):
             return True
         victims = self._nominations.victims_of(uid)
-        if any(each in self._cluster.world.pods or self._cluster.engine.flavour.charges(each) for each in victims):
+        if any(each in self._cluster.world.pods or self._cluster.engine.charges(each) for each in victims):
             return True
         return bool(victims) and self._is_report_due(uid, found.code(row), now)
 
@@ -49,9 +47,7 @@ class Promises:
         since = self._kept.setdefault(uid, now)
         if len(self._kept) > SMALL + 2 * len(self._nominations):
             self._kept = {each: at for each, at in self._kept.items() if self._nominations.victims_of(each)}
-        # The plugin's cache knows no doubt: it has the old report or the new one.
-        waits = code in UNSURE if self._cluster.engine.is_exact else code < 0
-        return waits and now < since + PATIENCE
+        return self._cluster.engine.waits_for_report(code) and now < since + PATIENCE
 
 
 def _is_preempted(pod: Pod) -> bool:

@@ -47,7 +47,7 @@ def state(scheduler: Scheduler, pod: str = "", node: str = "") -> Plain:
         "keptOff": _kept_off(scheduler),
         "nodes": cluster.nodes,
         "pods": cluster.pods,
-        "shapes": len(cluster.engine.shapes.all),
+        "shapes": len(cluster.engine.known_shapes),
     }
 
 
@@ -99,7 +99,7 @@ def taken(scheduler: Scheduler) -> Snapshot:
 
 def _state(scheduler: Scheduler) -> State:
     cluster, queue = scheduler.cluster, scheduler.queue
-    rows, shapes = cluster.engine.columns.rows, cluster.engine.shapes.all
+    rows, shapes = cluster.engine.rows, cluster.engine.known_shapes
     return State(
         rows=tuple(sorted(rows, key=rows.__getitem__)),
         start=scheduler.cycle.start,
@@ -179,7 +179,7 @@ def _assumed(scheduler: Scheduler, pod: str) -> Plain:
 
 
 def _kept_off(scheduler: Scheduler) -> list[Plain]:
-    now, shapes = scheduler.now(), scheduler.cluster.engine.shapes.all
+    now, shapes = scheduler.now(), scheduler.cluster.engine.known_shapes
     return [
         {
             "node": node,

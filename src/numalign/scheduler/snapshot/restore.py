@@ -168,7 +168,7 @@ def _undecided(state: State | None, uids: frozenset[str]) -> frozenset[str]:
 def _end(made: Restored, pod: Pod) -> None:
     assumed = made.cluster.assumed.get(pod.metadata.uid)
     placed = assumed.pod if assumed is not None else pod
-    if made.engine.tenants.known((pod.metadata.uid,)):
+    if made.engine.counts(pod.metadata.uid):
         made.cluster.pod(structs.replace(placed, status=structs.replace(pod.status, phase="Succeeded")), made.now)
 
 

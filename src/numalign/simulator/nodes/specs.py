@@ -15,7 +15,7 @@ from msgspec import Struct, field, structs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.node import Taint
 from numalign.kubelet import start
-from numalign.kubelet.machine import Device, Machine
+from numalign.kubelet.machine.machine import Device, Machine
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState

@@ -16,8 +16,10 @@ from numalign.api.attributes import cpuset
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
 from numalign.api.objects.node import Taint
-from numalign.kubelet import configuration, machinecores, machinefile, presets, refusals, start, versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet import configuration, refusals, start, versions
+from numalign.kubelet.machine import cores as machinecores
+from numalign.kubelet.machine import machinefile, presets
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, PublisherKind, Publishing
 from numalign.simulator.scenarios import durations

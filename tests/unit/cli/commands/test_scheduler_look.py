@@ -183,7 +183,7 @@ STRANGE: dict[str, Any] = {
 def test_a_scheduler_that_speaks_otherwise_is_named(url: str, page: Any) -> None:
     Pages.pages = {"/debug/state": json.dumps(page).encode()}
     result = look("state", "--server", url)
-    assert (result.exit_code, "not known here; -o json shows it" in result.stderr) == (2, True)
+    assert (result.exit_code, "unknown form; -o json prints it" in result.stderr) == (2, True)
 
 
 UNKNOWN = {

@@ -15,7 +15,7 @@ from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBl
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import start
-from numalign.kubelet.presets import GIB
+from numalign.kubelet.machine.presets import GIB
 from numalign.placement.commit import restorekubelet
 from numalign.placement.commit.restorekubelet import RestoredKubelet
 from tests import topology_strategies as some

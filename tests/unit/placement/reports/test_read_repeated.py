@@ -14,7 +14,7 @@ from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zo
 from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import Policy, TopologyManager
 from numalign.api.objects.node import Node as NodeObject
-from numalign.kubelet import plainreport, report
+from numalign.kubelet.report import plainreport, report
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.reports import read
 from numalign.placement.reports.read import ReportReader

@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import Settings
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import (

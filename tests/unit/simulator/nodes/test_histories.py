@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.kubelet import admission, presets
+from numalign.kubelet import admission
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import MemoryReservation
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes.node import SimulatedNode

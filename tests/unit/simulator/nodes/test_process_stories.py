@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from numalign.api import errors
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.simulator.apiserver.storage.resources import NODES, PODS
 from numalign.simulator.nodes.specs import NodeSpec

@@ -1,7 +1,7 @@
 import pytest
 from msgspec import structs
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
 from numalign.simulator.nodes import specs

@@ -24,6 +24,39 @@ from numalign.simulator.trees import Tree
 ALWAYS_THERE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 FINALIZER: Final = "kubernetes"
+ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/16")
+NODE_PORTS: Final = range(30_000, 32_768)
+STICKY_SECONDS: Final = 10_800
+WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
+FAMILIES: Final = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+DEFAULT_MARKS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+DRIVER: Final = {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType"}
+DRIVER_FLAGS: Final = (
+    "podInfoOnMount",
+    "storageCapacity",
+    "requiresRepublish",
+    "seLinuxMount",
+    "preventPodSchedulingIfMissing",
+)
+Completer = Callable[[Tree, Tree | None, ObjectReader], None]
+NODE_TEXTS: Final = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
+BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
 def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -56,13 +89,6 @@ def _terminating(resource: Resource, metadata: Tree, namespace: str) -> StatusEr
     cause = StatusCause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
     refusal = errors.forbidden(resource, name, why)
     return StatusError(403, "Forbidden", refusal.message, errors.details(resource, name, [cause]))
-
-
-ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/16")
-NODE_PORTS: Final = range(30_000, 32_768)
-STICKY_SECONDS: Final = 10_800
-WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
-FAMILIES: Final = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
 
 
 def complete_service(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -111,21 +137,6 @@ def _allocate_node_ports(spec: Tree, others: list[Tree]) -> None:
     for port in spec.get("ports") or ():
         if not port.get("nodePort"):
             port["nodePort"] = next(free)
-
-
-DEFAULT_MARKS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
-OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-DRIVER: Final = {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType"}
-DRIVER_FLAGS: Final = (
-    "podInfoOnMount",
-    "storageCapacity",
-    "requiresRepublish",
-    "seLinuxMount",
-    "preventPodSchedulingIfMissing",
-)
 
 
 def claim(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -194,24 +205,6 @@ def _created(tree: Tree) -> str:
 def _protect(metadata: Tree, finalizer: str) -> None:
     finalizers = metadata.get("finalizers") or []
     metadata["finalizers"] = finalizers if finalizer in finalizers else [*finalizers, finalizer]
-
-
-Completer = Callable[[Tree, Tree | None, ObjectReader], None]
-
-NODE_TEXTS: Final = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeletVersion",
-    "kubeProxyVersion",
-    "operatingSystem",
-    "architecture",
-)
-NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
-BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
 def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectReader) -> Tree:

@@ -23,6 +23,11 @@ PREEMPTING: Final = "PreemptLowerPriority"
 
 ResolvedPriority = tuple[str, int, str]
 """The name of the class, the priority and the preemption policy."""
+DEFAULT_ACCOUNT: Final = "default"
+TOLERATION_SECONDS: Final = 300
+NODE_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
 def resolve_priority(pod: Tree, lookup: ObjectReader) -> None:
@@ -81,13 +86,6 @@ def complete_priority_class(tree: Tree, old: Tree | None, lookup: ObjectReader) 
     if other is not None and other["metadata"]["name"] != name:
         why = f"PriorityClass {other['metadata']['name']} is already marked as default. Only one default can exist"
         raise errors.forbidden(PRIORITYCLASSES, name, why)
-
-
-DEFAULT_ACCOUNT: Final = "default"
-TOLERATION_SECONDS: Final = 300
-NODE_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
-NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
 def complete_pod(pod: Tree, old: Tree | None, lookup: ObjectReader) -> None:

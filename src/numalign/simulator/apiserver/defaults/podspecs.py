@@ -19,6 +19,19 @@ from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 KEPT: Final = ("kind", "apiVersion", "metadata")
+GRAMMAR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+ALWAYS: Final = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+SPEC: Final = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+}
+PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+HTTP: Final = {"path": "/", "scheme": "HTTP"}
+PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+FILE_MODE: Final = 0o644
+WITH_MODE: Final = ("secret", "configMap", "downwardAPI", "projected")
 
 
 def without_nulls(tree: Tree) -> Tree:
@@ -29,9 +42,6 @@ def drop_nulls(thing: Any) -> Any:
     if isinstance(thing, dict):
         return {key: drop_nulls(value) for key, value in thing.items() if value is not None}
     return [drop_nulls(value) for value in thing] if isinstance(thing, list) else thing
-
-
-GRAMMAR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 class InvalidQuantity(ValueError):
@@ -86,20 +96,6 @@ def _qos_class(data: bytes) -> qos.QoS:
 
 def quantity_error(resource: Resource, problem: InvalidQuantity) -> errors.StatusError:
     return errors.TypeMismatch(resource, str(problem))
-
-
-ALWAYS: Final = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
-SPEC: Final = {
-    "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": 30,
-    "dnsPolicy": "ClusterFirst",
-    "schedulerName": "default-scheduler",
-}
-PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
-HTTP: Final = {"path": "/", "scheme": "HTTP"}
-PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
-FILE_MODE: Final = 0o644
-WITH_MODE: Final = ("secret", "configMap", "downwardAPI", "projected")
 
 
 def complete_spec(spec: Tree, *, is_template: bool) -> None:

@@ -27,6 +27,14 @@ VERSION: Final = {
     "platform": "linux/amd64",
 }
 METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+USER: Final = {"username": "admin", "uid": "admin", "groups": ["system:masters", "system:authenticated"]}
+ANONYMOUS: Final = "system:anonymous"
+TOKEN: Final = "admin"
+EVERYTHING: Final = {
+    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    "incomplete": False,
+}
 
 
 class NonResourcePaths:
@@ -121,16 +129,6 @@ class NonResourcePaths:
                 lines.append(f"apiserver_resource_objects{{{about}}} {len(collection.entries)}")
                 lines.append(f"apiserver_longrunning_requests{{{about}}} {len(collection.watchers)}")
         return "\n".join(lines) + "\n"
-
-
-USER: Final = {"username": "admin", "uid": "admin", "groups": ["system:masters", "system:authenticated"]}
-ANONYMOUS: Final = "system:anonymous"
-TOKEN: Final = "admin"
-EVERYTHING: Final = {
-    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-    "incomplete": False,
-}
 
 
 def review(resource: Resource, tree: Tree, now: str) -> Tree:

@@ -21,6 +21,8 @@ from numalign.simulator.apiserver.verbs.watch import WatchStart
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
+NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+"""The subresources of a namespace; any other segment after its name is a resource within it."""
 
 
 class Request:
@@ -92,10 +94,6 @@ def error_response(problem: StatusError) -> Response:
 
 def text_response(body: str, code: int = 200) -> Response:
     return Response(code, body.encode(), TEXT)
-
-
-NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
-"""The subresources of a namespace; any other segment after its name is a resource within it."""
 
 
 class RequestInfo(Struct, frozen=True):

@@ -25,6 +25,7 @@ END: Final = b"0\r\n\r\n"
 BOOKMARK_EVERY: Final = 60.0
 MAX_UNSENT: Final = 32 * 1024 * 1024
 """Unsent bytes above which the watcher is disconnected."""
+LINE: Final = len(b'{"type":"","object":}\n')
 
 
 class WatchStream:
@@ -134,9 +135,6 @@ class WatchStream:
         if self._form in ("partial", "partial list"):
             bare = responses.partial_metadata(bare)
         return _chunk({"type": "BOOKMARK", "object": bare})
-
-
-LINE: Final = len(b'{"type":"","object":}\n')
 
 
 def _chunk(tree: Tree) -> bytes:

@@ -27,6 +27,15 @@ from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.trees import Tree
 
 SERVER_ERROR: Final = 500
+KUBECTL: Final = "kubectl"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+BEFORE_FIRST: Final = "before-first-apply"
+STATUS_ALSO_RESETS: Final[dict[str, list[Path]]] = {
+    "Deployment": [("f:metadata", "f:labels")],
+    "Pod": [("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")],
+    "VolumeAttachment": [("f:metadata",)],
+    "CSINode": [("f:metadata",)],
+}
 
 
 def refuse_foreign(wanted: Tree, kind: Kind) -> None:
@@ -98,17 +107,6 @@ def _problems_of_scalar(value: Any, typedef: TypeDef, path: str) -> Iterator[str
         yield f"{path}: expected string, got &value.valueUnstructured{{Value:{gotext.go_value(value)}}}"
     elif isinstance(value, dict | list):
         yield f"{path}: expected any scalar, got &{{{gotext.go_value(value)}}}"
-
-
-KUBECTL: Final = "kubectl"
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-BEFORE_FIRST: Final = "before-first-apply"
-STATUS_ALSO_RESETS: Final[dict[str, list[Path]]] = {
-    "Deployment": [("f:metadata", "f:labels")],
-    "Pod": [("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")],
-    "VolumeAttachment": [("f:metadata",)],
-    "CSINode": [("f:metadata",)],
-}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,15 @@ from numalign.simulator.apiserver.schemas import gotext
 
 # The message for every JSON patch that does not apply; the real server logs the reason.
 REJECTED: Final = "the server rejected our request due to an error in our request"
+UNREADABLE: Final = "invalid JSON patch"
+OPERATION: Final = "handlers.jsonPatchOp"
+OBJECT: Final = "map[string]interface {}"
+DECODING: Final = {
+    "json": "error decoding patch: ",
+    "merge": "error decoding patch: ",
+    "strategic": "",
+    "apply": "error decoding patch: error unmarshaling JSON: while decoding JSON: ",
+}
 
 
 class FieldConflict(NamedTuple):
@@ -45,17 +54,6 @@ def _message(causes: list[FieldConflict]) -> str:
         lines.append(f"conflicts with {manager}:")
         lines += [f"- {cause.field}" for cause in causes if cause.manager == manager]
     return f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
-
-
-UNREADABLE: Final = "invalid JSON patch"
-OPERATION: Final = "handlers.jsonPatchOp"
-OBJECT: Final = "map[string]interface {}"
-DECODING: Final = {
-    "json": "error decoding patch: ",
-    "merge": "error decoding patch: ",
-    "strategic": "",
-    "apply": "error decoding patch: error unmarshaling JSON: while decoding JSON: ",
-}
 
 
 def checked_body(how: str, body: Any) -> Any:

@@ -25,6 +25,21 @@ APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 MAX_UPDATERS: Final = 10
 ANCIENT: Final = "ancient-changes"
+SERVER_FIELDS: Final = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+)
+# Fields that no manager owns: they identify the object, or the server writes them.
+UNOWNED: Final[frozenset[Path]] = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SERVER_FIELDS)}
+)
 
 
 class ManagerIdentifier(NamedTuple):
@@ -127,23 +142,6 @@ def capped(managers: Managers) -> Managers:
         kept[bucket] = owned.having(owned.fields | gathered.fields)
         count -= 1
     return kept
-
-
-SERVER_FIELDS: Final = (
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "clusterName",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-)
-# Fields that no manager owns: they identify the object, or the server writes them.
-UNOWNED: Final[frozenset[Path]] = frozenset(
-    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SERVER_FIELDS)}
-)
 
 
 class ApplyContext(NamedTuple):

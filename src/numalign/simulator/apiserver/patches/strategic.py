@@ -19,6 +19,10 @@ from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.trees import Tree
 
 SERVER_ERROR: Final = 500
+DIRECTIVE: Final = "$patch"
+RETAIN: Final = "$retainKeys"
+DELETE_FROM: Final = "$deleteFromPrimitiveList"
+SET_ORDER: Final = "$setElementOrder"
 
 
 def interleaved(merged: list[Any], order: list[Any], server: list[Any], key: str) -> list[Any]:
@@ -66,12 +70,6 @@ def refuse_contradiction(patch: list[Any], order: list[Any], key: str) -> None:
     if not all(_identity(item, key) in rest for item in plain):
         lists = f"{gotext.go_value(patch)}\n doesn't match $setElementOrder list:\n{gotext.go_value(order)}\n"
         raise BadPatch(f"The order in patch list:\n{lists}", SERVER_ERROR)
-
-
-DIRECTIVE: Final = "$patch"
-RETAIN: Final = "$retainKeys"
-DELETE_FROM: Final = "$deleteFromPrimitiveList"
-SET_ORDER: Final = "$setElementOrder"
 
 
 def applied(tree: Tree, patch: Tree, kind: Kind) -> Tree:

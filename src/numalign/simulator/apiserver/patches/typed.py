@@ -26,6 +26,11 @@ SCALAR: Final = "scalar"
 LIST: Final = "list"
 STRUCT: Final = "struct"
 DECLARED: Final = {"object": STRUCT, "array": LIST, "": ""}
+NOT_IN_SETS: Final = {
+    dict: "associative list without keys has an element that's a map type",
+    list: "not supported: associative list with lists as elements",
+    type(None): "associative list without keys has an element that's an explicit null",
+}
 
 
 @dataclass
@@ -88,13 +93,6 @@ def step_to(item: Any, typedef: TypeDef) -> str:
         without = f"omits all key fields [{named}] (and doesn't have default values for any key fields)"
         raise ValueError(f"associative list with keys has an element that {without}")
     return fieldsets.by_keys(values)
-
-
-NOT_IN_SETS: Final = {
-    dict: "associative list without keys has an element that's a map type",
-    list: "not supported: associative list with lists as elements",
-    type(None): "associative list without keys has an element that's an explicit null",
-}
 
 
 def same(one: Any, other: Any) -> bool:

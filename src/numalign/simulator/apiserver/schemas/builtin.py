@@ -34,6 +34,26 @@ GVK: Final = "x-kubernetes-group-version-kind"
 # The schemas of these two do not say how they merge; Kubernetes treats them by name.
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+TIMES: Final = {
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "2006-01-02T15:04:05Z07:00",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "2006-01-02T15:04:05.000000Z07:00",
+}
+SCALARS: Final[dict[str, Any]] = {"string": str, "boolean": bool, "number": int | float}
+STEP: Final = re.compile(r"\.([^.\[`]+)|\[([^\]]*)\]")
+# Structs that Go embeds: error messages name them in the path, although the object does not contain them.
+EMBEDDED: Final = {"Volume": "VolumeSource", "Probe": "ProbeHandler", "PersistentVolumeSpec": "PersistentVolumeSource"}
+EMBEDDED_BESIDES: Final = frozenset(
+    {
+        "name",
+        *("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
+        *("terminationGracePeriodSeconds", "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy"),
+        *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
+    }
+)
+RESOURCE_LISTS: Final = frozenset({"limits", "requests", "capacity", "allocatable", "overhead", "hard", "used"})
+# The parts of an object that must be objects themselves, if present.
+OBJECTS: Final = ("metadata", "spec", "status")
 
 
 @functools.cache
@@ -87,26 +107,6 @@ def _always(model: Tree) -> Tree:
     required = model.get("required", ())
     fields = model["properties"].items()
     return {key: field.get("default") for key, field in fields if field.get("default") == {} or key in required}
-
-
-INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
-TIMES: Final = {
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "2006-01-02T15:04:05Z07:00",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "2006-01-02T15:04:05.000000Z07:00",
-}
-SCALARS: Final[dict[str, Any]] = {"string": str, "boolean": bool, "number": int | float}
-STEP: Final = re.compile(r"\.([^.\[`]+)|\[([^\]]*)\]")
-# Structs that Go embeds: error messages name them in the path, although the object does not contain them.
-EMBEDDED: Final = {"Volume": "VolumeSource", "Probe": "ProbeHandler", "PersistentVolumeSpec": "PersistentVolumeSource"}
-EMBEDDED_BESIDES: Final = frozenset(
-    {
-        "name",
-        *("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
-        *("terminationGracePeriodSeconds", "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy"),
-        *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
-    }
-)
-RESOURCE_LISTS: Final = frozenset({"limits", "requests", "capacity", "allocatable", "overhead", "hard", "used"})
 
 
 def check_types(resource: Resource, tree: Tree) -> None:
@@ -251,10 +251,6 @@ def _go_type(schema: Tree, field: str) -> str:
         case "boolean":
             return "bool"
     return "string"
-
-
-# The parts of an object that must be objects themselves, if present.
-OBJECTS: Final = ("metadata", "spec", "status")
 
 
 def check_structure(tree: Tree, resource: Resource) -> None:

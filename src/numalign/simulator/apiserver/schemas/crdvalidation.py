@@ -24,6 +24,18 @@ OUTSIDE_ONLY: Final = ("type", "default", "additionalProperties", "nullable", "t
 ONLY_NAMES: Final = "must not specify anything other than name and generateName, but metadata is implicitly specified"
 QUADRATIC: Final = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
 NEEDS_KEY: Final = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+SCOPES: Final = ("Cluster", "Namespaced")
+COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+APPROVAL: Final = "api-approved.kubernetes.io"
+APPROVAL_WORDS: Final = (
+    f'protected groups must have approval annotation "{APPROVAL}", '
+    "see https://github.com/kubernetes/enhancements/pull/1111"
+)
+PRESERVE_WORDS: Final = (
+    "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+)
+# The server prints its internal structs, which keep what all versions share in another place.
+HOISTED: Final = "Deprecated DeprecationWarning Schema Subresources AdditionalPrinterColumns SelectableFields"
 
 
 def schema_errors(schema: Tree, path: str) -> Iterator[StatusCause]:
@@ -124,20 +136,6 @@ def _judging_errors(schema: Tree, path: str, outside: Tree) -> Iterator[StatusCa
     for word in ("allOf", "anyOf", "oneOf"):
         for index, sub in enumerate(schema.get(word) or ()):
             yield from _judging_errors(sub, f"{path}.{word}[{index}]", outside)
-
-
-SCOPES: Final = ("Cluster", "Namespaced")
-COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
-APPROVAL: Final = "api-approved.kubernetes.io"
-APPROVAL_WORDS: Final = (
-    f'protected groups must have approval annotation "{APPROVAL}", '
-    "see https://github.com/kubernetes/enhancements/pull/1111"
-)
-PRESERVE_WORDS: Final = (
-    "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-)
-# The server prints its internal structs, which keep what all versions share in another place.
-HOISTED: Final = "Deprecated DeprecationWarning Schema Subresources AdditionalPrinterColumns SelectableFields"
 
 
 def definition_errors(crd: Tree) -> list[StatusCause]:

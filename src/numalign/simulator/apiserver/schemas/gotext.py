@@ -20,6 +20,20 @@ HEXADECIMAL: Final = re.compile(r"u[0-9a-fA-F]*")
 DIGITS: Final = re.compile(r"[0-9]*")
 QUOTED: Final = {"'": r"'\''"}
 LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
+ESCAPES: Final = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+JSON_TYPES: Final[dict[type, str]] = {
+    str: "string",
+    bool: "bool",
+    int: "number",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+KINDS: Final = {"number": "int64", "array": "slice", "object": "map"}
+_SafeLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class JSONSyntaxError(Exception):
@@ -153,11 +167,6 @@ class _Scanner:
         return JSONSyntaxError(f"invalid character {QUOTED.get(sign) or repr(sign)} {where}")
 
 
-ESCAPES: Final = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
-
-
 def go_value(shown: Any) -> str:
     """A value as `%v` prints it: `map[a:1 b:[x y]]`."""
     if isinstance(shown, dict):
@@ -169,17 +178,6 @@ def go_value(shown: Any) -> str:
     return "<nil>" if shown is None else str(shown)
 
 
-JSON_TYPES: Final[dict[type, str]] = {
-    str: "string",
-    bool: "bool",
-    int: "number",
-    float: "number",
-    list: "array",
-    dict: "object",
-    type(None): "null",
-}
-
-
 def json_type(shown: Any) -> str:
     """The type of a decoded value, as Go's JSON decoder names it in errors."""
     return JSON_TYPES[type(shown)]
@@ -188,9 +186,6 @@ def json_type(shown: Any) -> str:
 def go_type(shown: Any) -> str:
     names = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
     return "map[string]interface {}" if isinstance(shown, dict) else names.get(type(shown), "%!s(<nil>)")
-
-
-KINDS: Final = {"number": "int64", "array": "slice", "object": "map"}
 
 
 def conversion_error(got: str, wanted: str) -> str:
@@ -231,9 +226,6 @@ def _yaml_line(problem: Exception) -> str:
     if isinstance(problem, yaml.scanner.ScannerError):
         return f"line {mark.line + 1}: " if mark.line else ""
     return f"line {mark.line or 1}: "
-
-
-_SafeLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]

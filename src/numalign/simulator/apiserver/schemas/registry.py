@@ -19,6 +19,11 @@ from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
 from numalign.simulator.trees import Tree
 
+CONDITIONS: Final = (
+    ("NamesAccepted", "NoConflicts", "no conflicts found"),
+    ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+)
+
 
 @dataclass(frozen=True)
 class CustomResource:
@@ -68,12 +73,6 @@ class Registry:
             self._resources[resource.group, resource.version, resource.plural] = resource
             self._customs[resource.group, resource.version, resource.plural] = custom
         self.generation += 1
-
-
-CONDITIONS: Final = (
-    ("NamesAccepted", "NoConflicts", "no conflicts found"),
-    ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-)
 
 
 def completed_definition(crd: Tree, old: Tree | None, now: str) -> Tree:

@@ -32,6 +32,28 @@ DURATION: Final = re.compile(
 UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 HOSTNAME: Final = re.compile(rf"{LABEL}(\.{LABEL})*")
+WRONG_TYPE: Final = "FieldValueTypeInvalid"
+UNPLACED: Final = "<nil>"
+TYPES: Final[dict[type, str]] = {float: "number", str: "string", list: "array", dict: "object"}
+Check = Callable[[Any, Tree, str], Iterator[StatusCause]]
+QuickCheck = Callable[[Any], bool]
+EITHER: Final = [{"type": "integer"}, {"type": "string"}]
+RARE: Final = (
+    "allOf",
+    "oneOf",
+    "not",
+    "enum",
+    "multipleOf",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "x-kubernetes-embedded-resource",
+)
 
 
 def fits_format(form: str, text: str) -> bool:
@@ -91,10 +113,6 @@ def number_text(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
-WRONG_TYPE: Final = "FieldValueTypeInvalid"
-UNPLACED: Final = "<nil>"
-
-
 def errors(value: Any, schema: Tree, path: str = "") -> Iterator[StatusCause]:
     """Every error of a value and of the values below it."""
     for check in CHECKS:
@@ -114,9 +132,6 @@ def type_of(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return "integer"
     return TYPES[type(value)]
-
-
-TYPES: Final[dict[type, str]] = {float: "number", str: "string", list: "array", dict: "object"}
 
 
 def _type_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
@@ -236,7 +251,6 @@ def below(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-Check = Callable[[Any, Tree, str], Iterator[StatusCause]]
 CHECKS: Final[tuple[Check, ...]] = (
     _type_errors,
     _combination_errors,
@@ -245,26 +259,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     _list_errors,
     _enum_errors,
     _object_errors,
-)
-
-
-QuickCheck = Callable[[Any], bool]
-EITHER: Final = [{"type": "integer"}, {"type": "string"}]
-RARE: Final = (
-    "allOf",
-    "oneOf",
-    "not",
-    "enum",
-    "multipleOf",
-    "minimum",
-    "maximum",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "x-kubernetes-embedded-resource",
 )
 
 

@@ -11,6 +11,8 @@ from msgspec import Struct
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
+NO_SUCH_PATH: Final = "the server could not find the requested resource"
+
 
 class StatusCause(Struct, frozen=True):
     """What is wrong with one field; validation and schemas return these."""
@@ -60,9 +62,6 @@ class TypeMismatch(StatusError):
         self.why = why
         self.got = got
         self.wanted = wanted
-
-
-NO_SUCH_PATH: Final = "the server could not find the requested resource"
 
 
 def details(resource: Resource, name: str = "", causes: Sequence[StatusCause] = ()) -> Tree:

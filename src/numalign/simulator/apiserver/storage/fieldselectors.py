@@ -19,6 +19,15 @@ Fields = Mapping[str, str]
 NAME: Final = "metadata.name"
 NAMESPACE: Final = "metadata.namespace"
 NODE: Final = "spec.nodeName"
+SUBJECT: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+ZERO: Final = {"spec.unschedulable": "false", "status.replicas": "0", "status.successful": "0"}
+META: Final = frozenset({NAME, NAMESPACE})
+# events.k8s.io has other names for the fields of core events; spec.host is an old name of spec.nodeName.
+RENAMED: Final[dict[str, dict[str, str]]] = {
+    "v1": {"spec.host": NODE},
+    "events.k8s.io/v1": {f"regarding.{name}": f"involvedObject.{name}" for name in SUBJECT}
+    | {"reportingController": "reportingComponent"},
+}
 
 
 class FieldTerm(Struct, frozen=True):
@@ -130,11 +139,6 @@ def _text(tree: Tree, path: str) -> str:
     return str(found if found is not None else ZERO.get(path, "")).replace("True", "true").replace("False", "false")
 
 
-SUBJECT: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-ZERO: Final = {"spec.unschedulable": "false", "status.replicas": "0", "status.successful": "0"}
-META: Final = frozenset({NAME, NAMESPACE})
-
-
 def _selectable(*paths: str, meta: frozenset[str] = META) -> _Selectable:
     return _Selectable(meta | set(paths), _flat(*paths))
 
@@ -148,10 +152,4 @@ KNOWN: Final = {
     ("", "services"): _selectable("spec.clusterIP", "spec.type"),
     ("", "replicationcontrollers"): _selectable("status.replicas"),
     ("batch", "jobs"): _selectable("status.successful"),
-}
-# events.k8s.io has other names for the fields of core events; spec.host is an old name of spec.nodeName.
-RENAMED: Final[dict[str, dict[str, str]]] = {
-    "v1": {"spec.host": NODE},
-    "events.k8s.io/v1": {f"regarding.{name}": f"involvedObject.{name}" for name in SUBJECT}
-    | {"reportingController": "reportingComponent"},
 }

@@ -19,6 +19,7 @@ OPERATORS: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, 
 END: Final = ""
 # The longest operator comes first, so that `==` is not read as `=` twice.
 TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
+OBJECT_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": ABSENT}
 
 
 class LabelRequirement(Struct, frozen=True):
@@ -65,9 +66,6 @@ def parse(text: str) -> Requirements:
         return _Parser(text).requirements()
     except _Unreadable as problem:
         raise errors.bad_request(str(problem)) from None
-
-
-OBJECT_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": ABSENT}
 
 
 def requirements_of(selector: Tree | None) -> Requirements | None:

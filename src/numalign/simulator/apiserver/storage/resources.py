@@ -9,6 +9,14 @@ from typing import Final
 
 EVERYDAY: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY: Final = ("create",)
+STATUS: Final = frozenset({"status"})
+SCALED: Final = frozenset({"status", "scale"})
+ALL: Final = ("all",)
+APPS: Final = "apps"
+RBAC: Final = "rbac.authorization.k8s.io"
+STORAGE: Final = "storage.k8s.io"
+DEVICES: Final = "resource.k8s.io"
+AUTHORIZATION: Final = "authorization.k8s.io"
 
 
 @dataclass(frozen=True)
@@ -59,16 +67,6 @@ class Resource:
         """The name in messages: pods, deployments.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-
-STATUS: Final = frozenset({"status"})
-SCALED: Final = frozenset({"status", "scale"})
-ALL: Final = ("all",)
-
-APPS: Final = "apps"
-RBAC: Final = "rbac.authorization.k8s.io"
-STORAGE: Final = "storage.k8s.io"
-DEVICES: Final = "resource.k8s.io"
-AUTHORIZATION: Final = "authorization.k8s.io"
 
 PODS: Final = Resource(
     "",

@@ -23,6 +23,9 @@ from numalign.simulator.trees import Tree
 
 EventKind = Literal["ADDED", "MODIFIED", "DELETED"]
 SIZE: Final = 10_000
+AFTER_SLASH: Final = "0"
+"""The character after "/": the keys of a namespace lie between the two."""
+DECODED_OBJECTS: Final = 1000
 
 
 class StoredObject(Struct, frozen=True, gc=False):
@@ -78,8 +81,6 @@ class WatchCache:
 
 Watcher = Callable[[StoreEvent], None]
 Listener = Callable[[EventKind, StoreEvent, Tree, Tree | None], None]
-AFTER_SLASH: Final = "0"
-"""The character after "/": the keys of a namespace lie between the two."""
 
 
 class Collection:
@@ -210,9 +211,6 @@ def encode_object(resource: Resource, tree: Tree, version: int) -> StoredObject:
 
 def _node(entry: StoredObject | None) -> str:
     return entry.fields.get(fieldselectors.NODE, "") if entry is not None and entry.fields is not None else ""
-
-
-DECODED_OBJECTS: Final = 1000
 
 
 class ObjectReader(Protocol):

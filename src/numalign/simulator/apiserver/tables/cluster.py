@@ -26,6 +26,32 @@ from numalign.simulator.trees import Tree
 ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 ROLE_LABEL: Final = "kubernetes.io/role"
 SUBJECTS: Final = ("User", "Group", "ServiceAccount")
+EVENT_COLUMNS: Final = (
+    *map(TableColumn, ("Last Seen", "Type", "Reason", "Object")),
+    *wide("Subobject", "Source"),
+    TableColumn("Message"),
+    *wide("First Seen", "Count"),
+    TableColumn("Name", priority=1, format="name"),
+)
+DEFINITION: Final = named(
+    "Scope",
+    "Versions",
+    TableColumn("Created At", "date"),
+    *wide("Group", "Kind", "ShortNames"),
+    TableColumn("Established", "boolean", priority=1),
+)
+NODE_WIDE: Final = wide("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")
+SHOWN_ENDPOINTS: Final = 3
+SERVICE: Final = named("Type", "Cluster-IP", "External-IP", "Port(s)", AGE, *wide("Selector"))
+ACCESS_MODES: Final = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+VOLUME: Final = ("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass")
+CLAIM: Final = ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass")
+STORAGE: Final = "storage.k8s.io"
 
 
 def node(tree: Tree, now: datetime) -> list[Any]:
@@ -143,23 +169,8 @@ def aged(cells: Callable[[Tree], list[Any]]) -> columns.Row:
     return lambda tree, now: [name(tree), *cells(tree), columns.age(tree, now)]
 
 
-EVENT_COLUMNS: Final = (
-    *map(TableColumn, ("Last Seen", "Type", "Reason", "Object")),
-    *wide("Subobject", "Source"),
-    TableColumn("Message"),
-    *wide("First Seen", "Count"),
-    TableColumn("Name", priority=1, format="name"),
-)
 EVENT: Final = TableLayout(EVENT_COLUMNS, event)
 BINDING: Final = TableLayout(named("Role", AGE, *wide("Users", "Groups", "ServiceAccounts")), role_binding)
-DEFINITION: Final = named(
-    "Scope",
-    "Versions",
-    TableColumn("Created At", "date"),
-    *wide("Group", "Kind", "ShortNames"),
-    TableColumn("Established", "boolean", priority=1),
-)
-NODE_WIDE: Final = wide("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")
 
 LAYOUTS: Final = {
     ("", "Node"): TableLayout(named("Status", "Roles", AGE, "Version", *NODE_WIDE), node),
@@ -185,9 +196,6 @@ LAYOUTS: Final = {
         named("Holder", AGE), aged(lambda tree: [part(tree, "spec").get("holderIdentity", "")])
     ),
 }
-
-
-SHOWN_ENDPOINTS: Final = 3
 
 
 def service(tree: Tree, now: datetime) -> list[Any]:
@@ -243,22 +251,12 @@ def _first_of(texts: list[str]) -> str:
     return f"{shown} + {rest} more..." if rest > 0 else shown or UNSET
 
 
-SERVICE: Final = named("Type", "Cluster-IP", "External-IP", "Port(s)", AGE, *wide("Selector"))
-
 NETWORK_LAYOUTS: Final = {
     ("", "Service"): TableLayout(SERVICE, service),
     ("", "Endpoints"): TableLayout(named("Endpoints", AGE), endpoints),
     ("discovery.k8s.io", "EndpointSlice"): TableLayout(
         named("AddressType", "Ports", "Endpoints", AGE), slice_of_endpoints
     ),
-}
-
-
-ACCESS_MODES: Final = {
-    "ReadWriteOnce": "RWO",
-    "ReadOnlyMany": "ROX",
-    "ReadWriteMany": "RWX",
-    "ReadWriteOncePod": "RWOP",
 }
 
 
@@ -349,10 +347,6 @@ def attachment(tree: Tree, now: datetime) -> list[Any]:
 def csi_node(tree: Tree, now: datetime) -> list[Any]:
     return [name(tree), len(items(part(tree, "spec"), "drivers")), columns.age(tree, now)]
 
-
-VOLUME: Final = ("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass")
-CLAIM: Final = ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass")
-STORAGE: Final = "storage.k8s.io"
 
 STORAGE_LAYOUTS: Final = {
     ("", "PersistentVolume"): TableLayout(

@@ -18,6 +18,9 @@ MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 YEAR: Final = 365 * DAY
+Row = Callable[[Tree, datetime], list[Any]]
+NONE: Final = "<none>"
+UNSET: Final = "<unset>"
 
 
 def age_since(stamp: str | None, now: datetime) -> str:
@@ -63,12 +66,6 @@ def _in_two(whole: int, coarse: tuple[int, str], fine: tuple[int, str], *, fine_
     count, rest = divmod(whole, coarse[0])
     remainder = rest // fine[0]
     return f"{count}{coarse[1]}{remainder}{fine[1]}" if count < fine_below and remainder else f"{count}{coarse[1]}"
-
-
-Row = Callable[[Tree, datetime], list[Any]]
-
-NONE: Final = "<none>"
-UNSET: Final = "<unset>"
 
 
 @dataclass(frozen=True)

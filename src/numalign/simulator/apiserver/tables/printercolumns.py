@@ -16,12 +16,6 @@ from numalign.simulator.apiserver.tables import columns
 from numalign.simulator.trees import Tree
 
 Step = Callable[[Any], Iterator[Any]]
-
-
-class InvalidJSONPath(ValueError):
-    """The path is not one that a printer column can have."""
-
-
 TOKEN: Final = re.compile(
     r"""(?P<wild>\.\*|\[\*\])
       | \.(?P<field>(?:\\.|[^.\[\]\\*\s])+)
@@ -30,6 +24,11 @@ TOKEN: Final = re.compile(
       | \[\?\(\s*@(?P<left>[^=!<>\s]*)\s*(?:(?P<operator>==|!=)\s*(?P<right>"[^"]*"|'[^']*'|[^)\s]+)\s*)?\)\]""",
     re.VERBOSE,
 )
+AGE: Final[Tree] = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+class InvalidJSONPath(ValueError):
+    """The path is not one that a printer column can have."""
 
 
 @lru_cache(maxsize=1024)
@@ -116,9 +115,6 @@ def _constant(written: str) -> Any:
         return json.loads(written)
     except ValueError:
         raise InvalidJSONPath(f"{written}: a filter compares with a text in quotes, a number, true or false") from None
-
-
-AGE: Final[Tree] = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
 def layout(definitions: Sequence[Tree]) -> columns.TableLayout:

@@ -25,6 +25,8 @@ ENDED: Final = ("Complete", "Failed")
 UNDER_WAY: Final = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
 
 TEMPLATE: Final = wide("Containers", "Images", "Selector")
+REPLICAS: Final = named(*integers("Desired", "Current", "Ready"), AGE, *TEMPLATE)
+DAEMON_COUNTS: Final = integers("Desired", "Current", "Ready", "Up-to-date", "Available")
 
 
 def deployment(tree: Tree, now: datetime) -> list[Any]:
@@ -149,9 +151,6 @@ def _owner(owner: Tree) -> str:
     kind = owner.get("kind", "").lower()
     return f"{kind}.{group}/{owner.get('name')}" if group else f"{kind}/{owner.get('name')}"
 
-
-REPLICAS: Final = named(*integers("Desired", "Current", "Ready"), AGE, *TEMPLATE)
-DAEMON_COUNTS: Final = integers("Desired", "Current", "Ready", "Up-to-date", "Available")
 
 LAYOUTS: Final = {
     ("apps", "Deployment"): TableLayout(named("Ready", "Up-to-date", "Available", AGE, *TEMPLATE), deployment),

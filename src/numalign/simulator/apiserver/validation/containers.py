@@ -27,6 +27,22 @@ NOT_FOR_CONTAINERS: Final = "must be a standard resource for containers"
 LIMIT_MISSING: Final = "Limit must be set for non overcommitable resources"
 HUGEPAGES_ALONE: Final = "HugePages require cpu or memory"
 OF_WHOLE_PODS: Final = ("cpu", "hugepages-", "memory")
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+CHOICES: Final = {
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "restartPolicy": ("Always", "Never", "OnFailure"),
+}
+HOOKS: Final = ("postStart", "preStop")
+HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+VARIABLE: Final = re.compile(r"[\x20-\x3c\x3e-\x7e]+")
+VARIABLE_RULE: Final = (
+    "a valid environment variable name must consist only of printable ASCII characters other than '='"
+)
+PORT_SIGNS: Final = re.compile(r"[-a-z0-9]+")
+PORT_SIGNS_RULE: Final = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+MAX_PORT_NAME: Final = 15
+SPACES: Final = "must not have leading or trailing whitespace"
 
 
 def resource_errors(resources: Tree, path: str) -> tuple[StatusCause, ...]:
@@ -120,24 +136,6 @@ def _aggregate_errors(spec: Tree) -> list[StatusCause]:
             why = f"must be greater than or equal to aggregate container requests of {asked[name]}"
             found.append(rules.invalid(f"spec.resources.requests[{name}]", str(amount), why))
     return found
-
-
-PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-CHOICES: Final = {
-    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
-    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
-    "restartPolicy": ("Always", "Never", "OnFailure"),
-}
-HOOKS: Final = ("postStart", "preStop")
-HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-VARIABLE: Final = re.compile(r"[\x20-\x3c\x3e-\x7e]+")
-VARIABLE_RULE: Final = (
-    "a valid environment variable name must consist only of printable ASCII characters other than '='"
-)
-PORT_SIGNS: Final = re.compile(r"[-a-z0-9]+")
-PORT_SIGNS_RULE: Final = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
-MAX_PORT_NAME: Final = 15
-SPACES: Final = "must not have leading or trailing whitespace"
 
 
 def container_errors(container: Tree, path: str, volumes: Iterable[str], *, on_host: bool) -> list[StatusCause]:

@@ -39,6 +39,21 @@ STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kuberne
 LARGEST_ANNOTATIONS: Final = 256 * 1024
 OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
 UNQUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
+SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
+POLICIES: Final = ("PreemptLowerPriority", "Never")
+ACCESS: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+BAD_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+BAD_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+RESERVED: Final = "priority class names with 'system-' prefix are reserved for system use only. error: "
+LOCKED: Final = "field is immutable when `immutable` is set"
+CLASS_FIELDS: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+CLAIM_LOCKED: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+VOLUME_WORDS: Final = ("capacity", "claimRef", "nodeAffinity")
+SUBJECTS: Final = ("ServiceAccount", "User", "Group")
+Check = Callable[[Tree, Tree | None], Iterable[StatusCause]]
 
 
 def metadata_errors(resource: Resource, metadata: Tree, old: Tree | None) -> list[StatusCause]:
@@ -99,20 +114,6 @@ def _finalizers(finalizers: list[str]) -> list[StatusCause]:
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             found.append(rules.invalid(f"metadata.finalizers[{index}]", finalizer, UNQUALIFIED))
     return found
-
-
-SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
-POLICIES: Final = ("PreemptLowerPriority", "Never")
-ACCESS: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-BAD_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-BAD_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-RESERVED: Final = "priority class names with 'system-' prefix are reserved for system use only. error: "
-LOCKED: Final = "field is immutable when `immutable` is set"
-CLASS_FIELDS: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
-CLAIM_LOCKED: Final = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-)
 
 
 def service(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
@@ -285,17 +286,11 @@ def volume(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
         yield rules.required("spec", "must specify a volume type")
 
 
-VOLUME_WORDS: Final = ("capacity", "claimRef", "nodeAffinity")
-
-
 def storage_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     if not tree.get("provisioner"):
         yield rules.required("provisioner")
     for field in CLASS_FIELDS if old is not None else ():
         yield from rules.unchanged(field, tree.get(field) or None, (old or {}).get(field) or None, shown=None)
-
-
-SUBJECTS: Final = ("ServiceAccount", "User", "Group")
 
 
 def role(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
@@ -341,9 +336,6 @@ def _subject(subject: Tree, path: str) -> Iterator[StatusCause]:
         yield rules.required(f"{path}.name")
     if kind == "ServiceAccount" and not subject.get("namespace"):
         yield rules.required(f"{path}.namespace")
-
-
-Check = Callable[[Tree, Tree | None], Iterable[StatusCause]]
 
 
 def errors(resource: Resource, tree: Tree, old: Tree | None) -> list[StatusCause]:

@@ -22,6 +22,15 @@ EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 MAX_DEADLINE: Final = 2**31 - 1
 KEYLESS: Final = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+FREE: Final = ("containers", "initContainers", "activeDeadlineSeconds", "tolerations", "schedulingGates")
+FREE_WHILE_GATED: Final = ("nodeSelector", "affinity")
+ONLY_THESE: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+COUNT: Final = "pod updates may not add or remove containers"
+EMPTY: Final[tuple[object, ...]] = ({}, [], "", None)
 
 
 def spec_errors(spec: Tree, path: str) -> list[StatusCause]:
@@ -142,17 +151,6 @@ def _spread(constraint: Tree, path: str) -> Iterator[StatusCause]:
     otherwise = constraint.get("whenUnsatisfiable", "")
     if otherwise not in UNSATISFIABLE:
         yield rules.unsupported(f"{path}.whenUnsatisfiable", otherwise, UNSATISFIABLE)
-
-
-FREE: Final = ("containers", "initContainers", "activeDeadlineSeconds", "tolerations", "schedulingGates")
-FREE_WHILE_GATED: Final = ("nodeSelector", "affinity")
-ONLY_THESE: Final = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
-COUNT: Final = "pod updates may not add or remove containers"
-EMPTY: Final[tuple[object, ...]] = ({}, [], "", None)
 
 
 def update_errors(spec: Tree, old: Tree) -> list[StatusCause]:

@@ -25,6 +25,14 @@ forbidden, unsupported = fielderrors.forbidden, fielderrors.unsupported
 duplicate, missing = fielderrors.duplicate, fielderrors.missing
 
 NameRule = Callable[[str], list[str]]
+NODE_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+VALUED: Final = ("In", "NotIn")
+BARE: Final = ("Exists", "DoesNotExist")
+COMPARING: Final = ("Gt", "Lt")
+NO_OPERATOR: Final = "not a valid selector operator"
+NO_VALUES: Final = "must be specified when `operator` is 'In' or 'NotIn'"
+TOO_MANY: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+ONE_VALUE: Final = "must be specified single value when `operator` is 'Lt' or 'Gt'"
 
 
 def named(path: str, name: str, rule: NameRule) -> list[StatusCause]:
@@ -81,16 +89,6 @@ def _is_label(key: str, value: str) -> bool:
 def unchanged(path: str, new: Any, old: Any, shown: Any = ...) -> list[StatusCause]:
     """The field must not change; the real server does not show some values in the message."""
     return [] if new == old else [invalid(path, new if shown is ... else shown, IMMUTABLE)]
-
-
-NODE_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-VALUED: Final = ("In", "NotIn")
-BARE: Final = ("Exists", "DoesNotExist")
-COMPARING: Final = ("Gt", "Lt")
-NO_OPERATOR: Final = "not a valid selector operator"
-NO_VALUES: Final = "must be specified when `operator` is 'In' or 'NotIn'"
-TOO_MANY: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-ONE_VALUE: Final = "must be specified single value when `operator` is 'Lt' or 'Gt'"
 
 
 def label_selector(selector: Tree, path: str) -> list[StatusCause]:

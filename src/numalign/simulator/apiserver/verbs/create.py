@@ -20,6 +20,16 @@ from numalign.simulator.trees import Tree
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH: Final = 5
 MAX_BASE_LENGTH: Final = 63 - SUFFIX_LENGTH
+ATTEMPTS: Final = 8
+# The server sets these; values from the client are ignored.
+SERVER_SET: Final = (
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "uid",
+    "generation",
+)
 
 
 def generated_name(base: str, chance: random.Random) -> str:
@@ -31,18 +41,6 @@ def new_uid(chance: random.Random) -> str:
     digits = f"{chance.getrandbits(128):032x}"
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-
-ATTEMPTS: Final = 8
-# The server sets these; values from the client are ignored.
-SERVER_SET: Final = (
-    "resourceVersion",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "uid",
-    "generation",
-)
 
 
 def create_object(state: ServerState, resource: Resource, tree: Tree, options: WriteOptions = PLAIN) -> StoredObject:

@@ -29,6 +29,20 @@ from numalign.simulator.apiserver.verbs.update import check_version, replace_obj
 from numalign.simulator.trees import Tree
 
 SCHEDULED: Final = "PodScheduled"
+TOO_MANY_BUDGETS: Final = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+)
+DISRUPTION: Final[Tree] = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+RETRY_UNPROCESSED: Final = 10
+SCALE: Final = Resource("autoscaling", "v1", "scales", "Scale", namespaced=True)
+BUILT_IN_PATHS: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
 class Binding(Struct, frozen=True):
@@ -106,20 +120,6 @@ def _scheduled(conditions: list[Tree], now: str) -> list[Tree]:
     if known.get("status") == "True":
         made["lastTransitionTime"] = known.get("lastTransitionTime")
     return [made if each is known else each for each in conditions]
-
-
-TOO_MANY_BUDGETS: Final = (
-    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-)
-DISRUPTION: Final[Tree] = {
-    "type": "DisruptionTarget",
-    "status": "True",
-    "lastProbeTime": None,
-    "reason": "EvictionByEvictionAPI",
-    "message": "Eviction API: evicting",
-}
-VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-RETRY_UNPROCESSED: Final = 10
 
 
 def evict(state: ServerState, name: str, namespace: str, options: DeleteOptions) -> None:
@@ -227,10 +227,6 @@ def _exhausted(now: str, generation: int) -> Tree:
         "reason": "InsufficientPods",
         "message": "",
     }
-
-
-SCALE: Final = Resource("autoscaling", "v1", "scales", "Scale", namespaced=True)
-BUILT_IN_PATHS: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
 def scale_of(registry: Registry, resource: Resource, tree: Tree) -> Tree:

@@ -18,11 +18,11 @@ from typing import Final
 import msgspec
 
 from numalign.agent.inventory.inventory import Mode
-from numalign.agent.publish import forms, published
+from numalign.agent.publish import forms, publish
 from numalign.api.decode import structs
 from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import plainreport, report
+from numalign.kubelet.report import plainreport, report
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES
@@ -32,7 +32,7 @@ from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.nodes.specs import PublisherKind
 from numalign.simulator.trees import Tree
 
-UPDATE: Final = published.RTE_UPDATE
+UPDATE: Final = publish.RTE_UPDATE
 MODES: Final[Mapping[PublisherKind, Mode]] = {"agent": "own", "rte": "rte", "nfd": "nfd"}
 
 

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import report
+from numalign.kubelet.report import report
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES
 from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, Publishing

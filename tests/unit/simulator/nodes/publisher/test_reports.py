@@ -4,7 +4,8 @@ import pytest
 
 from numalign.agent.publish import forms
 from numalign.api.nrt import normalise, topologymanager, wire
-from numalign.kubelet import plainreport, presets, report
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import plainreport, report
 from numalign.simulator.nodes.nodeobjects import Identity
 from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.nodes.publisher import reports

@@ -1,0 +1,56 @@
+"""Lets a command take many options as one struct.
+
+Commands decorate themselves with `bundled`. Each parameter whose type is a msgspec Struct stands for the options that
+the fields of the struct declare. Typer sees the options; the command gets the struct. Nothing is
+parsed or checked here: Typer does that."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature
+from typing import Any, get_type_hints
+
+from msgspec import NODEFAULT, Struct, structs
+
+
+def bundled(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with every bundle replaced by its options."""
+    hints = get_type_hints(command, include_extras=True)
+    bundles: dict[str, type[Struct]] = {}
+    parameters: list[Parameter] = []
+    for name, each in inspect.signature(command).parameters.items():
+        hint = hints[name]
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            bundles[name] = hint
+            parameters += _options(hint)
+        else:
+            parameters.append(each.replace(annotation=hint, kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        found = {
+            name: kind(**{each: given.pop(each) for each in kind.__struct_fields__}) for name, kind in bundles.items()
+        }
+        command(**given, **found)
+
+    run.__annotations__ = {}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _options(bundle: type[Struct]) -> list[Parameter]:
+    hints = get_type_hints(bundle, include_extras=True)
+    defaults = {each.name: each.default for each in structs.fields(bundle)}
+    # What a bundle adds comes before what it inherits.
+    names = [name for kind in bundle.__mro__ for name in inspect.get_annotations(kind) if name in defaults]
+    return [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if defaults[name] is NODEFAULT else defaults[name],
+            annotation=hints[name],
+        )
+        for name in names
+    ]
