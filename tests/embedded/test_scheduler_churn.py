@@ -62,8 +62,8 @@ def feel_pulses(patch: pytest.MonkeyPatch) -> None:
         setup(self, context)
 
     def felt(self: Heartbeat) -> None:
-        for seen in (each._seen for each in controllers if self._standing.name in each._seen):
-            seen[self._standing.name] = self._around.clock.now()
+        for seen in (each._seen for each in controllers if self._node_state.name in each._seen):
+            seen[self._node_state.name] = self._env.clock.now()
 
     patch.setattr(NodeLifecycle, "setup", watched)
     patch.setattr(Heartbeat, "_renew", felt)

@@ -30,7 +30,7 @@ LARGE = presets.machine("gpu-8")
 LARGE_NODE = NodeSpec(
     name="large", machine=LARGE, settings=nodes.settings(LARGE, "single-numa-node"), publishing=SILENT
 )
-SIGNED = structs.replace(LARGE_NODE, publishing=structs.replace(SILENT, dialect="rte"))
+SIGNED = structs.replace(LARGE_NODE, publishing=structs.replace(SILENT, publisher="rte"))
 GPU = "nvidia.com/gpu"
 
 

@@ -1,6 +1,6 @@
 """The topology report of a node, as our own agent publishes it: machine and managers' state in, NodeTopology out.
 
-The agent and the simulator call `of`; `placement.ingest` reads back every number. Zones carry the standard amounts, so
+The agent and the simulator call `of`; `placement.reports` reads back every number. Zones carry the standard amounts, so
 that any consumer can work with them, and `reportfacts` adds what makes predictions exact. What pods that are gone still
 hold counts as free, because the next admission begins by collecting it (kubelet spec 1). How others report the same
 node is in `plainreport`.
@@ -8,7 +8,7 @@ node is in `plainreport`.
 What our own agent adds to a report: the managers' settings and the contents of their checkpoints.
 
 `report` calls `of` with a state from which everything that pods left behind is collected. With these facts
-`placement.ingest` knows every number, and `placement.objectmodel` can run the managers themselves.
+`placement.reports.read` knows every number, and `placement.commit.restorekubelet` can run the managers themselves.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ Raw = Mapping[str, Any]
 T = TypeVar("T", bound=Wire)
 
 
-class Seen(Struct, frozen=True):
+class RuleInputs(Struct, frozen=True):
     """The state that the rules read."""
 
     world: ClusterState
@@ -65,8 +65,8 @@ class Seen(Struct, frozen=True):
     owners: Owners
 
 
-def read(snapshot: Raw) -> Seen:
-    seen = Seen(ClusterState(), VolumeStock(), Namespaces(), Owners())
+def read(snapshot: Raw) -> RuleInputs:
+    seen = RuleInputs(ClusterState(), VolumeStock(), Namespaces(), Owners())
     for namespace in _each(Namespace, snapshot, "namespaces"):
         seen.namespaces.put(namespace.metadata.name, namespace.metadata.labels)
     for service in _each(Service, snapshot, "services"):
@@ -122,13 +122,13 @@ WEIGHTS: Final = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 
 """Weights of scores in the default profile; all others count once."""
 
 
-class Stage(Struct, frozen=True):
+class RuleSet(Struct, frozen=True):
     world: ClusterState
     filters: tuple[FilterRule[Any], ...]
     scores: tuple[ScoreRule[Any], ...]
 
 
-class Settings:
+class ProfileSettings:
     """A profile's plugin configuration."""
 
     def __init__(self, profile: Raw) -> None:
@@ -138,8 +138,8 @@ class Settings:
         return decode.decode(kind, self._args.get(plugin, {}))
 
 
-def build(case: Raw) -> Stage:
-    seen, settings = read(case["snapshot"]), Settings(case.get("profile") or {})
+def build(case: Raw) -> RuleSet:
+    seen, settings = read(case["snapshot"]), ProfileSettings(case.get("profile") or {})
     world, stock = seen.world, seen.stock
     counts = PodCounts(world)
     taints = TaintToleration()
@@ -158,7 +158,7 @@ def build(case: Raw) -> Stage:
         *(VolumeRestrictions(stock, VolumeUsers(world)), NodeVolumeLimits(stock, AttachedVolumes(world, stock))),
         *(binding, VolumeZone(stock), spread, affinity, NodeDeclaredFeatures()),
     )
-    return Stage(world, filters, (taints, nodes, fit, binding, spread, affinity, balanced, ImageLocality()))
+    return RuleSet(world, filters, (taints, nodes, fit, binding, spread, affinity, balanced, ImageLocality()))
 
 
 Answer = dict[str, Any]
@@ -172,7 +172,7 @@ UNRESOLVABLE: Final = "UnschedulableAndUnresolvable"
 class Cycle:
     """One pod in one scheduling cycle through all rules."""
 
-    def __init__(self, stage: Stage, pod: Pod) -> None:
+    def __init__(self, stage: RuleSet, pod: Pod) -> None:
         self.stage, self.pod, self.world = stage, pod, stage.world
         self.pre_filters: Answer = {}
         self.asked: list[tuple[FilterRule[Any], Any]] = []
@@ -222,7 +222,7 @@ class Cycle:
         return {"raw": raw, "normalized": normalized, "totals": {name: _total(normalized, name) for name in names}}
 
 
-def answer(stage: Stage, question: Raw) -> Answer:
+def answer(stage: RuleSet, question: Raw) -> Answer:
     cycle = Cycle(stage, decode.decode(Pod, question["pod"]))
     filters, merged = cycle.filters(), _merged(cycle.pre_filters)
     made: Answer = {"pre_filter": merged, "pre_filters": cycle.pre_filters, "filters": filters, "verdicts": {}}

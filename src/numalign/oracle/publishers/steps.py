@@ -27,7 +27,7 @@ from numalign.kubelet.machine.machine import Device, DevicePlugin
 from numalign.kubelet.settings import Settings
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.publishers import defects, states
 from numalign.oracle.publishers.reports import made
 
@@ -220,30 +220,30 @@ def _once(entries: Iterable[Row]) -> list[Row]:
     return _sorted({**each, "ids": dict.fromkeys(each["ids"])} for each in entries)
 
 
-NOT_TOLD = Deliberate(
+NOT_TOLD = DeliberateDifference(
     "memory-not-told",
     "a file that tells no memory costs its zone the memory, and is named; it stops nothing",
     lambda row: not _is_told(row["text"]),
 )
-DAMAGED = Deliberate(
+DAMAGED = DeliberateDifference(
     "memory-not-told",
     "a file that is missing or damaged costs one value, and is named; it stops nothing",
     lambda row: not row["files"] or bool(_damaged(row)),
     _where_whole,
 )
-OWN_DEFAULTS = Deliberate(
+OWN_DEFAULTS = DeliberateDifference(
     "the-kubelets-defaults",
     "a setting that the kubelet's file leaves out is the kubelet's default, and not empty (D-08)",
     lambda row: "" in _written(row),
     lambda case: {**_configured(case["input"]), "exporter": _written(case["input"])} == case["expect"],
 )
-COUNTED_ONCE = Deliberate(
+COUNTED_ONCE = DeliberateDifference(
     "counted-once",
     "a CPU that is listed twice is one",
     lambda row: any(name == resourcenames.CPU for _, name, _ in defects.told_twice(row)),
     lambda case: _once(case["expect"]["expected"]) == _once(_normalised(case["input"])["expected"]),
 )
-NO_FAKES = Deliberate(
+NO_FAKES = DeliberateDifference(
     "sockets-alone",
     "a folder with recorded answers is no endpoint of ours",
     lambda row: row["endpoint"].startswith("fake:"),

@@ -18,7 +18,7 @@ from numalign.api.nrt.wire import Attribute
 from numalign.kubelet.machine.machine import HugePages
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin.suites import formats
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace
@@ -207,21 +207,21 @@ def _token(row: Row) -> object:
     return {"name": "None" if guesses else topologymanager.legacy_token(manager)}
 
 
-def _made(name: str, answer: Any, compare: Any = as_far_as_recorded, *deliberate: Deliberate) -> Suite:
+def _made(name: str, answer: Any, compare: Any = as_far_as_recorded, *deliberate: DeliberateDifference) -> Suite:
     def answered(case: Case) -> object:
         return answer(case["input"])
 
     return Suite(name, answered, compare, deliberate)
 
 
-def _released_order(check: Callable[[Row], dict[str, Any]]) -> Deliberate:
+def _released_order(check: Callable[[Row], dict[str, Any]]) -> DeliberateDifference:
     def shows(case: Case) -> bool:
         row, ours = case["input"], check(case["input"])["error"]
         # A separate column has the release's answer, where the table has one.
         as_released = row.get("error_v0_1_0", ours) == ours
         return ours is not None and case["expect"]["error"] in set(Reason) and as_released
 
-    return Deliberate(
+    return DeliberateDifference(
         "placement-checks",
         "checks of a broken payload come in the order of the released codec; both refuse",
         lambda row: not 0 <= row["payload"]["busiestNode"] < row["payload"]["numaNodes"],
@@ -235,7 +235,7 @@ def _zone_of(row: Row) -> int:
     return int(named["digits"]) if named else row.get("id", -1)
 
 
-TOO_HIGH = Deliberate(
+TOO_HIGH = DeliberateDifference(
     "no-zone-above-65535",
     "an id that no kernel gives is none",
     lambda row: _zone_of(row) > zonename.MAX_ZONE,

@@ -14,7 +14,7 @@ from numalign.api.nrt.placementcodec import ContainerRef, Payload, PlacementErro
 from numalign.api.nrt.wire import Attribute
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace
@@ -180,7 +180,7 @@ def _has_no_busiest(given: Mapping[str, Any]) -> bool:
     return not 0 <= given["busiestNode"] < given["numaNodes"]
 
 
-BUSIEST_FIRST = Deliberate(
+BUSIEST_FIRST = DeliberateDifference(
     "placement-busiest",
     "the released codec looks at the busiest node first and names it; both refuse",
     _has_no_busiest,
