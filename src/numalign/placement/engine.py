@@ -22,11 +22,11 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import settings as modes
 from numalign.placement import view
-from numalign.placement.columns import fit
+from numalign.placement.columns import nodetotals
 from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.columns.tenants import Tenants
 from numalign.placement.decisions import Codes, Decision, Statistics, Wake
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import (
@@ -64,7 +64,7 @@ class Engine:
         self.shapes = Shapes()
         self.problems: Counter[str] = Counter()
         """What was left out or put right, by name."""
-        self.tenants = Tenants(self.columns)
+        self.tenants = NodeTotals(self.columns)
         self._nodes: set[str] = set()
         self._reports: set[str] = set()
         self._gone: set[str] = set()
@@ -249,7 +249,7 @@ class Engine:
             self.tenants.drop(uid)
         elif uid not in self._gone:
             shape = self.shapes.intern_any(pod, self.problems)
-            self.tenants.put(uid, pod.spec.node_name, fit.totals(shape, self.columns).pairs)
+            self.tenants.put(uid, pod.spec.node_name, nodetotals.totals(shape, self.columns).pairs)
 
     def _forget_shapes(self) -> None:
         """Now and then: of the shapes met so far most may be those of pods that are long gone."""

@@ -17,12 +17,12 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import kernels
-from numalign.placement.columns import fit, templates
+from numalign.placement.columns import nodetotals, templates
 from numalign.placement.columns.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
 from numalign.placement.columns.holdings import Holding, Source
+from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.templates import Templates, aligned
-from numalign.placement.columns.tenants import Tenants
 from numalign.placement.commit.committer import Committer
 from numalign.placement.decisions import (
     LAST_RESORT,
@@ -69,7 +69,7 @@ CODES: Final = {
 class ExactFlavour:
     """Decisions on the mirrored ledger."""
 
-    def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, tenants: Tenants) -> None:
+    def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, tenants: NodeTotals) -> None:
         self.mirror = LedgerSync(columns, shapes, self._placed_by_others, self._revised)
         self.committer = Committer(self.mirror, shapes, trust_bind_order=settings.trust_bind_order)
         weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
@@ -203,7 +203,7 @@ class ExactFlavour:
         """Where only the node as a whole counts: whether it has room for another one is known right away."""
         decision, log = self._decision(pod, table, number, NOTHING), self.columns.log
         is_current = table.seen == log.generation
-        has_room = fit.charge(self.columns, number, table.totals)
+        has_room = nodetotals.charge(self.columns, number, table.totals)
         self.tenants.note(decision.uid, self.columns.names[number], table.totals.pairs)
         self.mirror.enter(decision, number, NOBODY)
         if is_current:
@@ -227,7 +227,7 @@ class ExactFlavour:
                 return None
             flat.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
         chargerow.take(flat, number, spots, self.evaluation.plan(table, kind))
-        fit.charge(columns, number, table.totals)
+        nodetotals.charge(columns, number, table.totals)
         decision = self._decision(pod, table, number, template)
         self.tenants.note(decision.uid, columns.names[number], table.totals.pairs)
         self.mirror.enter(decision, number, tenure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numalign.placement.columns.columns import Columns
-from numalign.placement.columns.tenants import Tenants
+from numalign.placement.columns.nodetotals import NodeTotals
 
 CPU = ((0, 500),)
 
@@ -13,11 +13,11 @@ def requested(columns: Columns, node: str) -> tuple[int, int]:
     return int(columns.requested[row, 0]), int(columns.pods[row])
 
 
-def made(*nodes: str) -> tuple[Columns, Tenants]:
+def made(*nodes: str) -> tuple[Columns, NodeTotals]:
     columns = Columns()
     for node in nodes:
         columns.row(node)
-    return columns, Tenants(columns)
+    return columns, NodeTotals(columns)
 
 
 def test_a_pod_counts_once_however_often_it_is_told() -> None:
