@@ -1,17 +1,13 @@
-"""Whether a node as a whole has room: the stock scheduler's NodeResourcesFit, over many rows at once.
+"""The engine's account of node totals: what nodes offer, what pods request of them, and whether there is room.
 
-`verdicts` asks before any zone is looked at. Requests are held against node allocatable less the requests of all pods
-on the node; a resource that a pod does not ask for never refuses it (kube-scheduler spec, NodeResourcesFit).
-
-Who requests what of which node as a whole.
-
-Both flavours report where pods are; this module keeps the columns' totals and counts each pod once. Zones are not
-tracked here. Which pods a node has is only kept for nodes that have no row, until they get one.
-"""
+Both flavours report where pods are; `NodeTotals` counts each pod once and keeps the columns' sums. Verdicts ask `fits`
+before any zone is looked at: requests are compared with node allocatable less the requests of all pods on the node, and
+a resource that a pod does not ask for never refuses it (kube-scheduler spec, NodeResourcesFit). A deleted pod counts as
+long as its containers may run, unlike in the rules of kube-scheduler (`rules.resources.totals`), which let it go at
+once. Zones are not tracked here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -70,25 +66,12 @@ def fits_row(columns: Columns, row: int, totals: PodRequests) -> bool:
     return True
 
 
-def charge(columns: Columns, row: int, totals: PodRequests) -> bool:
-    """Count a pod that has room there, so that no number gets too large; whether there is room for another one."""
-    flat = columns.flat
-    flat.pods[row] = pods = flat.pods[row] + 1
-    room = pods < flat.most_pods[row]
-    requested, offered, first = flat.requested, flat.offered, row * flat.width
-    for column, amount in totals.pairs:
-        requested[first + column] = taken = requested[first + column] + amount
-        if taken + amount > offered[first + column]:
-            room = False
-    columns.log.append(row)
-    return room
-
-
 Pairs = tuple[tuple[int, int], ...]
+"""Columns and amounts."""
 
 
 class NodeTotals:
-    """Pods by uid, with the node that they count for."""
+    """Pods by uid, with the node that they count for. Only for nodes that have no row it keeps which pods they have."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -100,10 +83,6 @@ class NodeTotals:
     def __contains__(self, uid: str) -> bool:
         """Whether the pod counts for some node."""
         return uid in self._node_of
-
-    def known(self, uids: Iterable[str]) -> list[str]:
-        """Those that count for some node."""
-        return [] if self._node_of.keys().isdisjoint(uids) else [uid for uid in uids if uid in self._node_of]
 
     def requests(self, uid: str, node: str) -> Pairs | None:
         """What the pod counts for on that node; None: it does not."""
@@ -119,10 +98,6 @@ class NodeTotals:
         self._node_of[uid], self._requests[uid] = node, requests
         if not self._charge(node, requests, 1):
             self._waiting.setdefault(node, {})[uid] = None
-
-    def note(self, uid: str, node: str, requests: Pairs) -> None:
-        """The same for a pod that is new and in the columns' totals already."""
-        self._node_of[uid], self._requests[uid] = node, requests
 
     def drop(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)

@@ -85,7 +85,7 @@ class ExactWhatIf:
 
     def has_totals(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
         columns, node = self._columns, self._columns.names[row]
-        gone = [requests for uid in without if (requests := self._flavour.tenants.requests(uid, node)) is not None]
+        gone = [requests for uid in without if (requests := self._flavour.node_totals.requests(uid, node)) is not None]
         others = [nodetotals.totals(self._engine.shape(other), columns).pairs for other in beside]
         if int(columns.pods[row]) - len(gone) + len(others) >= int(columns.most_pods[row]):
             return False

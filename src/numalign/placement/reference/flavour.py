@@ -65,9 +65,9 @@ class ReferenceFlavour:
     kernel: None = None
     """It evaluates node by node."""
 
-    def __init__(self, settings: Settings, columns: Columns, tenants: NodeTotals) -> None:
+    def __init__(self, settings: Settings, columns: Columns, node_totals: NodeTotals) -> None:
         self._columns = columns
-        self._tenants = tenants
+        self._node_totals = node_totals
         self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
         self._preempts = referenceargs.preemption_mode(settings.reference) is PreemptionMode.ENABLED
         # Whoever configures the plugin gets no less than one (scheduler plugin spec 8.3), so nobody else does.
@@ -160,7 +160,7 @@ class ReferenceFlavour:
         self._bind_failed(uid)
         self._cache.reserve(node, pod)
         self._reserved[uid] = Reserved(node, pod)
-        self._tenants.put(uid, node, totals.pairs)
+        self._node_totals.put(uid, node, totals.pairs)
         return Decision(uid, node, score)
 
     def status(self, wanted: PodDemand, node: str) -> Status:
