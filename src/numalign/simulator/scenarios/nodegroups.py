@@ -124,7 +124,9 @@ def _minor(field: Field) -> versions.Minor:
     written = fields.text(field)
     found = versions.parse(written)
     if found is None or versions.clamped(found) != found:
-        raise field.bad(f"{errors.echo(written)} is none of {versions.OLDEST} to {versions.NEWEST}")
+        raise field.bad(
+            f"{errors.echo(written)} is not a supported version; use {versions.OLDEST} to {versions.NEWEST}"
+        )
     return found
 
 
@@ -140,7 +142,7 @@ def _publishing(field: Field) -> Publishing:
     fields.only(field, REPORT_KEYS)
     late = durations.span(field.at("lag")) or durations.Span(0.0, 0.0)
     return Publishing(
-        dialect=fields.one_of(field.at("as"), DIALECTS, "agent"),
+        publisher=fields.one_of(field.at("as"), DIALECTS, "agent"),
         period=_seconds(field.at("period"), Publishing().period),
         reactive=fields.boolean(field.at("onChange")) if field.at("onChange").given else True,
         window=durations.read(field.at("window")) if field.at("window").given else None,
@@ -164,7 +166,7 @@ def _chance(field: Field) -> float:
     if not field.given:
         return 0.0
     if not isinstance(field.value, int | float) or isinstance(field.value, bool) or not 0 <= field.value <= 1:
-        raise field.bad(f"{errors.echo(field.value)} is no chance; write a number from 0 to 1")
+        raise field.bad(f"{errors.echo(field.value)} is not a probability; write a number from 0 to 1")
     return float(field.value)
 
 

@@ -142,6 +142,6 @@ def conditions(thing: Tree) -> dict[str, str]:
 
 def holders(node: SimulatedNode) -> frozenset[str]:
     """Uids of pods that hold exclusive CPUs on the node."""
-    cpu = node.standing.state.cpu
+    cpu = node.node_state.state.cpu
     assert cpu is not None
     return frozenset(cpu.assignments)
