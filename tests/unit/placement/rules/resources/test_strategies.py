@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numalign.api.schedulerconfig import ruleargs
 from numalign.api.schedulerconfig.ruleargs import RequestedToCapacityRatioParam, ScoringStrategy, UtilizationShapePoint
 from numalign.placement.rules.resources import strategies
-from numalign.placement.rules.resources.allocation import Usage
+from numalign.placement.rules.resources.strategies import Usage
 from tests.unit.placement.rules import reference
 
 GIB, MIB = 1 << 30, 1 << 20
