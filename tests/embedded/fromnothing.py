@@ -17,10 +17,11 @@ from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.watch.store import Change
-from numalign.placement.explain import nodeview, view
+from numalign.placement.explain import nodeview
 from numalign.scheduler.choose import filtering, scoring
 from numalign.scheduler.choose.filtering import Refused
 from numalign.scheduler.main import Scheduler, Setup
+from tests.placing import views
 
 OURS = ("numalign.scheduler", "numalign.placement", "numalign.kube", "numalign.api.caches")
 CONTAINERS = (list, tuple, set, frozenset, deque)
@@ -106,7 +107,7 @@ def _attributes(thing: object) -> Iterable[str]:
 
 
 def _columns(scheduler: Scheduler) -> dict[str, object]:
-    return {each.name: each for each in view.nodes(scheduler.cluster.engine)}
+    return {each.name: each for each in views(scheduler.cluster.engine)}
 
 
 def _ledger(scheduler: Scheduler) -> dict[str, object]:

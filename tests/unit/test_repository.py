@@ -76,3 +76,25 @@ def test_every_declared_dependency_is_pinned() -> None:
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT / "src")))
 def test_every_module_introduces_itself(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text()))
+
+
+INSIDE = {"columns", "flavour", "tenants", "shapes", "mirror", "ledger", "verdicts", "evaluation", "committer"}
+"""Parts of the engine that only `numalign.placement` may touch."""
+OUTSIDE = [path for path in MODULES if "placement" not in path.relative_to(ROOT).parts]
+
+
+def reached_into(module: Path) -> list[str]:
+    """Parts that are read of something that is called `engine`."""
+    read = [each for each in ast.walk(ast.parse(module.read_text())) if isinstance(each, ast.Attribute)]
+    owners = ((getattr(each.value, "attr", getattr(each.value, "id", "")), each) for each in read)
+    return [f"{name}.{each.attr}" for name, each in owners if name.lstrip("_") == "engine" and each.attr in INSIDE]
+
+
+def test_no_other_room_reaches_into_the_engine() -> None:
+    found = {str(path.relative_to(ROOT)): parts for path in OUTSIDE if (parts := reached_into(path))}
+    assert found == {}
+
+
+def test_the_flavour_is_not_asked_for_its_type() -> None:
+    asked = [path for path in MODULES if re.search(r"isinstance\([^)]*(Exact|Reference)Flavour", path.read_text())]
+    assert asked == []

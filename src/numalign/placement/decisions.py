@@ -5,6 +5,7 @@ by `wording`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 from typing import Any, Final, Protocol
 
@@ -33,6 +34,16 @@ class Code(IntEnum):
     TOTALS = -4
     INTENT = -5
     VACANT = -6
+
+
+class Certainty(IntEnum):
+    """How certain it is that a node admits the pod, lowest first."""
+
+    UNKNOWN = 0
+    """Kubelets align the pod, and the node has no report."""
+    BY_SEARCH = 1
+    """Amounts alone do not decide."""
+    BY_SCORE = 2
 
 
 Codes = NDArray[np.signedinteger[Any]]
@@ -111,3 +122,20 @@ class Wake(Struct, frozen=True):
 
     node: str
     cause: WakeCause
+
+
+class Statistics(Struct, frozen=True, kw_only=True):
+    """What a flavour counts, for metrics; empty where it counts nothing."""
+
+    divergences: Mapping[Any, int] = {}
+    """Contradictions between a prediction and a report, by kind."""
+    model_placements: Mapping[Any, int] = {}
+    """Pods that were placed by the row model or the kubelet model, by path."""
+    rows_evaluated: int = 0
+    problems: Mapping[Any, int] = {}
+    """What was left out of reports, by name."""
+    pods_by_source: Mapping[str, int] = {}
+    """Pods on nodes, by how it is known in which zones they sit."""
+
+
+NO_STATISTICS: Final = Statistics()

@@ -63,14 +63,16 @@ NOTHING: Final = LedgerDump()
 
 def dump(engine: Engine) -> LedgerDump:
     """All of it as it stands; nothing for a flavour that has no ledger."""
-    if not isinstance(engine.flavour, ExactFlavour):
-        return NOTHING
-    mirror = engine.flavour.mirror
+    return engine.flavour.either(lambda exact: _dump(engine, exact), lambda _: NOTHING)
+
+
+def _dump(engine: Engine, flavour: ExactFlavour) -> LedgerDump:
+    mirror = flavour.mirror
     mirror.refresh()
     ledger = mirror.ledger
     for book in ledger.books():
         ledger.row(book.node)
-    trials = _trials(engine.columns, engine.flavour.verdicts)
+    trials = _trials(engine.columns, flavour.verdicts)
     used = sorted(number for number in (ledger.shapes() | trials.keys()) if number >= 0)
     return LedgerDump(
         books=tuple(map(_book, ledger.books())),
@@ -85,15 +87,19 @@ def adopt(engine: Engine, copy: LedgerDump, pods: Mapping[str, Pod], without: Co
     """Put these books in place of the engine's own. It has to know the same nodes, reports and pods already.
 
     `without`: pods that are taken not to have been tried yet."""
-    if not isinstance(engine.flavour, ExactFlavour):
-        return
+    engine.flavour.either(lambda exact: _adopt(engine, exact, copy, pods, without), lambda _: None)
+
+
+def _adopt(
+    engine: Engine, flavour: ExactFlavour, copy: LedgerDump, pods: Mapping[str, Pod], without: Container[str]
+) -> None:
     shapes = {number: engine.shape(pod).number for number, pod in copy.shapes.items()}
     restoring = _Restoring(copy.resources, engine.columns.resources, shapes, pods)
-    mirror, before = engine.flavour.mirror, _undone(copy.revisions, without)
+    mirror, before = flavour.mirror, _undone(copy.revisions, without)
     known = {book.node: book for book in mirror.ledger.books()}
     mirror.adopt([restoring.book(each, known.get(each.node) or NodeLedger(each.node), before) for each in copy.books])
     for number, tried in copy.trials.items():
-        table = engine.flavour.verdicts.table(engine.shapes.all[shapes[number]])
+        table = flavour.verdicts.table(engine.shapes.all[shapes[number]])
         for node, (code, uid) in tried.items():
             if node in engine.columns.rows and uid not in without:
                 table.turn_down(engine.columns.rows[node], code, uid)

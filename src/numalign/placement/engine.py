@@ -7,25 +7,27 @@ the engine accounts node totals for both."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from numalign.api.nrt import repairs
+from numalign.api.attributes import repairs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import settings as modes
-from numalign.placement.columns import fit
+from numalign.placement import view
+from numalign.placement.columns import nodetotals
+from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.columns.tenants import Tenants
-from numalign.placement.decisions import Codes, Decision, Wake
+from numalign.placement.decisions import Codes, Decision, Statistics, Wake
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import (
     BindFailed,
@@ -39,10 +41,12 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
+from numalign.placement.flavour import Flavour
 from numalign.placement.kernels.block import Kernel
 from numalign.placement.reference.flavour import ReferenceFlavour
 from numalign.placement.settings import Settings
 from numalign.placement.verdicts.verdicts import VerdictTable
+from numalign.placement.view import NodeView
 
 PODS: Final = "pods"
 MOST_PODS: Final = 1 << 30
@@ -60,15 +64,15 @@ class Engine:
         self.shapes = Shapes()
         self.problems: Counter[str] = Counter()
         """What was left out or put right, by name."""
-        self.tenants = Tenants(self.columns)
+        self.node_totals = NodeTotals(self.columns)
         self._nodes: set[str] = set()
         self._reports: set[str] = set()
         self._gone: set[str] = set()
         self._many_shapes = MANY_SHAPES
-        self.flavour: ExactFlavour | ReferenceFlavour = (
-            ExactFlavour(self.settings, self.columns, self.shapes, self.tenants)
+        self.flavour: Flavour = (
+            ExactFlavour(self.settings, self.columns, self.shapes, self.node_totals)
             if self.settings.flavour == "exact"
-            else ReferenceFlavour(self.settings, self.columns, self.tenants)
+            else ReferenceFlavour(self.settings, self.columns, self.node_totals)
         )
 
     def apply(self, fact: Fact) -> list[Wake]:
@@ -81,7 +85,7 @@ class Engine:
             case PodSeen(pod=pod) | PodAssumed(pod=pod) if pod.spec.node_name:
                 self._pod(pod)
             case BindFailed(uid=uid):
-                self.tenants.drop(uid)
+                self.node_totals.drop(uid)
         wakes = self.flavour.apply(fact)
         match fact:
             case NodeGone(name=name):
@@ -102,7 +106,7 @@ class Engine:
         """Compile, or load what an earlier process compiled; False where numba is missing or of no use.
 
         Takes a second, or a minute the first time ever. Plain Python serves until then; a thread may call this."""
-        return isinstance(self.flavour, ExactFlavour) and self.flavour.warm()
+        return self.flavour.warm()
 
     @property
     def kernel(self) -> Kernel | None:
@@ -118,16 +122,31 @@ class Engine:
 
         `rows`: those that count; others may be left out. The answer is not to be written to, and true until the next
         fact; a row that `place` turned down reads differently at once."""
-        flavour = self.flavour
-        return flavour.survey(shape) if isinstance(flavour, ExactFlavour) else flavour.survey(shape, rows)
+        return self.flavour.survey(shape, rows)
 
-    def judged(self, shape: Shape) -> VerdictTable:
-        """The same for whoever follows a shape from pod to pod; of the exact flavour only."""
-        flavour = self.flavour
-        assert isinstance(flavour, ExactFlavour), "others keep no tables"
-        flavour.mirror.refresh()
-        flavour.next_pod()
-        return flavour.table(shape)
+    def follow(self, shape: Shape) -> VerdictTable | None:
+        """The same for callers that follow a shape from pod to pod; None: the flavour keeps no tables."""
+        return self.flavour.follow(shape)
+
+    def certainty(self, code: int, *, aligned: bool) -> int:
+        """How certain it is that a row with this score admits the pod; `aligned`: kubelets pin something of it."""
+        return self.flavour.certainty(code, aligned=aligned)
+
+    def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
+        """The same for many rows."""
+        return self.flavour.certainties(codes, aligned=aligned)
+
+    def waits_for_report(self, code: int) -> bool:
+        """Whether a node that refuses a pod by this code may accept it after its next report."""
+        return self.flavour.waits_for_report(code)
+
+    def charges(self, uid: str) -> bool:
+        """Whether a pod that is gone may still run."""
+        return self.flavour.charges(uid)
+
+    def counts(self, uid: str) -> bool:
+        """Whether the pod counts for the totals of some node."""
+        return uid in self.node_totals
 
     def refuses(self, shape: Shape, node: str) -> bool:
         """Whether a pod of this shape need not be tried on the node as it is now."""
@@ -143,15 +162,51 @@ class Engine:
         """The pod on this row, for a profile that does not look at zones: its totals are charged at once, and its zones
         like those of a pod that another scheduler bound."""
         uid, node = demands.identity(pod), self.columns.names[row]
-        if uid in self.tenants:
+        if uid in self.node_totals:
             self.apply(BindFailed(uid))
         self.apply(PodAssumed(structs.replace(pod, spec=structs.replace(pod.spec, node_name=node)), now))
         return Decision(uid=uid, node=node, pod=pod)
 
+    # What other packages may read
+
+    def row(self, node: str) -> int | None:
+        """The row of the node; None: there is neither a Node nor a report of that name."""
+        return self.columns.rows.get(node)
+
     @property
-    def is_exact(self) -> bool:
-        """Whether codes tell how certain a node is, or a plugin's scores and nothing else."""
-        return isinstance(self.flavour, ExactFlavour)
+    def rows(self) -> Mapping[str, int]:
+        """By node."""
+        return self.columns.rows
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Node names by row."""
+        return self.columns.names
+
+    @property
+    def height(self) -> int:
+        """How many rows there are, in use or vacant."""
+        return self.columns.height
+
+    @property
+    def changes(self) -> ChangeLog:
+        """Which rows changed, for callers that follow them."""
+        return self.columns.log
+
+    @property
+    def known_shapes(self) -> Mapping[int, Shape]:
+        """By number."""
+        return self.shapes.all
+
+    def view(self, node: str) -> NodeView | None:
+        """The node as it is now, as plain data; None: there is no such node."""
+        self.flavour.refresh()
+        return view.of(self.columns, node) if node in self.columns.rows else None
+
+    def statistics(self) -> Statistics:
+        """What the flavour counts, with the problems of the engine."""
+        found = self.flavour.statistics()
+        return structs.replace(found, problems=self.problems + Counter(found.problems))
 
     def _node(self, node: Node) -> None:
         name = node.metadata.name
@@ -174,7 +229,7 @@ class Engine:
         is_new = name not in self.columns.rows
         row = self.columns.row(name)
         if is_new:
-            self.tenants.arrived(name)
+            self.node_totals.arrived(name)
         return row
 
     def _drop_row(self, name: str) -> None:
@@ -184,17 +239,17 @@ class Engine:
             return
         if name not in self._nodes and name not in self._reports:
             self.columns.drop(name)
-            self.tenants.left(name)
+            self.node_totals.left(name)
         elif name not in self._nodes:
             self.columns.set_totals(row, {}, 0)
 
     def _pod(self, pod: Pod) -> None:
         uid = demands.identity(pod)
         if pod.status.is_finished:
-            self.tenants.drop(uid)
+            self.node_totals.drop(uid)
         elif uid not in self._gone:
             shape = self.shapes.intern_any(pod, self.problems)
-            self.tenants.put(uid, pod.spec.node_name, fit.totals(shape, self.columns).pairs)
+            self.node_totals.put(uid, pod.spec.node_name, nodetotals.totals(shape, self.columns).pairs)
 
     def _forget_shapes(self) -> None:
         """Now and then: of the shapes met so far most may be those of pods that are long gone."""
@@ -208,4 +263,4 @@ class Engine:
         """Deleted pods count for their node as long as their containers may still run there."""
         for uid in [uid for uid in uids if not self.flavour.charges(uid)]:
             self._gone.discard(uid)
-            self.tenants.drop(uid)
+            self.node_totals.drop(uid)

@@ -6,27 +6,43 @@ which the pod is not certain to be admitted answers so until it changes."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import kernels
-from numalign.placement.columns import fit, templates
+from numalign.placement.columns import nodetotals, templates
 from numalign.placement.columns.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
-from numalign.placement.columns.holdings import Holding
+from numalign.placement.columns.holdings import Holding, Source
+from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.templates import Templates, aligned
-from numalign.placement.columns.tenants import Tenants
 from numalign.placement.commit.committer import Committer
-from numalign.placement.decisions import LAST_RESORT, NOTHING, Code, Codes, Decision, Held, Holder, Wake
+from numalign.placement.decisions import (
+    LAST_RESORT,
+    NOTHING,
+    Certainty,
+    Code,
+    Codes,
+    Decision,
+    Held,
+    Holder,
+    Statistics,
+    Wake,
+)
 from numalign.placement.facts import BindFailed, Fact
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import Kernel
 from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.nodeledger import Row
-from numalign.placement.ledger.sync import Mirror
+from numalign.placement.ledger.sync import LedgerSync
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import Verdict
 from numalign.placement.settings import Settings
@@ -34,6 +50,13 @@ from numalign.placement.verdicts import chargerow
 from numalign.placement.verdicts.evaluation import Evaluation
 from numalign.placement.verdicts.verdicts import Settled, Verdicts, VerdictTable
 
+if TYPE_CHECKING:
+    from numalign.placement.reference.flavour import ReferenceFlavour
+
+T = TypeVar("T")
+NOT_REPORTED: Final = 0
+"""Score of a row whose node has no report."""
+UNSURE: Final = frozenset({Code.NOT_CERTAIN, Code.NOT_DECIDED})
 MOST_SEARCHES: Final = 8
 """For one pod: each takes as long as a thousand decisions. Rows beyond count as not certain."""
 CODES: Final = {
@@ -46,8 +69,8 @@ CODES: Final = {
 class ExactFlavour:
     """Decisions on the mirrored ledger."""
 
-    def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, tenants: Tenants) -> None:
-        self.mirror = Mirror(columns, shapes, self._placed_by_others, self._revised)
+    def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, node_totals: NodeTotals) -> None:
+        self.mirror = LedgerSync(columns, shapes, self._placed_by_others, self._revised)
         self.committer = Committer(self.mirror, shapes, trust_bind_order=settings.trust_bind_order)
         weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
         self.evaluation = Evaluation(columns, Scoring(settings.strategy, weights), self._ask, scalar)
@@ -55,7 +78,7 @@ class ExactFlavour:
         self._settings = settings
         self.columns = columns
         self._shapes = shapes
-        self.tenants = tenants
+        self.node_totals = node_totals
         self._searches = 0
         """For the pod at hand, so far."""
 
@@ -75,11 +98,49 @@ class ExactFlavour:
         self.mirror.ledger.forget_shapes()
         self.committer.forget_shapes()
 
-    def survey(self, shape: Shape) -> Codes:
+    def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
         """Every row's answer as it is now; `place` keeps it true for the pod at hand."""
+        return self.follow(shape).codes
+
+    def follow(self, shape: Shape) -> VerdictTable:
+        """The table of the shape; searches are counted anew, for the next pod."""
         self.mirror.refresh()
-        self.next_pod()
-        return self.table(shape).codes
+        self._searches = 0
+        return self.table(shape)
+
+    def certainty(self, code: int, *, aligned: bool) -> int:
+        if code == LAST_RESORT:
+            return Certainty.BY_SEARCH
+        return Certainty.UNKNOWN if aligned and code == NOT_REPORTED else Certainty.BY_SCORE
+
+    def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
+        found = np.full(len(codes), Certainty.BY_SCORE, np.int64)
+        found[codes == LAST_RESORT] = Certainty.BY_SEARCH
+        if aligned:
+            found[codes == NOT_REPORTED] = Certainty.UNKNOWN
+        return found
+
+    def waits_for_report(self, code: int) -> bool:
+        return code in UNSURE
+
+    def statistics(self) -> Statistics:
+        ledger = self.mirror.ledger
+        records = (record for book in ledger.books() for record in book.records.values())
+        held = (record.holding for record in records if record.life is not PodLife.ENDED)
+        counts = Counter(holding.source if holding is not None else Source.UNKNOWN for holding in held)
+        return Statistics(
+            divergences=ledger.divergences.counts,
+            model_placements=self.committer.paths,
+            rows_evaluated=self.verdicts.evaluated,
+            problems=ledger.problems,
+            pods_by_source={source.value: counts[source] for source in Source},
+        )
+
+    def refresh(self) -> None:
+        self.mirror.refresh()
+
+    def either(self, exact: Callable[[ExactFlavour], T], reference: Callable[[ReferenceFlavour], T]) -> T:
+        return exact(self)
 
     def table(self, shape: Shape) -> VerdictTable:
         """The shape's answers, true for the columns as they are now."""
@@ -92,7 +153,7 @@ class ExactFlavour:
     def place(self, pod: Pod, shape: Shape, number: int) -> Decision | None:
         """The pod on a row that somebody else has picked."""
         uid = demands.identity(pod)
-        if uid in self.tenants:
+        if uid in self.node_totals:
             self._withdraw(uid)
         self.mirror.refresh()
         table = self.table(shape)
@@ -113,14 +174,10 @@ class ExactFlavour:
         self.evaluation.kernel = loaded
         return True
 
-    def next_pod(self) -> None:
-        """Searches are counted from here on."""
-        self._searches = 0
-
     def _withdraw(self, uid: str) -> None:
         """A pod is decided once more: what was decided before did not come about."""
         self.mirror.apply(BindFailed(uid))
-        self.tenants.drop(uid)
+        self.node_totals.drop(uid)
         self.mirror.refresh()
 
     def _placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
@@ -140,24 +197,25 @@ class ExactFlavour:
             table.turn_down(number, Code.NOT_CERTAIN, demands.identity(pod))
             return None
         self.mirror.refresh()
-        return self._counted(self._decision(pod, table, number, held), table)
+        decision = self._decision(pod, table, number, held)
+        self._count(decision, table)
+        return decision
 
     def _placed_unreported(self, pod: Pod, table: VerdictTable, number: int) -> Decision:
         """Where only the node as a whole counts: whether it has room for another one is known right away."""
         decision, log = self._decision(pod, table, number, NOTHING), self.columns.log
         is_current = table.seen == log.generation
-        has_room = fit.charge(self.columns, number, table.totals)
-        self.tenants.note_one(decision.uid, self.columns.names[number], table.totals.pairs)
-        self.mirror.enter((decision,), (number,), (NOBODY,))
+        self._count(decision, table)
+        self.mirror.enter(decision, number, NOBODY)
         if is_current:
             table.seen = log.generation
-            if not has_room:
+            if not nodetotals.fits_row(self.columns, number, table.totals):
                 table.codes[number] = Code.TOTALS
         return decision
 
     def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """By numbers alone, where every container has one zone in whatever order pods arrive."""
-        columns, flat = self.columns, self.columns.flat
+        flat = self.columns.flat
         kind, tenure, masks = flat.kind[number], flat.tenure[number], table.masks[number].tobytes()
         if flat.loose[number] or tenure == UNSOUND:
             return None
@@ -170,10 +228,9 @@ class ExactFlavour:
                 return None
             flat.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
         chargerow.take(flat, number, spots, self.evaluation.plan(table, kind))
-        fit.charge(columns, number, table.totals)
         decision = self._decision(pod, table, number, template)
-        self.tenants.note_one(decision.uid, columns.names[number], table.totals.pairs)
-        self.mirror.enter((decision,), (number,), (tenure,))
+        self._count(decision, table)
+        self.mirror.enter(decision, number, tenure)
         return decision
 
     def _settled(self, table: VerdictTable, kind: int, masks: bytes) -> Settled | None:
@@ -224,15 +281,14 @@ class ExactFlavour:
         return Held(aligned(found.holding.containers, row.facts.rules), found.holding.entries)
 
     def _decision(self, pod: Pod, table: VerdictTable, number: int, holder: Holder) -> Decision:
-        self.next_pod()
+        self._searches = 0
         warning = self.evaluation.judgement(table, self.columns.flat.kind[number]).reason
         uid, node, score = demands.identity(pod), self.columns.names[number], table.codes.item(number)
         return Decision(uid, node, score, warning, holder, pod)
 
-    def _counted(self, decision: Decision, table: VerdictTable) -> Decision:
+    def _count(self, decision: Decision, table: VerdictTable) -> None:
         """For the node as a whole."""
-        self.tenants.put(decision.uid, decision.node, table.totals.pairs)
-        return decision
+        self.node_totals.put(decision.uid, decision.node, table.totals.pairs)
 
     def _ask(self, table: VerdictTable, number: int) -> int:
         program = self.evaluation.program(table, int(self.columns.kind[number]))

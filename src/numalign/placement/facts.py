@@ -38,9 +38,10 @@ class ReportSeen(Struct, frozen=True):
 
 
 class ReportRepeated(Struct, frozen=True):
-    """A node's report came once more and says what the last one said; for the exact flavour."""
+    """A node's report came once more and says what the last one said, but for its metadata."""
 
     node: str
+    written: NodeResourceTopology
 
 
 class ReportGone(Struct, frozen=True):

@@ -12,11 +12,12 @@ from numalign.api.objects.pod import Pod
 from numalign.placement import dump
 from numalign.placement.dump import LedgerDump
 from numalign.placement.engine import Engine
-from numalign.placement.explain import nodeview, view
+from numalign.placement.explain import nodeview
 from numalign.placement.settings import Settings
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.choose.scoredetails import Ranking
+from numalign.scheduler.choose.scoring import ScoreDetails
+from tests.placing import views
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer
 
@@ -40,7 +41,7 @@ def taken_over(before: Servers, *names: str) -> Servers:
 
 def placed(there: Servers, pod: Pod, seed: int) -> str:
     """By the long way: one that has placed such pods before knows a shorter one."""
-    found = there.choose(pod, seed, ranking=Ranking(lambda: 0.0))
+    found = there.choose(pod, seed, ranking=ScoreDetails(lambda: 0.0))
     return f"{found.decision.node} {placementannotation.of(found.decision)}" if isinstance(found, Chosen) else ""
 
 
@@ -53,7 +54,7 @@ def test_whoever_takes_it_over_knows_and_decides_the_same(gpus: list[int], seed:
     after = taken_over(before, "a", "b")
     for node in ("a", "b"):
         assert nodeview.of(after.cluster.engine, node) == nodeview.of(before.cluster.engine, node)
-    assert view.nodes(after.cluster.engine) == view.nodes(before.cluster.engine)
+    assert views(after.cluster.engine) == views(before.cluster.engine)
     for wanted in (1, 2, 4):
         assert placed(after, trainer("q", gpus=wanted), seed) == placed(before, trainer("q", gpus=wanted), seed)
 
@@ -73,7 +74,7 @@ def test_pods_that_nobody_knows_any_more_are_left_out() -> None:
     before.place(trainer("p", gpus=4))
     after = Servers("a")
     dump.adopt(after.cluster.engine, dump.dump(before.cluster.engine), {})
-    assert view.nodes(after.cluster.engine) == view.nodes(Servers("a").cluster.engine)
+    assert views(after.cluster.engine) == views(Servers("a").cluster.engine)
 
 
 def test_resources_find_their_columns_by_name() -> None:

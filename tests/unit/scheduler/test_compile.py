@@ -22,8 +22,8 @@ from numalign.simulator import virtualtime
 class Noted:
     """Notes in which thread it was to load machine code."""
 
-    def __init__(self, *, is_exact: bool = True) -> None:
-        self.is_exact = is_exact
+    def __init__(self, *, kernel: object | None = "plain Python") -> None:
+        self.kernel = kernel
         self.threads: list[threading.Thread] = []
 
     def warm(self) -> bool:
@@ -68,7 +68,7 @@ def test_without_numba_no_process_is_started(monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_the_flavour_that_has_no_kernels_needs_none() -> None:
-    assert not asyncio.run(warming.warmed(Noted(is_exact=False), ("no such program",)))
+    assert not asyncio.run(warming.warmed(Noted(kernel=None), ("no such program",)))
 
 
 def test_a_process_that_compiles_ends_with_the_scheduler(tmp_path: Path) -> None:

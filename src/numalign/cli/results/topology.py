@@ -32,7 +32,8 @@ from numalign.kube.resources import NODES, TOPOLOGIES
 from numalign.placement.columns.holdings import Source
 from numalign.placement.explain import nodeview, wording
 from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
-from numalign.scheduler.cluster import Cluster
+from numalign.placement.view import Total
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -77,6 +78,7 @@ def _latest(writes: tuple[ManagedFields, ...]) -> ReportWriter:
     return ReportWriter(last.manager, last.time or "")
 
 
+NO_TOTAL: Final = Total(0, 0)
 OURS: Final = "numalign"
 RTE: Final = "resource-topology-exporter"
 RTE_ANNOTATION: Final = "k8stopoawareschedwg/rte-update"
@@ -162,18 +164,17 @@ def _node(
 
 
 def _resources(cluster: Cluster, name: str, held: Occupancy | None) -> Iterable[Resource]:
-    columns = cluster.engine.columns
-    row = columns.rows.get(name)
-    if row is None:
+    seen = cluster.engine.view(name)
+    if seen is None:
         return
-    offered, requested = columns.offered[row].tolist(), columns.requested[row].tolist()
-    for column, resource in enumerate(columns.resources.names):
-        cells = held.resources.get(resource, ()) if held is not None else ()
-        if offered[column] or cells:
+    zoned = held.resources if held is not None else {}
+    for resource in dict.fromkeys((*seen.totals, *zoned)):
+        total, cells = seen.totals.get(resource, NO_TOTAL), zoned.get(resource, ())
+        if total.offered or cells:
             yield Resource(
                 name=resource,
-                allocatable=values.total(resource, offered[column]),
-                free=values.total(resource, max(0, offered[column] - requested[column])),
+                allocatable=values.total(resource, total.offered),
+                free=values.total(resource, max(0, total.offered - total.requested)),
                 zones=tuple(_cell(resource, cell, held) for cell in cells) if held is not None else (),
             )
 

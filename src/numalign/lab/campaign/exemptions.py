@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.lab.campaign import history
-from numalign.lab.campaign.history import Line, PodHistory
+from numalign.lab.campaign.history import HistoryLine, PodHistory
 
 NO_DEVICES: Final = ("UnexpectedAdmissionError", "TopologyAffinityError")
 """Reasons of a kubelet whose device manager is unavailable or has no devices in any zone."""
@@ -32,7 +32,7 @@ LOOK: Final = 0.5
 SAME_LOOK: Final = 0.05
 
 
-def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[Line]) -> str:
+def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> str:
     """The unforeseeable reason of a rejection; empty if there is none."""
     if _lacked_devices(pod, lines):
         return "its devices were unavailable"
@@ -40,7 +40,7 @@ def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence
     return f"the kubelet still held resources of {who}" if who else ""
 
 
-def _lacked_devices(pod: PodHistory, lines: Sequence[Line]) -> bool:
+def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> bool:
     if pod.why not in NO_DEVICES or not pod.devices or pod.bound is None or pod.ended is None:
         return False
     known = pod.bound - LAST
@@ -51,7 +51,7 @@ def _lacked_devices(pod: PodHistory, lines: Sequence[Line]) -> bool:
     return lately and all(each.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
 
 
-def _leftovers(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[Line]) -> str:
+def _leftovers(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> str:
     """The name of a pod that had ended and was still in the checkpoint of a kubelet that started after the binding."""
     met = pod.held or pod.ended
     if pod.bound is None or met is None:
@@ -65,25 +65,25 @@ def _leftovers(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[Li
     return ""
 
 
-def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[Line]) -> str:
+def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[HistoryLine]) -> str:
     """The pod that explains a different placement; empty if there is none."""
     if pod.bound is None or pod.held is None:
         return ""
-    told = _ReportsBefore.before(pod.bound, lines, pod.node)
+    reports = _ReportsBefore.before(pod.bound, lines, pod.node)
     for other in others:
-        if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, told)):
+        if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, reports)):
             return f"{other.name} {why}"
     who = _leftovers(pod, others, lines)
     return f"{who} was still in the checkpoint" if who else ""
 
 
-def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, told: _ReportsBefore) -> str:
+def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, reports: _ReportsBefore) -> str:
     """How `other` explains the placement; empty if it does not."""
     if other.bound is None or other.held is None:
         return ""
     was_there = bool(other.zones & pod.zones)
     if was_there and other.freed is not None and bound - JUST <= other.freed <= held + LOOK:
-        if told.takes_for_there(other.uid):
+        if reports.takes_for_there(other.uid):
             return "had just left"
         if other.left <= bound and other.freed >= bound - LAST:
             # A kubelet removes devices of ended pods when the next pod arrives, and no report shows them as free
@@ -91,7 +91,7 @@ def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, told: _R
             return "was still in the checkpoint"
     if other.bound >= bound - TOGETHER and other.held <= held + SAME_LOOK and other.zones & pod.wanted:
         return "came first"
-    if not other.bound <= bound < other.left or other.uid in told.uids:
+    if not other.bound <= bound < other.left or other.uid in reports.uids:
         return ""
     # The other pod is judged for its own placement.
     if not was_there and other.wanted & pod.zones:
@@ -107,18 +107,18 @@ class _ReportsBefore(Struct):
     behind: bool = False
 
     @staticmethod
-    def before(bound: float, lines: Iterable[Line], node: str) -> _ReportsBefore:
+    def before(bound: float, lines: Iterable[HistoryLine], node: str) -> _ReportsBefore:
         """The last report that was known for sure, and all later ones."""
-        told = _ReportsBefore()
+        reports = _ReportsBefore()
         for line in lines:
             late = line.at > bound - LAST
             if line.node != node or line.at > bound:
                 continue
             if line.what == "reported":
-                told.uids = told.uids.union(line.uids) if late else frozenset(line.uids)
+                reports.uids = reports.uids.union(line.uids) if late else frozenset(line.uids)
             elif line.what in ("behind", "level"):
-                told.behind = line.what == "behind" or (late and told.behind)
-        return told
+                reports.behind = line.what == "behind" or (late and reports.behind)
+        return reports
 
     def takes_for_there(self, uid: str) -> bool:
         return self.behind or uid in self.uids

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from numalign.agent.inventory import allocatable, listfixes
-from numalign.agent.publish import exclusions, plainform
-from numalign.agent.publish.exclusions import Exclusions, PodPattern
+from numalign.agent.inventory import exclusions, inventory, plainform, snapshot
+from numalign.agent.inventory.exclusions import Exclusions, PodPattern
 from numalign.agent.sources import podresources, sysfs
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, PodResources
 from numalign.agent.sources.sysfs import Survey
@@ -22,12 +21,13 @@ from numalign.api import errors
 from numalign.api.decode import yamltext
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.api.objects import resourcenames
-from numalign.kubelet import configuration, presets, start
-from numalign.kubelet.machine import Device, DevicePlugin
+from numalign.kubelet import configuration, start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Device, DevicePlugin
 from numalign.kubelet.settings import Settings
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.publishers import defects, states
 from numalign.oracle.publishers.reports import made
 
@@ -43,13 +43,15 @@ def _map(row: Row) -> object:
 
 
 def _normalised(row: Row) -> dict[str, list[dict[str, Any]]]:
-    told = states.allocatable(row)
-    cpus = plainform.by_zone(states.machine(row), told.cpus).items()
+    allocatable = states.allocatable(row)
+    cpus = plainform.by_zone(states.machine(row), allocatable.cpus).items()
     found: list[dict[str, Any]] = [
         {"resource": "cpu", "ids": [str(cpu) for cpu in members], "numa": [zone]} for zone, members in cpus
     ]
-    found += [{"resource": each.resource, "ids": list(each.ids), "numa": _listed(each.zones)} for each in told.devices]
-    blocks = [(block, zone) for block in told.memory if block.size for zone in block.zones]
+    found += [
+        {"resource": each.resource, "ids": list(each.ids), "numa": _listed(each.zones)} for each in allocatable.devices
+    ]
+    blocks = [(block, zone) for block in allocatable.memory if block.size for zone in block.zones]
     found += [{"resource": block.type, "ids": [str(block.size)], "numa": [zone]} for block, zone in blocks]
     return {"expected": found}
 
@@ -59,8 +61,8 @@ def _in_any_order(expected: Any, answered: Any) -> Sequence[Difference]:
 
 
 def _sorted(entries: Iterable[Row]) -> list[Row]:
-    told = ({**each, "ids": sorted(each["ids"])} for each in entries)
-    return sorted(told, key=lambda each: (each["resource"], each["numa"] or [], each["ids"]))
+    ordered = ({**each, "ids": sorted(each["ids"])} for each in entries)
+    return sorted(ordered, key=lambda each: (each["resource"], each["numa"] or [], each["ids"]))
 
 
 def _listed(zones: tuple[int, ...] | None) -> list[int] | None:
@@ -103,8 +105,8 @@ def _total(row: Row) -> object:
 
 
 def _excluded(row: Row) -> object:
-    told = row.get("patterns") or ()
-    patterns = tuple(PodPattern(each.get("namespacePattern", ""), each.get("namePattern", "")) for each in told)
+    listed = row.get("patterns") or ()
+    patterns = tuple(PodPattern(each.get("namespacePattern", ""), each.get("namePattern", "")) for each in listed)
     return {"excluded": Exclusions(pods=patterns).has(row["namespace"], row["name"])}
 
 
@@ -120,7 +122,7 @@ def _left_out(row: Row) -> object:
 
 def _unfinished(row: Row) -> object:
     pods = [PodResources(*each) for each in row["listed"] or ()]
-    kept = listfixes.unfinished(pods, {(namespace, name) for namespace, name in row["terminal"] or ()})
+    kept = snapshot.unfinished(pods, {(namespace, name) for namespace, name in row["terminal"] or ()})
     return {"kept": [[pod.namespace, pod.name] for pod in kept]}
 
 
@@ -139,7 +141,7 @@ def _same_place(expected: Any, answered: Any) -> Sequence[Difference]:
 
 def _reference(row: Row) -> object:
     try:
-        found = listfixes.reference(row["text"])
+        found = snapshot.reference(row["text"])
     except errors.BadObject:
         return {"error": True}
     return {"result": None if found is None else list(found)}
@@ -153,7 +155,7 @@ def _own_cpus(row: Row) -> object:
         for ref, each in zip(named, containers, strict=True)
     ]
     reference = ContainerRef(*row["reference"]) if row.get("reference") else None
-    found = listfixes.without_pool(pods, listfixes.pool_of(pods, reference))
+    found = snapshot.without_pool(pods, snapshot.pool_of(pods, reference))
     return {"expected": {"/".join(ref): list(pod.containers[0].cpus) for ref, pod in zip(named, found, strict=True)}}
 
 
@@ -163,7 +165,7 @@ def _entries(row: Row) -> object:
         for resource, ids in row["instances"].items()
     }
     kubelet = start.start(structs.replace(presets.machine("2x16"), devices=plugins), Settings())
-    entries = allocatable.of(kubelet).devices
+    entries = inventory.modelled_allocatable(kubelet).devices
     return {"entries": [{"resource": e.resource, "ids": list(e.ids), "numa": _listed(e.zones)} for e in entries]}
 
 
@@ -180,8 +182,8 @@ def _configured(row: Row) -> dict[str, list[str]]:
 
 def _written(row: Row) -> list[str]:
     """As written in the file, without defaults."""
-    told = _configuration(row)
-    return [told.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
+    configuration = _configuration(row)
+    return [configuration.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
 
 
 def _is_told(text: str) -> bool:
@@ -204,15 +206,15 @@ def _damaged(row: Row) -> set[str]:
 
 def _where_whole(case: Case) -> bool:
     """The other side stops, or the undamaged zones are equal."""
-    damaged, told = _damaged(case["input"]), case["expect"].get("bytes_per_numa")
-    if told is None:
+    damaged, sizes = _damaged(case["input"]), case["expect"].get("bytes_per_numa")
+    if sizes is None:
         return True
     ours: Any = _memory(case["input"])
-    return _without(told, damaged) == _without(ours["bytes_per_numa"], damaged)
+    return _without(sizes, damaged) == _without(ours["bytes_per_numa"], damaged)
 
 
-def _without(told: Mapping[str, Mapping[str, int]], zones: set[str]) -> object:
-    kept = {kind: {zone: size for zone, size in sizes.items() if zone not in zones} for kind, sizes in told.items()}
+def _without(sizes: Mapping[str, Mapping[str, int]], zones: set[str]) -> object:
+    kept = {kind: {zone: size for zone, size in sizes.items() if zone not in zones} for kind, sizes in sizes.items()}
     return {kind: sizes for kind, sizes in kept.items() if sizes}
 
 
@@ -220,30 +222,30 @@ def _once(entries: Iterable[Row]) -> list[Row]:
     return _sorted({**each, "ids": dict.fromkeys(each["ids"])} for each in entries)
 
 
-NOT_TOLD = Deliberate(
+NOT_TOLD = DeliberateDifference(
     "memory-not-told",
     "a file that tells no memory costs its zone the memory, and is named; it stops nothing",
     lambda row: not _is_told(row["text"]),
 )
-DAMAGED = Deliberate(
+DAMAGED = DeliberateDifference(
     "memory-not-told",
     "a file that is missing or damaged costs one value, and is named; it stops nothing",
     lambda row: not row["files"] or bool(_damaged(row)),
     _where_whole,
 )
-OWN_DEFAULTS = Deliberate(
+OWN_DEFAULTS = DeliberateDifference(
     "the-kubelets-defaults",
     "a setting that the kubelet's file leaves out is the kubelet's default, and not empty (D-08)",
     lambda row: "" in _written(row),
     lambda case: {**_configured(case["input"]), "exporter": _written(case["input"])} == case["expect"],
 )
-COUNTED_ONCE = Deliberate(
+COUNTED_ONCE = DeliberateDifference(
     "counted-once",
     "a CPU that is listed twice is one",
     lambda row: any(name == resourcenames.CPU for _, name, _ in defects.told_twice(row)),
     lambda case: _once(case["expect"]["expected"]) == _once(_normalised(case["input"])["expected"]),
 )
-NO_FAKES = Deliberate(
+NO_FAKES = DeliberateDifference(
     "sockets-alone",
     "a folder with recorded answers is no endpoint of ours",
     lambda row: row["endpoint"].startswith("fake:"),

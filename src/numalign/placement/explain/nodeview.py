@@ -85,14 +85,16 @@ class Occupancy(Struct, frozen=True, kw_only=True):
 
 def of(engine: Engine, node: str) -> Occupancy | None:
     """None: the node has no report, or the flavour keeps no books."""
-    if not isinstance(engine.flavour, ExactFlavour):
-        return None
-    ledger = engine.flavour.mirror.ledger
+    return engine.flavour.either(lambda exact: _of(exact, node), lambda _: None)
+
+
+def _of(flavour: ExactFlavour, node: str) -> Occupancy | None:
+    ledger = flavour.mirror.ledger
     row = ledger.row(node)
     if row is None:
         return None
     book = ledger.book(node)
-    rules, names = row.facts.rules, engine.columns.resources.names
+    rules, names = row.facts.rules, flavour.columns.resources.names
     return Occupancy(
         node=node,
         policy=rules.policy,

@@ -9,7 +9,7 @@ import marshal
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
@@ -57,10 +57,28 @@ def evaluate(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
 
 def evaluate_row(block: RowBlock, row: int, plan: Plan) -> tuple[int, tuple[int, ...]]:
     """One row."""
+    call: _RowCall | None = plan.__dict__.get("call")
+    if call is None or call.block is not block:
+        call = plan.__dict__["call"] = _row_call(block, plan)
+    call.rows[0] = row
+    _compiled_rows(*call.arguments)
+    return call.codes.item(0), tuple(call.masks[0].tolist())
+
+
+class _RowCall(NamedTuple):
+    """The arguments of a call for one row, kept with the plan: making them takes longer than the call."""
+
+    block: RowBlock
+    rows: Rows
+    codes: NDArray[np.int32]
+    masks: NDArray[np.uint8]
+    arguments: tuple[Any, ...]
+
+
+def _row_call(block: RowBlock, plan: Plan) -> _RowCall:
     rows, codes, masks = np.empty(1, np.int32), np.empty(1, np.int32), np.zeros((1, plan.steps), np.uint8)
-    rows[0] = row
-    _compiled_rows(recorded(plan), *_with_room(block, plan)[1:], rows, codes, masks)
-    return codes.item(0), tuple(masks[0].tolist())
+    arguments = recorded(plan), *_with_room(block, plan)[1:], rows, codes, masks
+    return _RowCall(block, rows, codes, masks, arguments)
 
 
 def _with_room(block: RowBlock, plan: Plan) -> RowBlock:
@@ -173,8 +191,8 @@ def _rows_entry(fingerprint: int) -> Any:
                 scratch.whole_cores = split_known[row]
                 code = admit.decide(made, scratch)
             codes[number] = code
-            for step in range(made.steps * int(code >= 0)):
-                masks[number, step] = scratch.masks[step]
+            for step in range(made.steps):
+                masks[number, step] = scratch.masks[step] if code >= 0 else 0
         return fingerprint
 
     return _machine_code(evaluate_rows)

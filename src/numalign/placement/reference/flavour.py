@@ -6,8 +6,8 @@ and PostBind of the plugin are a decision, a failed and a successful binding her
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
-from typing import Final
+from collections.abc import Callable, Collection, Container
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct, structs
@@ -20,11 +20,11 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import referenceargs
 from numalign.placement import settings as modes
-from numalign.placement.columns import fit
+from numalign.placement.columns import nodetotals
 from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.columns.tenants import Tenants
-from numalign.placement.decisions import Code, Codes, Decision, Wake, WakeCause
+from numalign.placement.decisions import NO_STATISTICS, Certainty, Code, Codes, Decision, Statistics, Wake, WakeCause
 from numalign.placement.facts import (
     BindFailed,
     Fact,
@@ -34,6 +34,7 @@ from numalign.placement.facts import (
     PodGone,
     PodSeen,
     ReportGone,
+    ReportRepeated,
     ReportSeen,
     Tick,
 )
@@ -48,6 +49,7 @@ from numalign.placement.reference.status import Status
 from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, PreemptionMode
 from numalign.placement.settings import Settings
 
+T = TypeVar("T")
 RESYNC_PERIOD: Final = 5
 """Seconds between rounds of the over-reserve cache where nothing else is configured."""
 
@@ -60,12 +62,12 @@ class Reserved(Struct, frozen=True):
 class ReferenceFlavour:
     """The plugin with its cache, which learns of the cluster fact by fact."""
 
-    kernel = None
+    kernel: None = None
     """It evaluates node by node."""
 
-    def __init__(self, settings: Settings, columns: Columns, tenants: Tenants) -> None:
+    def __init__(self, settings: Settings, columns: Columns, node_totals: NodeTotals) -> None:
         self._columns = columns
-        self._tenants = tenants
+        self._node_totals = node_totals
         self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
         self._preempts = referenceargs.preemption_mode(settings.reference) is PreemptionMode.ENABLED
         # Whoever configures the plugin gets no less than one (scheduler plugin spec 8.3), so nobody else does.
@@ -82,7 +84,7 @@ class ReferenceFlavour:
                 return self._node(node)
             case NodeGone(name=name):
                 self._present.pop(name, None)
-            case ReportSeen():
+            case ReportSeen() | ReportRepeated():
                 return self._report(fact)
             case ReportGone(node=name):
                 self._reports.pop(name, None)
@@ -121,18 +123,44 @@ class ReferenceFlavour:
             codes[row] = self._code(wanted, self._columns.names[row])
         return codes
 
+    def warm(self) -> bool:
+        return False
+
+    def follow(self, shape: Shape) -> None:
+        """The plugin is asked anew for every pod."""
+
+    def certainty(self, code: int, *, aligned: bool) -> int:
+        """The plugin's scores say nothing about certainty."""
+        return Certainty.BY_SCORE
+
+    def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
+        return np.full(len(codes), Certainty.BY_SCORE, np.int64)
+
+    def waits_for_report(self, code: int) -> bool:
+        """The plugin's cache has the old report or the new one."""
+        return code < 0
+
+    def statistics(self) -> Statistics:
+        return NO_STATISTICS
+
+    def refresh(self) -> None:
+        """The columns have node totals only, which the engine keeps."""
+
+    def either(self, exact: Callable[[Any], T], reference: Callable[[ReferenceFlavour], T]) -> T:
+        return reference(self)
+
     def place(self, pod: Pod, shape: Shape, row: int) -> Decision | None:
         """The pod on a row that somebody else has picked."""
         score = self._code(demand.of(pod), self._columns.names[row])
         if score < 0:
             return None
-        totals = fit.totals(shape, self._columns)
+        totals = nodetotals.totals(shape, self._columns)
         uid, node = demands.identity(pod), self._columns.names[row]
         # A pod that is placed once more: what was decided before did not come about.
         self._bind_failed(uid)
         self._cache.reserve(node, pod)
         self._reserved[uid] = Reserved(node, pod)
-        self._tenants.put(uid, node, totals.pairs)
+        self._node_totals.put(uid, node, totals.pairs)
         return Decision(uid, node, score)
 
     def status(self, wanted: PodDemand, node: str) -> Status:
@@ -172,9 +200,12 @@ class ReferenceFlavour:
         self._present[node.metadata.name] = classes.present_on(node)
         return [Wake(node.metadata.name, WakeCause.NODE)]
 
-    def _report(self, fact: ReportSeen) -> list[Wake]:
-        name = fact.topology.node
-        written = fact.written or normalise.encode(fact.topology)
+    def _report(self, fact: ReportSeen | ReportRepeated) -> list[Wake]:
+        """Repeated ones count, too: the cache compares what else is written on them."""
+        if isinstance(fact, ReportRepeated):
+            name, written = fact.node, fact.written
+        else:
+            name, written = fact.topology.node, fact.written or normalise.encode(fact.topology)
         (self._cache.nrt_changed if name in self._reports else self._cache.nrt_added)(written)
         self._reports[name] = written
         return [Wake(name, WakeCause.REPORT)]

@@ -13,10 +13,10 @@ import yaml
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http.requests import Request, Response
 from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.storage.store import StoredObject
 from numalign.simulator.apiserver.tables import tables
+from numalign.simulator.apiserver.tables.tables import Include
 from numalign.simulator.apiserver.verbs import conversion, subresources
 from numalign.simulator.apiserver.verbs.list import ListPage
 from numalign.simulator.apiserver.verbs.state import ServerState
@@ -34,9 +34,8 @@ AVAILABLE: Final = (
     "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
     "application/json;stream=watch"
 )
-ONLY: Final = "only the watch media types are accepted: application/json, application/yaml"
+ONLY: Final = "only the following media types are accepted: application/json, application/yaml"
 PARTIAL: Tree = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-Include = Literal["Metadata", "Object", "None"]
 
 
 @lru_cache(maxsize=256)
@@ -46,25 +45,21 @@ def negotiate(accept: str) -> Form:
         found = _form(choice.strip())
         if found is not None:
             return found
-    raise not_acceptable(ONLY if "as=" in accept else AVAILABLE)
-
-
-def not_acceptable(message: str) -> StatusError:
-    return errors.not_acceptable(message)
+    raise errors.not_acceptable(ONLY if "as=" in accept else AVAILABLE)
 
 
 def _form(choice: str) -> Form | None:
     media, *parameters = (part.strip() for part in choice.split(";"))
-    said = dict(part.partition("=")[::2] for part in parameters)
-    if media == "application/yaml" and "as" not in said:
+    values = dict(part.partition("=")[::2] for part in parameters)
+    if media == "application/yaml" and "as" not in values:
         return "yaml"
     if media not in JSON_TYPES:
         return None
-    if "as" not in said:
+    if "as" not in values:
         return "plain"
-    if (said.get("g"), said.get("v")) != (META_GROUP, "v1"):
+    if (values.get("g"), values.get("v")) != (META_GROUP, "v1"):
         return None
-    return TRANSFORMED.get(said["as"])
+    return TRANSFORMED.get(values["as"])
 
 
 def object_response(
@@ -81,7 +76,7 @@ def object_response(
         return Response(code, trees.encoded(table(state, resource, [tree], include=include_object(request.query))))
     if form == "partial list":
         kind = f"*{resource.group or 'core'}.{resource.kind}"
-        raise not_acceptable(
+        raise errors.not_acceptable(
             f"you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"
         )
     return Response(code, trees.encoded(partial_metadata(tree)))
@@ -97,7 +92,7 @@ def list_response(state: ServerState, request: Request, resource: Resource, page
         return Response(200, trees.encoded(made))
     if form == "partial":
         kind = f"*{resource.group or 'core'}.{resource.list_kind}"
-        raise not_acceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
+        raise errors.not_acceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
     if form == "partial list":
         head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
         return Response(200, trees.encoded(head | {"items": [partial_metadata(item) for item in items]}))

@@ -28,7 +28,7 @@ from numalign.simulator.apiserver.storage.store import (
 from numalign.simulator.clock import Clock
 from numalign.simulator.trees import Tree
 
-SECONDS: Final = 3600.0
+EVENT_TTL_SECONDS: Final = 3600.0
 
 
 class EventTTL:
@@ -42,7 +42,7 @@ class EventTTL:
         if kind == "DELETED":
             self._deadlines.pop(key, None)
             return
-        deadline = self._clock.now() + SECONDS
+        deadline = self._clock.now() + EVENT_TTL_SECONDS
         self._deadlines[key] = deadline
         self._queue.append((deadline, key))
 

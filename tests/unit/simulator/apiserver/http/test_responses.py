@@ -28,8 +28,20 @@ def test_the_first_form_that_can_be_had(accept: str, form: str) -> None:
     assert responses.negotiate(accept) == form
 
 
-@pytest.mark.parametrize("accept", ["application/vnd.kubernetes.protobuf", "text/html", "application/json;as=Foo;v=v1"])
-def test_nothing_else_can_be_had(accept: str) -> None:
+AVAILABLE = (
+    "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+    "application/json;stream=watch"
+)
+ACCEPTED = "only the following media types are accepted: application/json, application/yaml"
+REJECTED = {
+    "application/vnd.kubernetes.protobuf": AVAILABLE,
+    "text/html": AVAILABLE,
+    "application/json;as=Foo;v=v1": ACCEPTED,
+}
+
+
+@pytest.mark.parametrize("accept, message", REJECTED.items(), ids=REJECTED)
+def test_other_forms_are_rejected_with_the_media_types_that_are_accepted(accept: str, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         responses.negotiate(accept)
-    assert (caught.value.code, caught.value.reason) == (406, "NotAcceptable")
+    assert (caught.value.code, caught.value.reason, caught.value.message) == (406, "NotAcceptable", message)

@@ -1,0 +1,74 @@
+"""One node as plain data at one moment: what its zones and the node as a whole offer, and what is free.
+
+`Engine.view` makes it for pages and commands, which must not hold on to live state. Amounts are CPUs, bytes and devices
+by zone, and thousandths of a CPU for the node as a whole; `free` has every known pod charged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from numalign.api.nrt.topologymanager import Policy, Scope
+from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.noderules import NodeRules
+
+
+class Share(Struct, frozen=True):
+    """One resource of one zone."""
+
+    allocatable: int
+    free: int
+
+
+class Total(Struct, frozen=True):
+    """One resource of the node as a whole."""
+
+    offered: int
+    requested: int
+
+
+class NodeView(Struct, frozen=True, kw_only=True):
+    """One node. Without policy and scope: it has no report, or the flavour does not read any."""
+
+    name: str
+    policy: Policy | None = None
+    scope: Scope | None = None
+    zones: Mapping[int, Mapping[str, Share]]
+    """By real zone id; the first eight of larger machines."""
+    totals: Mapping[str, Total]
+    pods: int
+    uncertain: bool = False
+    """Whether some charge may lie in one zone or another."""
+
+
+def of(columns: Columns, name: str) -> NodeView:
+    """The node of this name, which has a row."""
+    row = columns.rows[name]
+    rules = columns.rules(row)
+    return NodeView(
+        name=name,
+        policy=rules.policy if rules else None,
+        scope=rules.scope if rules else None,
+        zones=_zones(columns, row, rules) if rules else {},
+        totals={
+            resource: Total(int(columns.offered[row, column]), int(columns.requested[row, column]))
+            for column, resource in enumerate(columns.resources.names)
+            if columns.offered[row, column] or columns.requested[row, column]
+        },
+        pods=int(columns.pods[row]),
+        uncertain=bool(columns.loose[row]),
+    )
+
+
+def _zones(columns: Columns, row: int, rules: NodeRules) -> dict[int, dict[str, Share]]:
+    present = [column for column in range(len(columns.resources)) if columns.size[row, :, column].any()]
+    return {
+        zone: {
+            columns.resources.names[column]: Share(
+                int(columns.allocatable[row, position, column]), int(columns.free[row, position, column])
+            )
+            for column in present
+        }
+        for position, zone in enumerate(rules.zones[: columns.free.shape[1]])
+    }
