@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 from numalign.simulator.nodes.specs import NodeSpec, PublisherKind
 from numalign.simulator.scenarios import catalogue, judge, play
 

@@ -9,7 +9,7 @@ from numalign.api.objects.pod import Pod
 from numalign.placement import engine
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.nodes.kubelet import heartbeat
@@ -36,7 +36,7 @@ def test_after_a_little_churn_nothing_differs_from_what_is_made_from_nothing(mon
 
 
 def test_a_count_that_is_not_taken_back_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(World, "drop_pod", lambda self, uid: self.pods.pop(uid, None))
+    monkeypatch.setattr(ClusterState, "drop_pod", lambda self, uid: self.pods.pop(uid, None))
     assert any("scores of" in each for each in a_little().found)
 
 

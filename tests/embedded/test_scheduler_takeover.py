@@ -12,7 +12,7 @@ from msgspec import structs
 from numalign.kubelet.machine import presets
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger import reconcile
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from tests import nodes

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine import cores as machinecores
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 

@@ -21,7 +21,7 @@ from numalign.kubelet.machine import machinefile
 from numalign.kubelet.machine.machine import Machine
 from numalign.lab import spec
 from numalign.lab.spec import NodeSpec
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 
 GPU: Final = "example.com/gpu"
 NIC: Final = "example.com/nic"

@@ -34,7 +34,7 @@ from numalign.lab.campaign.history import History, Holding, Zones
 from numalign.lab.lab import Lab
 from numalign.lab.node import LabNode
 from numalign.process import tasks
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 
 Stamp = tuple[tuple[int, int], ...]
 

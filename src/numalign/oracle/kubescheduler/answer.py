@@ -26,22 +26,21 @@ from numalign.api.objects.volumes import (
     VolumeAttachment,
 )
 from numalign.api.objects.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
-from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs, VolumeBindingArgs
-from numalign.api.schedulerconfig.ruleargs import (
+from numalign.api.schedulerconfig.pluginargs import (
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
 )
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.nodename import NodeName
 from numalign.placement.rules.nodes.nodeports import NodePorts
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
 from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
-from numalign.placement.rules.pods.namespaces import Namespaces
+from numalign.placement.rules.pods.matchers import Namespaces
 from numalign.placement.rules.pods.owners import Controller, Owners
 from numalign.placement.rules.pods.podcounts import PodCounts
 from numalign.placement.rules.pods.podterms import PodTerms
@@ -49,29 +48,27 @@ from numalign.placement.rules.pods.podtopologyspread import PodTopologySpread
 from numalign.placement.rules.resources.balanced import NodeResourcesBalancedAllocation
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import FITS, FilterRule, Refusal, ScoreRule
-from numalign.placement.rules.volumes.attachedvolumes import AttachedVolumes
-from numalign.placement.rules.volumes.nodevolumelimits import NodeVolumeLimits
+from numalign.placement.rules.volumes.nodevolumelimits import AttachedVolumes, NodeVolumeLimits
 from numalign.placement.rules.volumes.volumebinding import VolumeBinding
-from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions
+from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions, VolumeUsers
 from numalign.placement.rules.volumes.volumestock import VolumeStock
-from numalign.placement.rules.volumes.volumeusers import VolumeUsers
 from numalign.placement.rules.volumes.volumezone import VolumeZone
 
 Raw = Mapping[str, Any]
 T = TypeVar("T", bound=Wire)
 
 
-class ClusterState(Struct, frozen=True):
+class RuleInputs(Struct, frozen=True):
     """The state that the rules read."""
 
-    world: World
+    world: ClusterState
     stock: VolumeStock
     namespaces: Namespaces
     owners: Owners
 
 
-def read(snapshot: Raw) -> ClusterState:
-    seen = ClusterState(World(), VolumeStock(), Namespaces(), Owners())
+def read(snapshot: Raw) -> RuleInputs:
+    seen = RuleInputs(ClusterState(), VolumeStock(), Namespaces(), Owners())
     for namespace in _each(Namespace, snapshot, "namespaces"):
         seen.namespaces.put(namespace.metadata.name, namespace.metadata.labels)
     for service in _each(Service, snapshot, "services"):
@@ -106,7 +103,7 @@ def _stock(stock: VolumeStock, snapshot: Raw) -> None:
         stock.attachments.put(attachment)
 
 
-def _populate(world: World, snapshot: Raw) -> None:
+def _populate(world: ClusterState, snapshot: Raw) -> None:
     """Add nodes and their pods. Pods on missing nodes get rows without a node."""
     rows: dict[str, int] = {}
     for node in _each(Node, snapshot, "nodes"):
@@ -128,7 +125,7 @@ WEIGHTS: Final = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 
 
 
 class RuleSet(Struct, frozen=True):
-    world: World
+    world: ClusterState
     filters: tuple[FilterRule[Any], ...]
     scores: tuple[ScoreRule[Any], ...]
 

@@ -21,7 +21,7 @@ from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.kubescheduler import answer as answering
 from numalign.oracle.kubescheduler import answer as stages
 from numalign.oracle.kubescheduler.generate.cases import FAMILY
-from numalign.placement.rules.nodes import hostports
+from numalign.placement.rules import nodestate
 
 Raw = Mapping[str, Any]
 
@@ -59,8 +59,8 @@ def _on(case: Raw, node: str) -> Iterator[Raw]:
     return (pod for pod in case["snapshot"].get("pods") or () if pod["spec"].get("nodeName") == node)
 
 
-def _ports(pod: Raw) -> frozenset[hostports.HostPort]:
-    return frozenset(hostports.wanted(decode.decode(Pod, pod)))
+def _ports(pod: Raw) -> frozenset[nodestate.HostPort]:
+    return frozenset(nodestate.wanted(decode.decode(Pod, pod)))
 
 
 def _cannot_count(case: Raw, question: Raw, difference: Difference) -> bool:

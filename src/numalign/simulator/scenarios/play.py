@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 from numalign.simulator import cluster, schedulers, virtualtime
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.errors import StatusError

@@ -127,7 +127,7 @@ class KubeletLoop:
         if refused is not None and refused.reason != PORTS:
             return refused
         taints = () if MIRROR in pod.metadata.annotations else node_state.taints
-        misfit = predicates.misfit(pod, tree["spec"], node_state.labels, taints)
+        misfit = predicates.misfit(pod, node_state.labels, taints)
         # The kubelet checks node affinity before host ports, and taints after them.
         if refused is not None and misfit is not predicates.AFFINITY:
             return refused
