@@ -24,16 +24,16 @@ from numalign.placement.ledger.ledger import Revision
 from numalign.placement.ledger.podrecord import EndedPods
 from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import filtering, scoring
+from numalign.scheduler.choose.decisionlog import DecisionLog
 from numalign.scheduler.choose.filtering import Refused
-from numalign.scheduler.events.podhistory import Stories
-from numalign.scheduler.explain.decisionlog import Recollection
+from numalign.scheduler.events.podhistory import PodHistories
 from numalign.scheduler.main import Scheduler, Setup
 from tests.placing import views
 
 OURS = ("numalign.scheduler", "numalign.placement", "numalign.kube", "numalign.api.caches")
 CONTAINERS = (list, tuple, set, frozenset, deque)
 MEMORIES = frozenset(
-    each.__name__ for each in (Stories, Recollection, Revision, EndedPods, Correlator, Shape, Shapes, VerdictTable)
+    each.__name__ for each in (PodHistories, DecisionLog, Revision, EndedPods, Correlator, Shape, Shapes, VerdictTable)
 )
 """Of what was lately, each of a size or an age of its own; a shape has one pod as its example."""
 
