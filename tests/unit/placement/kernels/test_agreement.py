@@ -60,14 +60,14 @@ def test_the_single_zone_that_is_found_first_is_the_one_that_all_rules_come_to(
 
 @holds_for(questions(), scorings, examples=40)
 def test_compiled_code_answers_as_plain_python_does(question: Question, scoring: Scoring) -> None:
-    require(find_spec("numba"), "numba: make fast")
+    require(find_spec("numba"), "numba, as `make install` brings it")
     from numalign.placement.kernels import compiled
 
     assert answers(compiled, question, scoring) == answers(scalar, question, scoring)
 
 
 def test_machine_code_makes_no_detour_for_a_device_that_no_node_has() -> None:
-    require(find_spec("numba"), "numba: make fast")
+    require(find_spec("numba"), "numba, as `make install` brings it")
     from numalign.placement.kernels import compiled
 
     rules = NodeRules(zones=tuple(range(8)), policy="restricted", static_cpus=True, static_memory=True)

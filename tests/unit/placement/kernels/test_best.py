@@ -54,7 +54,7 @@ def test_nothing_is_left_to_compile_once_it_is_warm() -> None:
 
 
 def test_a_changed_row_kernel_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    require(find_spec("numba"), "numba: make fast")
+    require(find_spec("numba"), "numba, as `make install` brings it")
     from numalign.placement.kernels import compiled
 
     before = compiled.fingerprint()
