@@ -22,7 +22,7 @@ from numalign.oracle.kubelet.vectors import Vector
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import ASK, Kernel
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import Verdict
 from tests.conftest import require

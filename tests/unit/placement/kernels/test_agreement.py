@@ -10,7 +10,7 @@ from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.kernels import admit, scalar, singlezone
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import ASK, Kernel, RowBlock
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from numalign.placement.kernels.work import Work
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import Verdict

@@ -11,7 +11,7 @@ from numalign.placement.columns.requests import Ask
 from numalign.placement.engine import Engine
 from numalign.placement.kernels import admit, scalar
 from numalign.placement.kernels import plan as plans
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from tests.conftest import require
 from tests.unit.placement.kernels.blocks import CPU, GPU, WIDTH, asks, block_of
 
